@@ -1,0 +1,73 @@
+"""Every error a user can meet, with one root.
+
+`lang` raises `QueryError` with a place in the text; sources, sinks and state raise the others.  `app.cli`
+turns the first three kinds into exit code 2 and `RunError` into exit code 1; anything else that escapes is
+a bug of ours and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class PenstockError(Exception):
+    """Root of all errors meant for users: a lower-case fact, then a hint that says what to do."""
+
+    def __init__(self, fact: str, hint: str = "") -> None:
+        super().__init__(fact)
+        self.fact = fact
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.fact}\n  hint: {self.hint}" if self.hint else self.fact
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in an app's text: 1-based line and column, and how many characters the caret underlines."""
+
+    line: int
+    column: int
+    width: int = 1
+
+
+class QueryError(PenstockError):
+    """The app's text is wrong: syntax, names, types, or something not executable yet."""
+
+    def __init__(
+        self, fact: str, hint: str = "", *, text: str = "", file: str = "", place: Place | None = None
+    ) -> None:
+        super().__init__(fact, hint)
+        self.text = text
+        self.file = file
+        self.place = place
+
+    def __str__(self) -> str:
+        if self.place is None or not self.text:
+            head = f"{self.file}: {self.fact}" if self.file else self.fact
+            return f"{head}\n  hint: {self.hint}" if self.hint else head
+        lines = self.text.splitlines() or [""]
+        line = lines[min(self.place.line, len(lines)) - 1]
+        number = str(self.place.line)
+        # Tabs keep their width in the caret line, so the caret stands under the word in any terminal.
+        lead = "".join("\t" if c == "\t" else " " for c in line[: self.place.column - 1])
+        caret = "^" * max(1, min(self.place.width, len(line) - self.place.column + 1))
+        head = f"{self.file or 'app'}:{self.place.line}:{self.place.column}: {self.fact}"
+        shown = f"{head}\n  {number} | {line}\n  {' ' * len(number)} | {lead}{caret}"
+        return f"{shown}\n  hint: {self.hint}" if self.hint else shown
+
+
+class ConfigError(PenstockError):
+    """An option, environment or folder that cannot work: Java, memory, checkpoint, output."""
+
+
+class SourceError(PenstockError):
+    """A source cannot be opened or does not fit its stream: missing file, wrong column, wrong type."""
+
+
+class StateError(PenstockError):
+    """A checkpoint is damaged, held by another run, or belongs to another app."""
+
+
+class RunError(PenstockError):
+    """The run failed while running: overflow, full disk, a killed worker, a corrupt segment."""

@@ -1,0 +1,157 @@
+"""Typed, immutable expressions: what a WHERE, a HAVING or a select list computes.
+
+Built by `logical.resolve` from the parsed text; evaluated on Arrow arrays by `runtime.evaluate`.
+Comparisons follow the engine's order: NaN equals NaN and is greater than every number, -0.0 equals 0.0,
+strings compare as UTF-8 bytes, NULL gives NULL (three-valued logic).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from penstock.logical.types import BIGINT, BOOLEAN, PREFIX, Type
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the stream."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """`src/24`: the first `length` bits of an address."""
+
+    column: Column
+    length: int
+    type: Type = PREFIX
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant. TIMESTAMP literals are int microseconds, INET literals canonical text; None is NULL."""
+
+    value: bool | int | float | str | None
+    type: Type
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """count(*) (argument None), count, sum, min, max or avg of one column."""
+
+    function: str
+    argument: Column | None
+    type: Type
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """The Gigascope time bucket `time/5 AS tb`: number of the window, window_start / length."""
+
+    type: Type = BIGINT
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """+ - * / % on numbers. `/` gives DOUBLE (division by zero gives NULL); the others keep integers."""
+
+    operator: str
+    left: Expression
+    right: Expression
+    type: Type
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """= <> < <= > >= of two operands of comparable types."""
+
+    operator: str
+    left: Expression
+    right: Expression
+    type: Type = BOOLEAN
+
+
+@dataclass(frozen=True)
+class Logic:
+    """AND or OR of two or more operands."""
+
+    operator: str
+    operands: tuple[Expression, ...]
+    type: Type = BOOLEAN
+
+
+@dataclass(frozen=True)
+class Not:
+    operand: Expression
+    type: Type = BOOLEAN
+
+
+@dataclass(frozen=True)
+class IsNull:
+    operand: Expression
+    type: Type = BOOLEAN
+
+
+@dataclass(frozen=True)
+class InList:
+    """x IN (literals); a NULL among them makes a miss NULL, as in SQL."""
+
+    operand: Expression
+    items: tuple[Literal, ...]
+    type: Type = BOOLEAN
+
+
+@dataclass(frozen=True)
+class Like:
+    """x LIKE pattern, with % and _."""
+
+    operand: Expression
+    pattern: str
+    type: Type = BOOLEAN
+
+
+Expression = (
+    Column
+    | Prefix
+    | Literal
+    | Aggregate
+    | Bucket
+    | Arithmetic
+    | Comparison
+    | Logic
+    | Not
+    | IsNull
+    | InList
+    | Like
+)
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    match expression:
+        case Arithmetic(_, left, right) | Comparison(_, left, right):
+            return (left, right)
+        case Logic(_, operands):
+            return operands
+        case Not(operand) | IsNull(operand) | InList(operand) | Like(operand):
+            return (operand,)
+        case Prefix(column):
+            return (column,)
+        case Aggregate(_, argument):
+            return () if argument is None else (argument,)
+    return ()
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    yield expression
+    for child in children(expression):
+        yield from walk(child)
+
+
+def columns(expression: Expression | None) -> frozenset[str]:
+    """Names of the stream's columns that the expression reads."""
+    if expression is None:
+        return frozenset()
+    return frozenset(e.name for e in walk(expression) if isinstance(e, Column))
