@@ -1,1 +1,1 @@
-"""sinks."""
+"""Sinks: the contract in `base`, then one module per system."""

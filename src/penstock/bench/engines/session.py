@@ -1,0 +1,34 @@
+"""The Spark session of the Spark peers, with the settings that help Spark on one machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.bench.job import Job
+from penstock.bench.machine import memory_bytes
+
+CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+
+def start(job: Job) -> Any:
+    """A local session on the job's threads, with half of the machine's memory (at most 8 GB)."""
+    from pyspark.sql import SparkSession
+
+    heap = max(1, min(8, memory_bytes() // 2**31))
+    settings = {
+        "spark.driver.memory": f"{heap}g",
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(job.threads),
+        "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINTS,
+        "spark.scheduler.mode": "FAIR",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.warehouse.dir": f"{job.work}/warehouse",
+        "spark.local.dir": f"{job.work}/local",
+        "spark.log.level": "ERROR",
+    }
+    builder = SparkSession.builder.master(f"local[{job.threads}]").appName("penstock-bench")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()

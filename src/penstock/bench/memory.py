@@ -1,0 +1,47 @@
+"""How penstock's memory grows with the stream: the same queries on n and on 10 n records of the same rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from penstock.bench import data, machine
+from penstock.bench.job import Answer, Job
+from penstock.bench.peers import run_engine
+
+QUERIES = 12
+TIMES = 10
+PEAKS = ("lfta_peak_bytes", "merge_peak_bytes")
+
+
+def growth(
+    work: Path, rows: int, rate: float, progress: Callable[[str], None], timeout: float = 3600.0
+) -> dict[str, Any]:
+    """Peak memory of tasks at `rows` and ten times as many, and the quotients; `note` where a run has no figures."""
+    runs: list[dict[str, Any]] = []
+    for count in (rows, rows * TIMES):
+        file = data.flow_file(work, count, rate, progress)
+        progress(f"penstock: memory at {count:,} records")
+        # The same micro-batches in both runs: only the length of the stream differs.
+        job = Job(
+            str(file),
+            count,
+            data.PAIRS[:QUERIES],
+            str(work),
+            machine.cores(),
+            0.0,
+            mode="none",
+            batch_rows=max(1, rows // 10),
+        )
+        answer = run_engine("penstock", "", job, timeout)
+        if not isinstance(answer, Answer):
+            return {"note": answer}
+        if "memory" not in answer.extra:
+            return {"note": "the engine gave no memory figures"}
+        runs.append({"rows": count, **answer.extra["memory"]})
+    return {"queries": QUERIES, "runs": runs, "growth": _quotients(*runs)}
+
+
+def _quotients(small: dict[str, Any], large: dict[str, Any]) -> dict[str, float]:
+    return {name: round(large[name] / small[name], 3) for name in PEAKS if small.get(name) and large.get(name)}

@@ -1,0 +1,81 @@
+"""Run one engine in a process of its own, in the environment that has it.
+
+Peers that are not dependencies of penstock live in `.venv-peers` (`make bench-peers`: duckdb, polars, numpy,
+pyarrow), beside `.venv` or in the current folder; where there is none, this interpreter is tried.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, replace
+from functools import lru_cache
+from pathlib import Path
+
+import penstock.bench
+from penstock.bench.job import Answer, Job, parse_answer
+
+SOURCE_ROOT = Path(penstock.bench.__file__).parents[2]
+PEERS = ".venv-peers"
+NOT_INSTALLED = "not installed: make bench-peers"
+
+
+@lru_cache(maxsize=32)
+def interpreter(package: str) -> str | None:
+    """The Python that can import `package`, the peers' own environment first; None where none can."""
+    places = [Path.cwd() / PEERS, SOURCE_ROOT.parent / PEERS]
+    found = [str(place / "bin" / "python") for place in places if (place / "bin" / "python").exists()]
+    for python in [*found, sys.executable]:
+        probe = [python, "-c", f"import {package}, numpy, pyarrow"]
+        if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
+            return python
+    return None
+
+
+def run_engine(module: str, package: str, job: Job, timeout: float) -> Answer | str:
+    """The engine's answer, or a sentence saying why there is none. The job's `work` is the folder to work in."""
+    python = interpreter(package) if package else sys.executable
+    if python is None:
+        return NOT_INSTALLED
+    folder = tempfile.mkdtemp(prefix=f"{module}-", dir=job.work)
+    try:
+        file = Path(folder) / "job.json"
+        file.write_text(json.dumps(asdict(replace(job, work=folder, started_at=time.time()))))
+        return _execute([python, "-m", f"penstock.bench.engines.{module}", str(file)], timeout)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _execute(command: list[str], timeout: float) -> Answer | str:
+    path = os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH", "")]))
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        start_new_session=True,  # so that a Java machine below it ends with it
+    )
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return f"stopped after {timeout:.0f} s"
+    finally:
+        _end(process)
+    answer = parse_answer(output)
+    if answer is not None:
+        return answer
+    lines = [line for line in errors.splitlines() if line.strip()]
+    return f"failed: {lines[-1].strip()[:300] if lines else f'exit code {process.returncode}'}"
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()

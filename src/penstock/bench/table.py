@@ -1,0 +1,69 @@
+"""A benchmark's result for people: one table per amount of work, the ratio to penstock first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+def show(report: dict[str, Any], console: Console) -> None:
+    """Print the machine, the tables and the growth of memory."""
+    where = report["machine"]
+    console.print(
+        f"[bold]{report['name']}[/bold]: {report['rows']:,} records on {where['cpu']}, {where['cores']} cores, "
+        f"{where['memory'] / 2**30:.0f} GB memory, L2 {where['l2'] / 2**10:.0f} KB, Python {where['python']}"
+    )
+    for work in dict.fromkeys(line["work"] for line in report["results"]):
+        console.print(_table(work, [line for line in report["results"] if line["work"] == work]))
+    console.print("ratio: seconds per record, warm, against penstock; above 1 penstock is faster")
+    for text in _memory(report.get("memory", {})):
+        console.print(text)
+
+
+def _table(work: str, lines: list[dict[str, Any]]) -> Table:
+    table = Table(title=work, title_justify="left")
+    table.add_column("engine", no_wrap=True)
+    for heading in ("ratio", "records/s", "warm s", "cold s", "records"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("answer", no_wrap=True)
+    table.add_column("note", style="dim")
+    for line in lines:
+        name = f"{line['engine']} {line['version']}".strip()
+        if line["seconds"] is None:
+            table.add_row(name, "", "", "", "", "", "", line["note"])
+            continue
+        table.add_row(
+            name,
+            _ratio(line["ratio_to_penstock"]),
+            f"{line['rows_per_second'] or 0:,}",
+            f"{line['seconds']:.2f}",
+            f"{line['seconds_cold']:.1f}",
+            f"{line['rows']:,}",
+            Text("same", "green") if line["same_answer"] else Text("DIFFERS", "bold red"),
+            line["note"],
+        )
+    return table
+
+
+def _ratio(ratio: float | None) -> Text:
+    if ratio is None:
+        return Text("-")
+    style = "bold green" if ratio > 1 else "bold" if ratio == 1 else "bold yellow"
+    return Text(f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.0f}x", style)
+
+
+def _memory(memory: dict[str, Any]) -> list[str]:
+    if "note" in memory:
+        return [f"memory: {memory['note']}"]
+    lines = []
+    for run in memory.get("runs", ()):
+        peaks = ", ".join(f"{name} {run[name] / 2**20:.1f} MB" for name in run if name.endswith("_bytes"))
+        lines.append(f"memory at {run['rows']:,} records: {peaks}")
+    if memory.get("growth"):
+        lines.append(
+            "memory, ten times the records: " + ", ".join(f"{k} x{v:.2f}" for k, v in memory["growth"].items())
+        )
+    return lines

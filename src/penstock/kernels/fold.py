@@ -1,0 +1,148 @@
+"""Fold values into the states that stand in a table's rows, one aggregate column at a time.
+
+Every kernel takes the rows' states, a state column, the row number `at[i]` of each tuple of [start, stop),
+and reads value[rows[i]] where valid[rows[i]] (`valid` empty: all). Partial aggregates (evicted entries, blocks of
+segments) are folded by the same kernels: a partial count or sum is a value to add, a partial minimum is a
+value to compare. Only wide and floating sums have two words and so a second kernel.
+
+Timestamps, booleans and floats are integers here: `order_bits` maps floats to integers in the same order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import float64, int64, types, uint64
+
+from penstock.kernels.jit import F64, I32, I64, U8, inline, kernel, ro, rw
+
+
+@kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I32), ro(U8))
+def add_count(states, column, at, start, stop, rows, valid):  # type: ignore[no-untyped-def]
+    """count(x): one for every value that is there."""
+    for i in range(start, stop):
+        states[at[i], column] += int64(valid[rows[i]])
+
+
+@kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I32), ro(I64), ro(U8))
+def add_sum(states, column, at, start, stop, rows, value, valid):  # type: ignore[no-untyped-def]
+    """Sum in one word: the caller knows that it cannot overflow."""
+    if valid.shape[0] == 0:
+        for i in range(start, stop):
+            states[at[i], column] += value[rows[i]]
+    else:
+        for i in range(start, stop):
+            if valid[rows[i]]:
+                states[at[i], column] += value[rows[i]]
+
+
+@inline
+def add_words(states, r, column, low, high):  # type: ignore[no-untyped-def]
+    before = uint64(states[r, column])
+    after = before + uint64(low)
+    states[r, column] = int64(after)
+    states[r, column + 1] += high + int64(after < before)
+
+
+@kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I32), ro(I64), ro(U8))
+def add_wide(states, column, at, start, stop, rows, value, valid):  # type: ignore[no-untyped-def]
+    """Sum in two words (low, high): 128 bits, exact for any number of BIGINTs."""
+    everything = valid.shape[0] == 0
+    for i in range(start, stop):
+        if everything or valid[rows[i]]:
+            v = value[rows[i]]
+            add_words(states, at[i], column, v, v >> int64(63))
+
+
+@kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I64), ro(I64))
+def add_wide_partial(states, column, at, start, stop, low, high):  # type: ignore[no-untyped-def]
+    for i in range(start, stop):
+        add_words(states, at[i], column, low[i], high[i])
+
+
+@inline
+def add_double(states, r, column, value, rest):  # type: ignore[no-untyped-def]
+    """Double-double addition (Knuth's two-sum): the order of tuples and tasks does not show in the result."""
+    old = states[r, column]
+    total = old + value
+    states[r, column] = total
+    if np.isfinite(total):
+        back = total - old
+        states[r, column + 1] += (old - (total - back)) + (value - back) + rest
+
+
+@kernel(types.void, rw(F64, 2), I64, ro(I64), I64, I64, ro(I32), ro(F64), ro(U8))
+def add_float(states, column, at, start, stop, rows, value, valid):  # type: ignore[no-untyped-def]
+    """Floating sum in two words (sum, what rounding lost)."""
+    everything = valid.shape[0] == 0
+    for i in range(start, stop):
+        if everything or valid[rows[i]]:
+            add_double(states, at[i], column, value[rows[i]], float64(0.0))
+
+
+@kernel(types.void, rw(F64, 2), I64, ro(I64), I64, I64, ro(F64), ro(F64))
+def add_float_partial(states, column, at, start, stop, value, rest):  # type: ignore[no-untyped-def]
+    for i in range(start, stop):
+        add_double(states, at[i], column, value[i], rest[i])
+
+
+@kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I32), ro(I64), ro(U8))
+def fold_min(states, column, at, start, stop, rows, value, valid):  # type: ignore[no-untyped-def]
+    everything = valid.shape[0] == 0
+    for i in range(start, stop):
+        if (everything or valid[rows[i]]) and value[rows[i]] < states[at[i], column]:
+            states[at[i], column] = value[rows[i]]
+
+
+@kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I32), ro(I64), ro(U8))
+def fold_max(states, column, at, start, stop, rows, value, valid):  # type: ignore[no-untyped-def]
+    everything = valid.shape[0] == 0
+    for i in range(start, stop):
+        if (everything or valid[rows[i]]) and value[rows[i]] > states[at[i], column]:
+            states[at[i], column] = value[rows[i]]
+
+
+@inline
+def compare_bytes(offsets, data, a, b):  # type: ignore[no-untyped-def]
+    """< 0, 0 or > 0 as string a is below, equal to or above string b, byte by byte."""
+    x, x_end, y, y_end = offsets[a], offsets[a + 1], offsets[b], offsets[b + 1]
+    while x < x_end and y < y_end:
+        if data[x] != data[y]:
+            return int64(data[x]) - int64(data[y])
+        x += 1
+        y += 1
+    return (x_end - x) - (y_end - y)
+
+
+@kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I32), ro(I64), ro(U8), ro(I64), ro(U8), I64)
+def fold_string(states, column, at, start, stop, rows, code, valid, offsets, data, sign):  # type: ignore[no-untyped-def]
+    """min (sign −1) or max (sign 1) of strings by dictionary code; a state of −1 is none yet."""
+    everything = valid.shape[0] == 0
+    for i in range(start, stop):
+        c = code[rows[i]]
+        if (everything or valid[rows[i]]) and c >= 0:
+            best = states[at[i], column]
+            if best < 0 or (best != c and compare_bytes(offsets, data, c, best) * sign > 0):
+                states[at[i], column] = c
+
+
+@kernel(types.void, ro(F64), rw(I64))
+def order_bits(values, bits):  # type: ignore[no-untyped-def]
+    """Floats as integers in the engine's order: −0.0 becomes 0.0, all NaNs one value above +inf."""
+    raw = values.view(np.int64)
+    for i in range(values.shape[0]):
+        if values[i] != values[i]:
+            bits[i] = int64(0x7FF8000000000000)
+        elif values[i] == 0.0:
+            bits[i] = int64(0)
+        else:
+            b = raw[i]
+            bits[i] = b if b >= 0 else b ^ int64(0x7FFFFFFFFFFFFFFF)
+
+
+@kernel(types.void, ro(I64), rw(F64))
+def from_order_bits(bits, values):  # type: ignore[no-untyped-def]
+    """The inverse of `order_bits`."""
+    raw = values.view(np.int64)
+    for i in range(bits.shape[0]):
+        b = bits[i]
+        raw[i] = b if b >= 0 else b ^ int64(0x7FFFFFFFFFFFFFFF)

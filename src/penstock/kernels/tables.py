@@ -1,0 +1,159 @@
+"""Two hash tables over packed keys: exact and growable, and direct-mapped.
+
+Both keep a row of 64-bit words per group: the key words, count(*), then the states of the other aggregates.
+count(*) is always kept; 0 marks an empty row.  `probe_*` finds or makes the row of every tuple of a chunk,
+adds its weight to count(*), and leaves the row numbers; `kernels.fold` then folds each aggregate column by
+column.  Probing and folding apart keeps the loops free of interpretation: a plan is data, not code.
+
+* **exact** grows; a leaf of the plan, it holds every group of a task once.
+* **direct** has a fixed number of buckets and evicts the resident on a collision (seed smap, Sec. 2.2).
+  A group's stay in its bucket is an *entry*; evicted entries leave in the order of eviction, exactly as in
+  tuple-at-a-time processing, but complete only after the chunk is folded.
+"""
+
+from __future__ import annotations
+
+from numba import int64, types, uint64
+
+from penstock.kernels.hashing import combine, mix
+from penstock.kernels.jit import I32, I64, U64, inline, kernel, ro, rw
+
+
+@inline
+def key_hash(keys, i):  # type: ignore[no-untyped-def]
+    h = mix(keys[0, i])
+    for w in range(1, keys.shape[0]):
+        h = combine(h, keys[w, i])
+    return h
+
+
+@inline
+def row_hash(rows, r, words):  # type: ignore[no-untyped-def]
+    """The same hash of a key that already stands in a row."""
+    h = mix(rows[r, 0])
+    for w in range(1, words):
+        h = combine(h, rows[r, w])
+    return h
+
+
+@inline
+def same_key(rows, r, keys, i):  # type: ignore[no-untyped-def]
+    for w in range(keys.shape[0]):
+        if rows[r, w] != keys[w, i]:
+            return False
+    return True
+
+
+@inline
+def start_row(rows, r, keys, i, fresh):  # type: ignore[no-untyped-def]
+    words = keys.shape[0]
+    for w in range(words):
+        rows[r, w] = keys[w, i]
+    for s in range(fresh.shape[0]):
+        rows[r, words + s] = fresh[s]
+
+
+@kernel(types.UniTuple(I64, 2), ro(U64, 2), I64, I64, ro(I64), I64, I64, ro(U64), rw(U64, 2), rw(I64))
+def probe_exact(keys, start, stop, weights, groups, limit, fresh, rows, at):  # type: ignore[no-untyped-def]
+    """Probe tuples [start, stop); ends early, before the tuple that would make more than `limit` groups.
+
+    Returns (end, groups). `weights` empty: every tuple counts one.
+    """
+    words = keys.shape[0]
+    last = uint64(rows.shape[0] - 1)
+    weighted = weights.shape[0] > 0
+    for i in range(start, stop):
+        r = key_hash(keys, i) & last
+        while rows[r, words] != 0 and not same_key(rows, r, keys, i):
+            r = (r + uint64(1)) & last
+        if rows[r, words] == 0:
+            if groups >= limit:
+                return int64(i), groups
+            start_row(rows, r, keys, i, fresh)
+            groups += 1
+        rows[r, words] += uint64(weights[i]) if weighted else uint64(1)
+        at[i] = int64(r)
+    return stop, groups
+
+
+@kernel(types.UniTuple(I64, 2), ro(U64), I64, I64, I64, I64, ro(U64), rw(U64, 2), rw(I64))
+def probe_exact_word(key, start, stop, groups, limit, fresh, rows, at):  # type: ignore[no-untyped-def]
+    """`probe_exact` for keys of one word and tuples that count one: the common case of raw tuples."""
+    last = uint64(rows.shape[0] - 1)
+    for i in range(start, stop):
+        k = key[i]
+        r = mix(k) & last
+        while rows[r, 1] != 0 and rows[r, 0] != k:
+            r = (r + uint64(1)) & last
+        if rows[r, 1] == 0:
+            if groups >= limit:
+                return int64(i), groups
+            rows[r, 0] = k
+            for s in range(fresh.shape[0]):
+                rows[r, 1 + s] = fresh[s]
+            groups += 1
+        rows[r, 1] += uint64(1)
+        at[i] = int64(r)
+    return stop, groups
+
+
+@kernel(types.void, ro(U64, 2), I64, rw(U64, 2))
+def rehash(old, words, rows):  # type: ignore[no-untyped-def]
+    """Move all groups of `old` into the larger, empty `rows`."""
+    last = uint64(rows.shape[0] - 1)
+    for o in range(old.shape[0]):
+        if old[o, words] != 0:
+            r = row_hash(old, o, words) & last
+            while rows[r, words] != 0:
+                r = (r + uint64(1)) & last
+            rows[r] = old[o]
+
+
+@kernel(I64, ro(U64, 2), I64, rw(U64, 2))
+def compact(rows, words, dense):  # type: ignore[no-untyped-def]
+    """Copy the occupied rows to the front of `dense`; returns how many."""
+    n = 0
+    for r in range(rows.shape[0]):
+        if rows[r, words] != 0:
+            dense[n] = rows[r]
+            n += 1
+    return int64(n)
+
+
+@kernel(types.UniTuple(I64, 2), ro(U64, 2), I64, ro(U64), rw(U64, 2), rw(I32), rw(I64), rw(I64))
+def probe_direct(keys, n, fresh, entries, resident, at, evicted):  # type: ignore[no-untyped-def]
+    """Probe tuples [0, n) in a direct-mapped table; evict on collision.
+
+    Entries [0, buckets) are the residents from before, by bucket; new entries follow from `buckets` on, so
+    `entries` has room for buckets + n rows. `resident[bucket]` is the entry that stands there now.
+    Returns (entries made, entries evicted); `evicted` lists the evicted entries in order.
+    """
+    words = keys.shape[0]
+    buckets = resident.shape[0]
+    made, out = buckets, 0
+    for i in range(n):
+        bucket = int64(key_hash(keys, i) % uint64(buckets))
+        e = int64(resident[bucket])
+        if entries[e, words] == 0 or not same_key(entries, e, keys, i):
+            if entries[e, words] != 0:
+                evicted[out] = e
+                out += 1
+                e = made
+                made += 1
+                resident[bucket] = e
+            start_row(entries, e, keys, i, fresh)
+        entries[e, words] += uint64(1)
+        at[i] = e
+    return int64(made), int64(out)
+
+
+@kernel(types.void, rw(U64, 2), ro(I64), I64, rw(U64, 2), rw(I32))
+def settle_direct(entries, evicted, out, evictions, resident):  # type: ignore[no-untyped-def]
+    """After folding: copy the evicted rows out, and bring every resident home to its bucket's row."""
+    for i in range(out):
+        evictions[i] = entries[evicted[i]]
+    for bucket in range(resident.shape[0]):
+        e = resident[bucket]
+        if e != bucket:
+            entries[bucket] = entries[e]
+            resident[bucket] = bucket

@@ -1,0 +1,261 @@
+"""Scalar expressions, as sqlglot nodes with places.
+
+or_ ─► and_ ─► not_ ─► predicate ─► sum_ ─► product ─► sign ─► primary
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from penstock.lang.ast import SelectQuery, Word
+from penstock.lang.cursor import RESERVED, Cursor
+from penstock.lang.text import Span
+
+_COMPARISONS: dict[TokenType, type[exp.Binary]] = {
+    TokenType.EQ: exp.EQ,
+    TokenType.NEQ: exp.NEQ,
+    TokenType.LT: exp.LT,
+    TokenType.LTE: exp.LTE,
+    TokenType.GT: exp.GT,
+    TokenType.GTE: exp.GTE,
+}
+_SUMS: dict[TokenType, type[exp.Binary]] = {TokenType.PLUS: exp.Add, TokenType.DASH: exp.Sub}
+_PRODUCTS: dict[TokenType, type[exp.Binary]] = {
+    TokenType.STAR: exp.Mul,
+    TokenType.SLASH: exp.Div,
+    TokenType.MOD: exp.Mod,
+}
+
+
+class ExpressionGrammar(Cursor):
+    """Precedence climbing; one method per level."""
+
+    def select_query(self) -> SelectQuery:
+        raise NotImplementedError  # the next layer, selects.py, has it
+
+    def expression_(self) -> exp.Expr:
+        with self.nested():
+            return self._chain(self._and, "OR", exp.Or)
+
+    def _and(self) -> exp.Expr:
+        return self._chain(self._not, "AND", exp.And)
+
+    def _chain(self, operand: Callable[[], exp.Expr], word: str, kind: type[exp.Connector]) -> exp.Expr:
+        index = self._index
+        left = operand()
+        while self.take(word):
+            left = self.node(kind(this=left, expression=operand()), index)
+        return left
+
+    def _not(self) -> exp.Expr:
+        index = self._index
+        if not self.take("NOT"):
+            return self._predicate()
+        with self.nested():
+            return self.node(exp.Not(this=self._not()), index)
+
+    def _predicate(self) -> exp.Expr:
+        index = self._index
+        left = self._sum()
+        if self._match_set(_COMPARISONS):
+            kind = _COMPARISONS[self._prev.token_type]
+            return self.node(kind(this=left, expression=self._sum()), index)
+        if self.take("IS"):
+            return self._is(left, index)
+        negated = self.take("NOT")
+        test = self._test(left, index)
+        if test is None:
+            if negated:
+                raise self.unexpected("IN, BETWEEN or LIKE after NOT", near=("IN", "BETWEEN", "LIKE"))
+            return left
+        return self.node(exp.Not(this=test), index) if negated else test
+
+    def _is(self, left: exp.Expr, index: int) -> exp.Expr:
+        negated = self.take("NOT")
+        if not any(self.ahead(word) for word in ("NULL", "TRUE", "FALSE")):
+            raise self.unexpected("NULL, TRUE or FALSE after IS" if negated else "NOT, NULL, TRUE or FALSE after IS")
+        test = self.node(exp.Is(this=left, expression=self._primary()), index)
+        return self.node(exp.Not(this=test), index) if negated else test
+
+    def _test(self, left: exp.Expr, index: int) -> exp.Expr | None:
+        """What may stand after NOT: IN, BETWEEN, LIKE."""
+        if self.take("IN"):
+            self.expect("(")
+            if self._select_ahead():
+                query = self._subquery(self._index - 1)
+                return self.node(exp.In(this=left, query=query), index)
+            items = self.listed(self.expression_)
+            self.expect(")")
+            return self.node(exp.In(this=left, expressions=list(items)), index)
+        if self.take("BETWEEN"):
+            low = self._sum()
+            self.expect("AND")
+            return self.node(exp.Between(this=left, low=low, high=self._sum()), index)
+        if self.take("LIKE") or self.take("ILIKE"):
+            kind = exp.Like if self._prev.text.upper() == "LIKE" else exp.ILike
+            like: exp.Expr = self.node(kind(this=left, expression=self._sum()), index)
+            if self.take("ESCAPE"):
+                like = self.node(exp.Escape(this=like, expression=self._primary()), index)
+            return like
+        return None
+
+    def _sum(self) -> exp.Expr:
+        return self._binary(self._product, _SUMS)
+
+    def _product(self) -> exp.Expr:
+        return self._binary(self._sign, _PRODUCTS)
+
+    def _binary(self, operand: Callable[[], exp.Expr], kinds: dict[TokenType, type[exp.Binary]]) -> exp.Expr:
+        index = self._index
+        left = operand()
+        while self._match_set(kinds):
+            kind = kinds[self._prev.token_type]
+            left = self.node(kind(this=left, expression=operand()), index)
+        return left
+
+    def _sign(self) -> exp.Expr:
+        index = self._index
+        if self._match_set((TokenType.DASH, TokenType.PLUS)):
+            negative = self._prev.token_type is TokenType.DASH
+            with self.nested():
+                operand = self._sign()
+            return self.node(exp.Neg(this=operand) if negative else exp.Paren(this=operand), index)
+        return self._primary()
+
+    # -- primaries
+
+    def _primary(self) -> exp.Expr:
+        index, token = self._index, self._curr
+        if self._match(TokenType.NUMBER):
+            return self.node(exp.Literal.number(token.text), index)
+        if self._match(TokenType.STRING):
+            return self.node(exp.Literal.string(token.text), index)
+        if self._match(TokenType.DOT):
+            fraction = self.number("digits after '.'")
+            return self.node(exp.Literal.number(f"0.{fraction.text}"), index)
+        if self._match(TokenType.L_PAREN):
+            return self._parenthesised(index)
+        if token.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
+            return self._special(index) or self._name_or_call(index)
+        raise self.unexpected("an expression")
+
+    def _parenthesised(self, index: int) -> exp.Expr:
+        if self._select_ahead():
+            return self._subquery(index)
+        inner = self.expression_()
+        self.expect(")")
+        return self.node(exp.Paren(this=inner), index)
+
+    def _select_ahead(self) -> bool:
+        return self.ahead("SELECT") or self.ahead("WITH")
+
+    def _subquery(self, index: int) -> exp.Expr:
+        with self.nested():
+            select = self.select_query()
+        self.expect(")")
+        # The select is no sqlglot node: it travels beside the placeholder.
+        node = exp.Subquery(this=exp.Null())
+        node.meta["select"] = select
+        return self.node(node, index)
+
+    def _special(self, index: int) -> exp.Expr | None:
+        """Words that begin something else than a name: constants, typed constants, CASE, CAST, EXISTS."""
+        if self.take("NULL"):
+            return self.node(exp.Null(), index)
+        if self.take("TRUE") or self.take("FALSE"):
+            return self.node(exp.Boolean(this=self._prev.text.upper() == "TRUE"), index)
+        if self._next.token_type is TokenType.STRING and self.take("TIMESTAMP"):
+            literal = self._primary()
+            return self.node(exp.Cast(this=literal, to=exp.DataType.build("TIMESTAMP")), index)
+        if self._next.token_type in (TokenType.STRING, TokenType.NUMBER) and self.ahead("INTERVAL"):
+            duration = self.duration()
+            return self.node(exp.Interval(this=exp.Literal.number(duration.microseconds)), index)
+        if self.take("CASE"):
+            return self._case(index)
+        if self._next.token_type is TokenType.L_PAREN and self.take("CAST"):
+            return self._cast(index)
+        if self.take("EXISTS"):
+            self.expect("(")
+            return self.node(exp.Exists(this=self._subquery(self._index - 1)), index)
+        return None
+
+    def _cast(self, index: int) -> exp.Expr:
+        self.expect("(")
+        operand = self.expression_()
+        self.expect("AS")
+        target = self.name("a type")
+        self.expect(")")
+        return self.node(exp.Cast(this=operand, to=exp.Var(this=target.text)), index)
+
+    def _case(self, index: int) -> exp.Expr:
+        subject = None if self.ahead("WHEN") else self.expression_()
+        branches: list[exp.Expr] = []
+        while not branches or self.ahead("WHEN"):
+            self.expect("WHEN")
+            condition = self.expression_()
+            self.expect("THEN")
+            branches.append(exp.If(this=condition, true=self.expression_()))
+        default = self.expression_() if self.take("ELSE") else None
+        self.expect("END")
+        return self.node(exp.Case(this=subject, ifs=branches, default=default), index)
+
+    def _name_or_call(self, index: int) -> exp.Expr:
+        if self._curr.text.upper() in RESERVED and self._curr.token_type is TokenType.VAR:
+            raise self.unexpected("an expression")
+        parts = [self.name("a name")]
+        if self._match(TokenType.L_PAREN):
+            return self._call(parts[0], index)
+        while self._match(TokenType.DOT):
+            if self._match(TokenType.STAR):
+                return self.node(exp.Column(this=exp.Star(), table=_identifier(parts[-1])), index)
+            parts.append(self.name("a column"))
+            if len(parts) > 2:
+                raise self.app_text.error(self.since(index), "a name has at most two parts, stream and column")
+        table = _identifier(parts[0]) if len(parts) == 2 else None
+        return self.node(exp.Column(this=_identifier(parts[-1]), table=table), index)
+
+    def _call(self, name: Word, index: int) -> exp.Expr:
+        arguments: list[exp.Expr] = []
+        distinct: Span | None = None
+        if not self._match(TokenType.R_PAREN):
+            if self.take("DISTINCT"):
+                distinct = self.since(self._index - 1)
+            self.take("ALL")
+            arguments = list(self.listed(self._argument))
+            self.expect(")")
+        call: exp.Expr = self.node(exp.Anonymous(this=name.text, expressions=arguments), index)
+        call.meta["name"] = name
+        if distinct:
+            call.meta["distinct"] = distinct
+        return self._after_call(call, index)
+
+    def _argument(self) -> exp.Expr:
+        index = self._index
+        if self._match(TokenType.STAR):
+            return self.node(exp.Star(), index)
+        return self.expression_()
+
+    def _after_call(self, call: exp.Expr, index: int) -> exp.Expr:
+        if self.ahead("FILTER", "("):
+            self.expect("FILTER", "(", "WHERE")
+            condition = self.expression_()
+            self.expect(")")
+            call = self.node(exp.Filter(this=call, expression=condition), index)
+        if self.take("OVER"):
+            self.expect("(")
+            depth = 1
+            while depth:
+                if not self._curr:
+                    raise self.unexpected("')'")
+                depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(self._curr.token_type, 0)
+                self._advance()
+            call = self.node(exp.Window(this=call), index)
+        return call
+
+
+def _identifier(word: Word) -> exp.Identifier:
+    identifier = exp.Identifier(this=word.text, quoted=word.quoted)
+    return identifier.update_positions(line=0, col=0, start=word.span.start, end=word.span.end - 1)

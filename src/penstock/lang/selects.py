@@ -1,0 +1,214 @@
+"""SELECT: its clauses in any order SQL knows them, with windows, EVERY and LIMIT DELAY TO."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from penstock.lang.ast import (
+    Clause,
+    CommonTable,
+    Derived,
+    Duration,
+    Item,
+    Order,
+    Relation,
+    Select,
+    SelectQuery,
+    SetOperation,
+    Window,
+    Word,
+)
+from penstock.lang.expressions import ExpressionGrammar
+from penstock.lang.text import Span
+
+# Not taken as an alias without AS: they begin the next clause.
+_CLAUSES = frozenset({"EVERY", "INNER", "LEFT", "RIGHT", "FULL", "CROSS"})
+_CLAUSE_WORDS = ("WHERE", "GROUP", "HAVING", "EVERY", "ORDER", "LIMIT", "JOIN", "UNION", "AS")
+_JOINS = (
+    ("JOIN",),
+    ("INNER", "JOIN"),
+    ("CROSS", "JOIN"),
+    ("LEFT", "JOIN"),
+    ("LEFT", "OUTER", "JOIN"),
+    ("RIGHT", "JOIN"),
+    ("RIGHT", "OUTER", "JOIN"),
+    ("FULL", "JOIN"),
+    ("FULL", "OUTER", "JOIN"),
+)
+
+
+class SelectGrammar(ExpressionGrammar):
+    """WITH, SELECT and set operations."""
+
+    def select_query(self) -> SelectQuery:
+        index = self._index
+        common: tuple[CommonTable, ...] = ()
+        with_span: Span | None = None
+        if self.take("WITH"):
+            with_span = self.since(index)
+            common = self.listed(self._common_table)
+        left: SelectQuery = self._operand()
+        if isinstance(left, Select) and with_span:
+            left = replace(left, common=common, with_span=with_span)
+        while any(self.ahead(word) for word in ("UNION", "EXCEPT", "INTERSECT")):
+            operator = self._curr.text.upper()
+            span = self.here()
+            self._advance()
+            self.take("ALL") or self.take("DISTINCT")
+            left = SetOperation(operator, span, left, self._operand())
+        return left
+
+    def _operand(self) -> SelectQuery:
+        if not self._match(TokenType.L_PAREN):
+            return self._select()
+        with self.nested():
+            inner = self.select_query()
+        self.expect(")")
+        return inner
+
+    def _common_table(self) -> CommonTable:
+        name = self.name("a name after WITH")
+        self.expect("AS", "(")
+        with self.nested():
+            select = self.select_query()
+        self.expect(")")
+        return CommonTable(name, select)
+
+    def _select(self) -> Select:
+        span = self.expect("SELECT")
+        distinct = self.since(self._index - 1) if self.take("DISTINCT") else None
+        self.take("ALL")
+        items = self.listed(self._select_item)
+        self.expect("FROM")
+        select = Select(span, items, self._sources(), distinct=distinct)
+        while (clause := self._clause(select)) is not None:
+            select = clause
+        return select
+
+    def _select_item(self) -> Item:
+        if self._match(TokenType.STAR):
+            return Item(self.node(exp.Star(), self._index - 1), None)
+        return self._aliased()
+
+    def _aliased(self) -> Item:
+        expression = self.expression_()
+        if self.take("AS"):
+            return Item(expression, self.name("a name after AS"))
+        return Item(expression, self.maybe_name(_CLAUSES))
+
+    # -- FROM
+
+    def _sources(self) -> tuple[Relation | Derived, ...]:
+        sources = [self._source()]
+        while (joined := self._joined()) is not None:
+            source = self._source()
+            on = self.expression_() if self.take("ON") else None
+            sources.append(replace(source, joined=joined, on=on))
+        return tuple(sources)
+
+    def _joined(self) -> Span | None:
+        index = self._index
+        if self._match(TokenType.COMMA) or any(self.take(*words) for words in _JOINS):
+            return self.since(index)
+        return None
+
+    def _source(self) -> Relation | Derived:
+        index = self._index
+        if self._match(TokenType.L_PAREN):
+            with self.nested():
+                select = self.select_query()
+            self.expect(")")
+            span = self.since(index)
+            window, alias = self._window_and_alias()
+            return Derived(select, alias, window, span)
+        name = self.name("a stream")
+        window, alias = self._window_and_alias()
+        return Relation(name, alias, window)
+
+    def _window_and_alias(self) -> tuple[Window | None, Word | None]:
+        """The alias stands before or after the window, with or without AS."""
+        window = self._window()
+        alias = self.name("a name after AS") if self.take("AS") else self.maybe_name(_CLAUSES)
+        return window or self._window(), alias
+
+    def _window(self) -> Window | None:
+        index = self._index
+        if not self._match(TokenType.L_BRACKET):
+            return None
+        kind, size = self._window_size()
+        slide = None
+        if kind == "range" and self.take("SLIDE"):
+            self.take("BY")
+            slide = self.duration()
+        if not self._match(TokenType.R_BRACKET):
+            raise self.unexpected("SLIDE or ']'" if slide is None else "']'", near=("SLIDE",))
+        return Window(kind, size, slide, self.since(index))
+
+    def _window_size(self) -> tuple[str, Duration | None]:
+        if self.take("WINDOW"):
+            return ("landmark", None) if self.take("UNTIL", "NOW") else ("range", self.duration())
+        if self.take("RANGE"):
+            self.take("BY")
+            return "range", self.duration()
+        if self.take("ROWS"):
+            self.number("a number of rows")
+            return "rows", None
+        raise self.unexpected("RANGE, WINDOW or ROWS", near=("RANGE", "WINDOW", "ROWS"))
+
+    # -- after FROM
+
+    def _clause(self, select: Select) -> Select | None:
+        """The select with one more clause, or None where no clause begins."""
+        here = self.here()
+        if self.take("WHERE"):
+            self._once(select.where, "WHERE", here)
+            return replace(select, where=self.expression_())
+        if self.take("GROUP"):
+            self.expect("BY")
+            self._once(select.group, "GROUP BY", here)
+            return replace(select, group=self.listed(self._aliased))
+        if self.take("HAVING"):
+            self._once(select.having, "HAVING", here)
+            return replace(select, having=self.expression_())
+        if self.take("EVERY"):
+            self._once(select.every, "EVERY", here)
+            return replace(select, every=self.duration())
+        if self.take("ORDER"):
+            self.expect("BY")
+            self._once(select.order, "ORDER BY", here)
+            ordered = Span(here.start, self._prev.end + 1)
+            return replace(select, order=self.listed(self._ordered), ordered=ordered)
+        if self.take("LIMIT"):
+            return self._limit(select, here)
+        return None
+
+    def _limit(self, select: Select, here: Span) -> Select:
+        if self.take("DELAY"):
+            self.expect("TO")
+            self._once(select.delay, "LIMIT DELAY TO", here)
+            span = here
+            delay = self.duration()
+            return replace(select, delay=Duration(delay.microseconds, span.to(delay.span)))
+        self._once(select.limit, "LIMIT", here)
+        return replace(select, limit=Clause(self.expression_(), here))
+
+    def _once(self, present: object, name: str, here: Span) -> None:
+        if present:
+            raise self.app_text.error(here, f"a second {name}", "a query has each clause once")
+
+    def _ordered(self) -> Order:
+        expression = self.expression_()
+        descending = self.take("DESC")
+        if not descending:
+            self.take("ASC")
+        if self.take("NULLS") and not (self.take("FIRST") or self.take("LAST")):
+            raise self.unexpected("FIRST or LAST after NULLS")
+        return Order(expression, descending)
+
+    def clause_error(self) -> None:
+        """Called where a select should have ended: whatever stands here is no clause."""
+        if self._curr:
+            raise self.unexpected("the next clause or ';'", near=_CLAUSE_WORDS)

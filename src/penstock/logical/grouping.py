@@ -1,0 +1,126 @@
+"""GROUP BY: its entries to keys and the Gigascope time bucket, with the names the select list gives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from penstock.lang.ast import Duration, Item, Select, Word, span_of
+from penstock.lang.text import AppText
+from penstock.logical import constants
+from penstock.logical.aggregates import is_aggregate
+from penstock.logical.expressions import Bucket, Column, Expression, Prefix
+from penstock.logical.scalars import not_yet
+from penstock.logical.scopes import GroupScope, StreamColumns, unwrap, word_of
+from penstock.logical.types import Kind
+from penstock.logical.windows import MINUTE
+
+
+@dataclass
+class Grouping:
+    """Keys in the order written, each once; filled by `resolve_grouping` and read-only afterwards."""
+
+    attributes: list[Column | Prefix] = field(default_factory=list)
+    names: dict[Column | Prefix, str] = field(default_factory=dict)  # GROUP BY ... AS name
+    named: dict[str, Expression] = field(default_factory=dict)  # the same by case-folded name
+    bucket: Duration | None = None
+    bucket_name: str = ""
+
+
+def resolve_grouping(select: Select, columns: StreamColumns) -> Grouping:
+    grouping = Grouping()
+    for item in select.group:
+        target = _target(item, select, columns)
+        expression = unwrap(target.expression)
+        minutes = bucket_minutes(expression, columns)
+        if minutes is not None:
+            _add_bucket(grouping, minutes, item, columns.text)
+            continue
+        attribute = _attribute(expression, item, columns)
+        if attribute not in grouping.attributes:
+            grouping.attributes.append(attribute)
+        if item.alias:
+            _add_name(grouping, item.alias, attribute, columns.text)
+            grouping.names.setdefault(attribute, item.alias.text)
+    return grouping
+
+
+def group_scope(grouping: Grouping, columns: StreamColumns) -> GroupScope:
+    """What the select list sees."""
+
+    def bucket(node: exp.Expr) -> Bucket | None:
+        minutes = bucket_minutes(node, columns)
+        if minutes is None:
+            return None
+        if grouping.bucket is None or minutes.microseconds != grouping.bucket.microseconds:
+            written = columns.text.at(minutes.span)
+            raise columns.text.error(minutes.span, f"{written} is not grouped", f"add {written} to GROUP BY")
+        return Bucket()
+
+    return GroupScope(columns, frozenset(grouping.attributes), grouping.named, bucket)
+
+
+def bucket_minutes(node: exp.Expr, columns: StreamColumns) -> Duration | None:
+    """`time/5` on the stream's time column; None for anything but a division of a TIMESTAMP."""
+    if not isinstance(node, exp.Div) or not isinstance(column_node := unwrap(node.this), exp.Column):
+        return None
+    column = columns.find(column_node)
+    if column is None or column.type.kind is not Kind.TIMESTAMP:
+        return None
+    text = columns.text
+    if column.name != columns.stream.time:
+        fact = f"only the time column '{columns.stream.time}' can be cut into buckets of minutes, not '{column.name}'"
+        raise text.error(span_of(column_node), fact)
+    count = unwrap(node.expression)
+    sign = -1 if isinstance(count, exp.Neg) else 1
+    count = unwrap(count.this) if isinstance(count, exp.Neg) else count
+    minutes = constants.whole(count.name) if isinstance(count, exp.Literal) and not count.is_string else None
+    if minutes is None:
+        fact = "a time bucket must be a whole number of minutes"
+        raise text.error(span_of(node.expression), fact, f"write it like {column.name}/5")
+    return Duration(sign * minutes * MINUTE, span_of(node))
+
+
+def _target(item: Item, select: Select, columns: StreamColumns) -> Item:
+    """The entry itself, or the select item that it names by number or alias."""
+    node = unwrap(item.expression)
+    if isinstance(node, exp.Literal) and not node.is_string:
+        position = constants.whole(node.name) or 0
+        if not 1 <= position <= len(select.items):
+            fact = f"GROUP BY {node.name} names no column of the select list"
+            raise columns.text.error(span_of(node), fact, f"the select list has {len(select.items)} of them")
+        return select.items[position - 1]
+    if isinstance(node, exp.Column) and node.args.get("table") is None and columns.find(node) is None:
+        word = word_of(node)
+        aliased = [i for i in select.items if i.alias and word.same(i.alias.text)]
+        if aliased:
+            return aliased[0]
+    return item
+
+
+def _attribute(node: exp.Expr, item: Item, columns: StreamColumns) -> Column | Prefix:
+    prefix = columns.prefix(node)
+    if prefix is not None:
+        return prefix
+    if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+        return columns.column(node)
+    if any(is_aggregate(call.name) for call in node.find_all(exp.Anonymous)):
+        raise columns.text.error(item.span, "GROUP BY cannot use an aggregate")
+    raise not_yet(columns.text, item.expression, "GROUP BY an expression", "group by columns, prefixes or time/n")
+
+
+def _add_bucket(grouping: Grouping, minutes: Duration, item: Item, text: AppText) -> None:
+    if grouping.bucket is not None and grouping.bucket.microseconds != minutes.microseconds:
+        raise text.error(item.span, "a second time bucket")
+    # The words to point at are those in GROUP BY, also where they name a select item.
+    grouping.bucket = Duration(minutes.microseconds, item.span)
+    if item.alias:
+        _add_name(grouping, item.alias, Bucket(), text)
+        grouping.bucket_name = grouping.bucket_name or item.alias.text
+
+
+def _add_name(grouping: Grouping, alias: Word, expression: Expression, text: AppText) -> None:
+    folded = alias.text.casefold()
+    if grouping.named.setdefault(folded, expression) != expression:
+        raise text.error(alias.span, f"GROUP BY names '{alias.text}' twice")

@@ -1,0 +1,113 @@
+"""Expressions as SQL text: names of unnamed columns, `explain`, and messages.
+
+The text is canonical: lower-case functions, columns as declared, no more parentheses than needed.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from penstock.logical.expressions import (
+    Aggregate,
+    Arithmetic,
+    Bucket,
+    Column,
+    Comparison,
+    Expression,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    Logic,
+    Not,
+    Prefix,
+)
+from penstock.logical.types import Kind
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LOOSENESS = {"OR": 1, "AND": 2, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7}
+_TEST = 5  # comparisons and the other tests
+_ATOM = 9
+
+
+def render(expression: Expression) -> str:
+    """SQL text of an expression.
+
+    >>> from penstock.logical.types import INT, BIGINT
+    >>> a = Column("a", INT)
+    >>> render(Comparison(">", Arithmetic("*", Arithmetic("+", a, a, BIGINT), a, BIGINT), Literal(3, INT)))
+    '(a + a) * a > 3'
+    """
+    return _render(expression)[0]
+
+
+def render_name(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
+
+def _render(expression: Expression) -> tuple[str, int]:
+    """Text and how tightly its outermost operator binds."""
+    match expression:
+        case Column(name):
+            return render_name(name), _ATOM
+        case Prefix(column, length):
+            return f"{render_name(column.name)}/{length}", 7
+        case Literal():
+            return _constant(expression), _ATOM
+        case Aggregate(function, argument):
+            return f"{function}({'*' if argument is None else render(argument)})", _ATOM
+        case Bucket():
+            return "bucket", _ATOM
+        case Arithmetic(operator, left, right):
+            binds = _LOOSENESS[operator]
+            return f"{_within(left, binds)} {operator} {_within(right, binds + 1)}", binds
+        case Logic(operator, operands):
+            binds = _LOOSENESS[operator]
+            return f" {operator} ".join(_within(operand, binds + 1) for operand in operands), binds
+        case Not(operand):
+            return _negation(operand)
+        case _:
+            return _test(expression, ""), _TEST
+
+
+def _within(expression: Expression, binds: int) -> str:
+    text, own = _render(expression)
+    return text if own >= binds else f"({text})"
+
+
+def _negation(operand: Expression) -> tuple[str, int]:
+    if isinstance(operand, IsNull | InList | Like):
+        return _test(operand, "NOT "), _TEST
+    return f"NOT {_within(operand, _TEST)}", 3
+
+
+def _test(expression: Expression, negated: str) -> str:
+    match expression:
+        case Comparison(operator, left, right):
+            return f"{_within(left, _TEST + 1)} {operator} {_within(right, _TEST + 1)}"
+        case IsNull(operand):
+            return f"{_within(operand, _TEST + 1)} IS {negated}NULL"
+        case InList(operand, items):
+            listed = ", ".join(_constant(item) for item in items)
+            return f"{_within(operand, _TEST + 1)} {negated}IN ({listed})"
+        case Like(operand, pattern):
+            return f"{_within(operand, _TEST + 1)} {negated}LIKE {_quoted(pattern)}"
+    raise TypeError(f"no SQL text for {type(expression).__name__}")
+
+
+def _constant(literal: Literal) -> str:
+    value = literal.value
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if literal.type.kind is Kind.TIMESTAMP and isinstance(value, int):
+        moment = _EPOCH + timedelta(microseconds=value)
+        return f"TIMESTAMP '{moment.replace(tzinfo=None).isoformat(sep=' ')}'"
+    return _quoted(value) if isinstance(value, str) else repr(value)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,38 @@
+"""What the fused source needs to know: pickled once into the source's options, read by every task."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from dataclasses import dataclass
+
+from penstock.runtime.settings import TaskSettings
+from penstock.sharing.plan import SharedPlan
+from penstock.sources.base import Source
+
+
+@dataclass(frozen=True)
+class Job:
+    """One app on one checkpoint."""
+
+    plan: SharedPlan
+    source: Source
+    settings: TaskSettings
+    checkpoint: str
+    batch_rows: int
+    parallelism: int
+
+    def columns(self) -> list[str]:
+        """Columns that some query reads, and the time, in the stream's order."""
+        used = frozenset().union(*(r.columns for r in self.plan.relations)) | {self.plan.stream.time}
+        return [field.name for field in self.plan.stream.fields if field.name in used]
+
+
+def encode(job: Job) -> str:
+    return base64.b64encode(pickle.dumps(job)).decode()
+
+
+def decode(text: str) -> Job:
+    job = pickle.loads(base64.b64decode(text))
+    assert isinstance(job, Job)
+    return job

@@ -1,0 +1,172 @@
+"""The exact table of one relation: every group of a task (or of a merge) once.
+
+A chunk is projected to the relation's key, probed and folded. Layout and shape may widen while a task runs
+(a new value range, a first NULL, a sum that could outgrow 64 bits): `rebuild` then rewrites the rows, and no
+partial result is given up. `groups` hands the finished groups on as canonical columns.
+
+Neighbours: `runtime.lfta` drives leaves over chunks of raw tuples, `runtime.merge` over blocks of segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from penstock.kernels import pack, tables
+from penstock.kernels.dictionary import Dictionary
+from penstock.runtime.folding import Chunk, Rows, Shape, fold_chunk, pack_words
+from penstock.sharing.layout import Layout, project
+from penstock.sharing.plan import Relation, State, column_of, value_component, window_component
+from penstock.state.groups import Groups
+
+Array = np.ndarray
+LOAD = 0.7  # a table grows when this part of it is full
+SMALL = 1 << 18
+ALWAYS = 1 << 16  # a table may always grow to this many bytes, so that every leaf makes progress
+PIECE = 1 << 18  # table rows turned into columns at a time: bounds the memory of writing a large table
+
+
+class Leaf:
+    """Exact groups of one relation in rows of key words, count(*) and states."""
+
+    def __init__(self, relation: Relation, layout: Layout, shape: Shape, capacity: int) -> None:
+        self.relation = relation
+        self._lay_out(layout, shape)
+        self._clear(max(4, 1 << (capacity - 1).bit_length()))
+        self.probes = 0
+
+    def _lay_out(self, layout: Layout, shape: Shape) -> None:
+        self.shape = shape
+        self.projection = project(layout, self.relation.parts)
+        terms = self.projection.terms
+        self._terms = (
+            np.array([t.source for t in terms], np.int64),
+            np.array([t.mask for t in terms], np.uint64),
+            np.array([t.turn for t in terms], np.int64),
+            np.array([t.target for t in terms], np.int64),
+        )
+        self.words = self.projection.words
+        self.columns: dict[State, int] = {}
+        fresh = [0]
+        for state in self.relation.states:
+            if shape.words(state):
+                self.columns[state] = self.words + len(fresh)
+                fresh += shape.fresh(state)
+        self.fresh = np.array(fresh, np.int64).view(np.uint64)
+        self.width = self.words + len(fresh)
+
+    def _clear(self, capacity: int) -> None:
+        self.rows = np.zeros((capacity, self.width), np.uint64)
+        self.count = 0
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.rows.nbytes)
+
+    def keys(self, words: Array, rows: Array) -> Array:
+        """The relation's key words of the chosen tuples."""
+        keys = np.empty((self.words, len(rows)), np.uint64)
+        pack.project(words, rows, *self._terms, keys)
+        return keys
+
+    def absorb(self, chunk: Chunk, rows: Array, keys: Array, room: int, done: int = 0) -> int:
+        """Fold in the chosen tuples from the `done`-th on. Returns where it ended: at all of them, unless the
+        table would need more than `room` bytes beside itself to grow."""
+        at, begin = np.empty(len(rows), np.int64), done
+        while done < len(rows):
+            start, done = done, self._probe(keys, done, chunk.weights, at)
+            fold_chunk(self.rows, self.columns, self.shape, chunk, Rows(rows, at, start, done))
+            if done < len(rows) and not self._grow(room):
+                break
+        self.probes += done - begin
+        return done
+
+    def _probe(self, keys: Array, start: int, weights: Array, at: Array) -> int:
+        limit, stop = int(LOAD * len(self.rows)), keys.shape[1]
+        if self.words == 1 and not len(weights):
+            done, self.count = tables.probe_exact_word(
+                keys[0], start, stop, self.count, limit, self.fresh, self.rows, at
+            )
+        else:
+            done, self.count = tables.probe_exact(
+                keys, start, stop, weights, self.count, limit, self.fresh, self.rows, at
+            )
+        return int(done)
+
+    def _grow(self, room: int) -> bool:
+        # Small tables grow fast: rewriting them costs more than their memory.
+        factor = 4 if self.nbytes < SMALL else 2
+        if self.nbytes * factor > max(room, ALWAYS):
+            return False
+        old = self.rows
+        self.rows = np.zeros((len(old) * factor, self.width), np.uint64)
+        tables.rehash(old, self.words, self.rows)
+        return True
+
+    def pieces(self, dictionaries: Mapping[str, Dictionary]) -> Iterator[Groups]:
+        """All groups as canonical columns, a part of the table at a time; the table stays as it is."""
+        for start in range(0, len(self.rows), PIECE):
+            groups = self.groups(dictionaries, start, start + PIECE)
+            if len(groups):
+                yield groups
+
+    def groups(self, dictionaries: Mapping[str, Dictionary], start: int = 0, stop: int | None = None) -> Groups:
+        """The groups in rows [start, stop) of the table."""
+        part = self.rows[start:stop]
+        dense = np.empty((min(self.count, len(part)), self.width), np.uint64)
+        dense = dense[: tables.compact(part, self.words, dense)]
+        components = {}
+        for part in self.relation.parts:
+            place = self.projection.places[part.component]
+            values = np.full(len(dense), place.base, np.int64)
+            if place.bits:
+                pack.extract(dense, place.word, place.shift, place.mask, place.base, values)
+            components[part.component] = values
+        _blank_nulls(components)
+        window = components.pop(window_component(self.relation.window))
+        states = {state: self.state_words(dense, state, column) for state, column in self.columns.items()}
+        named = {value_component(s.column) for s in states if s.kind in ("min", "max")} | set(components)
+        used = {name: dictionaries[name] for name in sorted(named & dictionaries.keys())}
+        count = np.ascontiguousarray(dense[:, self.words]).view(np.int64)
+        return Groups(window, components, used, count, states)
+
+    def state_words(self, dense: Array, state: State, column: int) -> tuple[Array, ...]:
+        floating = state.kind == "sum" and state.column in self.shape.floats
+        kind = np.float64 if floating else np.int64
+        words = range(column, column + self.shape.words(state))
+        return tuple(np.ascontiguousarray(dense[:, word]).view(kind) for word in words)
+
+    def rebuild(self, layout: Layout, shape: Shape) -> None:
+        """Move all groups to a new layout and shape."""
+        groups, capacity = self.groups({}), len(self.rows)
+        self._lay_out(layout, shape)
+        self._clear(capacity)
+        components = {window_component(self.relation.window): groups.window, **groups.components}
+        everything = np.arange(len(groups), dtype=np.int32)
+        keys = self.keys(pack_words(layout, components, len(groups)), everything)
+        at = np.empty(len(groups), np.int64)
+        _, self.count = tables.probe_exact(
+            keys, 0, len(groups), groups.count, 0, capacity, self.fresh, self.rows, at
+        )
+        numbers = self.rows.view(np.int64)
+        for state, column in self.columns.items():
+            words = groups.states.get(state, (groups.count,))
+            if shape.words(state) > len(words):
+                words = (words[0], words[0] >> 63)
+            for w, word in enumerate(words):
+                numbers[at, column + w] = word.view(np.int64)
+
+    def restart(self) -> None:
+        """Forget all groups, and give most of the memory back to the leaves that need it."""
+        self._clear(max(4, len(self.rows) // 4))
+
+
+def _blank_nulls(components: dict[str, Array]) -> None:
+    """A NULL has no value: make it zero, whatever the base of its field."""
+    for flag, nulls in components.items():
+        if flag.startswith("null:") and nulls.any():
+            gone = nulls != 0
+            for name, values in components.items():
+                if name != flag and column_of(name) == column_of(flag) and not name.startswith("window:"):
+                    values[gone] = 0

@@ -1,0 +1,298 @@
+"""The task: one split of one micro-batch through PACK and the tables into one segment.
+
+    Arrow batch ──► ingest ──► select (WHERE, late, account) ──► layout, pack ──► front / leaf ──► segment
+
+All of a task's state lives here and ends with it. When tables and dictionaries reach the task's memory cap,
+the groups are written early as a run of the segment and the tables start anew: merged above, never lost.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.faults import reach
+from penstock.kernels.pack import component_range, window_number
+from penstock.logical.expressions import Column, Expression, Prefix
+from penstock.logical.query import Field
+from penstock.logical.types import Kind
+from penstock.runtime.evaluate import Operand, Scope
+from penstock.runtime.folding import Chunk, Shape, Values, pack_words
+from penstock.runtime.front import Front, partial_chunk
+from penstock.runtime.ingest import Ingest, Ingested
+from penstock.runtime.leaf import Leaf
+from penstock.runtime.selection import Selector
+from penstock.runtime.settings import TaskSettings
+from penstock.sharing.layout import Layout, Range, lay_out, union
+from penstock.sharing.plan import SharedPlan, inet6_component, null_component, value_component, window_component
+from penstock.state.segment_write import SegmentWriter
+
+Array = np.ndarray
+BOUND = 1 << 63
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What the offset says of the batch: watermark and greatest time before it (None: none yet)."""
+
+    batch: int
+    watermark: int | None
+    greatest: int | None
+
+
+class Lfta:
+    """Runs chunks through all relations of a plan and writes their groups to a segment."""
+
+    def __init__(self, plan: SharedPlan, settings: TaskSettings, epoch: Epoch, writer: SegmentWriter) -> None:
+        self.plan, self.settings, self.epoch, self.writer = plan, settings, epoch, writer
+        used = frozenset().union(*(r.columns for r in plan.relations)) | {plan.stream.time}
+        self.fields = tuple(f for f in plan.stream.fields if f.name in used)
+        self.prefixes = frozenset(
+            (a.column.name, a.length) for r in plan.relations for a in r.attributes if isinstance(a, Prefix)
+        )
+        self.ingest = Ingest(self.fields, self.prefixes)
+        self.selector = Selector(plan.relations, epoch.watermark, frozenset(f.name for f in self.fields if _fallible(f)))
+        self.components = sorted({p.component for r in plan.relations for p in r.parts})
+        self.summed = sorted({s.column for r in plan.relations for s in r.states if s.kind == "sum"})
+        self.stated = sorted({s.column for r in plan.relations for s in r.states})
+        self.shape = Shape(
+            frozenset(f.name for f in self.fields if f.type.kind is Kind.DOUBLE),
+            frozenset(f.name for f in self.fields if f.type.kind is Kind.STRING),
+        )
+        self.ranges: dict[str, Range] = {}
+        self.layout: Layout | None = None
+        self.leaves: list[Leaf] = []
+        self.fronts: list[Front | None] = []
+        self.sum_bounds = dict.fromkeys(self.summed, 0)
+        self.greatest: int | None = None
+        self.windows: dict[int, set[int]] = {r.window: set() for r in plan.relations}
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> None:
+        for batch in batches:
+            if batch.num_rows:
+                self._chunk(batch)
+                reach("task.chunk")
+                if self.ingest.nbytes > self.settings.task_memory // 2:
+                    self._spill()
+                    self.ingest.reset()
+        self._spill()
+
+    def _chunk(self, batch: pa.RecordBatch) -> None:
+        columns = {f.name: self.ingest.column(f.name, batch.column(f.name)) for f in self.fields}
+        ts, timely = self._time(columns[self.plan.stream.time])
+        scope = Scope(lambda expression: self._operand(expression, columns), batch.num_rows)
+        chosen = self.selector.select(ts, timely, columns, lambda: scope)
+        self._book_reasons(columns)
+        components, ranges = self._components(columns, ts)
+        self._fit(ranges, self._shape_of(columns, batch.num_rows))
+        assert self.layout is not None
+        values = {name: _values(columns[name]) for name in self.stated}
+        words = pack_words(self.layout, components, batch.num_rows)
+        chunk = Chunk(words, values, self.ingest.dictionaries)
+        for leaf, front in zip(self.leaves, self.fronts, strict=True):
+            rows = chosen[leaf.relation.query]
+            if len(rows):
+                self._feed(leaf, front, chunk, rows)
+
+    def _time(self, column: Ingested) -> tuple[Array, Array | None]:
+        """Usable times, and which tuples have one (None: all). A time too far ahead is none."""
+        ts, timely = column.numbers, None
+        if len(column.valid):
+            timely = column.valid.astype(bool)
+            self._reason(f"{self.plan.stream.time} is NULL", int(len(ts) - timely.sum()))
+        if column.bad is not None:
+            timely = ~column.bad if timely is None else timely & ~column.bad
+        ahead, greatest = self.plan.stream.ahead, self.epoch.greatest
+        if ahead is not None and greatest is not None:
+            near = ts <= greatest + ahead
+            self._reason(
+                f"{self.plan.stream.time} is further ahead than MAX AHEAD",
+                int(np.count_nonzero(~near if timely is None else timely & ~near)),
+            )
+            timely = near if timely is None else timely & near
+        if timely is not None and not timely.all():
+            usable = ts[timely]
+            ts = np.where(timely, ts, usable[0] if len(usable) else 0)
+        else:
+            timely = None
+        if timely is None or timely.any():
+            high = int(ts.max())
+            self.greatest = high if self.greatest is None else max(self.greatest, high)
+        return ts, timely
+
+    def _reason(self, reason: str, count: int) -> None:
+        if count:
+            reasons = self.selector.ledger.reasons
+            reasons[reason] = reasons.get(reason, 0) + count
+
+    def _book_reasons(self, columns: dict[str, Ingested]) -> None:
+        for field in self.fields:
+            bad = columns[field.name].bad
+            if bad is not None:
+                self._reason(f"{field.name} is not a valid {field.type}", int(np.count_nonzero(bad)))
+
+    def _operand(self, expression: Expression, columns: dict[str, Ingested]) -> Operand:
+        assert isinstance(expression, Column)
+        return self.ingest.operand(expression.name, columns[expression.name])
+
+    def _components(self, columns: dict[str, Ingested], ts: Array) -> tuple[dict[str, Array], dict[str, Range]]:
+        """All components that some relation needs, and their ranges; one left out is zero everywhere."""
+        found: dict[str, Array] = {}
+        for field in self.fields:
+            column, name = columns[field.name], field.name
+            found[value_component(name)] = column.numbers
+            if len(column.valid):
+                found[null_component(name)] = (column.valid == 0).astype(np.int64)
+            if column.inet6 is not None:
+                found[inet6_component(name)] = column.inet6
+                for length in (n for prefixed, n in self.prefixes if prefixed == name):
+                    found[inet6_component(name, length)] = self.ingest.prefix(name, length, column.inet6)
+        for size in self.windows:
+            numbers = np.empty(len(ts), np.int64)
+            window_number(ts, size, numbers)
+            found[window_component(size)] = numbers
+        found = {name: found[name] for name in self.components if name in found}
+        return found, {name: self._range(name, found, columns) for name in self.components}
+
+    def _range(self, component: str, found: dict[str, Array], columns: dict[str, Ingested]) -> Range:
+        tag, _, name = component.partition(":")
+        if component in self.ingest.dictionaries:
+            return 0, self.ingest.dictionaries[component].count
+        if tag == "null":
+            return 0, int(component in found)
+        if tag == "window":
+            return int(found[component].min()), int(found[component].max())
+        low, high = component_range(found[component], columns[name].valid)
+        # Prefixes mask an address's own bits, so its field must start at zero.
+        return (min(0, low), high) if (inet6_component(name) in self.ingest.dictionaries) else (low, high)
+
+    def _shape_of(self, columns: dict[str, Ingested], rows: int) -> Shape:
+        nullable = {name for name in self.stated if len(columns[name].valid)}
+        wide = set()
+        for name in self.summed:
+            if name not in self.shape.floats:
+                low, high = component_range(columns[name].numbers, columns[name].valid)
+                self.sum_bounds[name] += rows * max(abs(low), abs(high)) if low <= high else 0
+                if self.sum_bounds[name] >= BOUND:
+                    wide.add(name)
+        return Shape(self.shape.floats, self.shape.strings, frozenset(nullable), frozenset(wide))
+
+    def _fit(self, ranges: dict[str, Range], shape: Shape) -> None:
+        """Make layout and shape hold this chunk, rewriting the tables if they did not."""
+        ranges = {name: span for name, span in ranges.items() if span[0] <= span[1]}
+        if self.layout is not None and self.layout.holds(ranges) and self.shape.covers(shape):
+            return
+        self.ranges = union(self.ranges, ranges)
+        self.shape = Shape(
+            self.shape.floats, self.shape.strings, self.shape.nullable | shape.nullable, self.shape.wide | shape.wide
+        )
+        self.layout = lay_out({name: self.ranges.get(name, (0, 0)) for name in self.components})
+        if not self.leaves:
+            self.leaves = [Leaf(r, self.layout, self.shape, self.settings.table_rows) for r in self.plan.relations]
+            self.fronts = [Front(leaf, leaf.relation.buckets) if leaf.relation.buckets else None for leaf in self.leaves]
+            return
+        self._drain_fronts()
+        for leaf in self.leaves:
+            leaf.rebuild(self.layout, self.shape)
+        for front in self.fronts:
+            if front is not None:
+                front.reset()
+
+    def _feed(self, leaf: Leaf, front: Front | None, chunk: Chunk, rows: Array) -> None:
+        keys = leaf.keys(chunk.words, rows)
+        if front is None:
+            self._absorb(leaf, chunk, rows, keys)
+            return
+        evicted = front.absorb(chunk, rows, keys)
+        if len(evicted):
+            self._absorb_rows(leaf, evicted, chunk)
+
+    def _absorb_rows(self, leaf: Leaf, evicted: Array, chunk: Chunk) -> None:
+        partial, keys = partial_chunk(leaf, evicted, chunk)
+        self._absorb(leaf, partial, np.arange(len(evicted), dtype=np.int32), keys)
+
+    def _absorb(self, leaf: Leaf, chunk: Chunk, rows: Array, keys: Array) -> None:
+        done = 0
+        while True:
+            done = leaf.absorb(chunk, rows, keys, self.settings.task_memory - self.nbytes, done)
+            if done == len(rows):
+                return
+            self._write_run()
+
+    @property
+    def nbytes(self) -> int:
+        fronts = sum(front.nbytes for front in self.fronts if front is not None)
+        return sum(leaf.nbytes for leaf in self.leaves) + fronts + self.ingest.nbytes
+
+    def _drain_fronts(self) -> None:
+        for leaf, front in zip(self.leaves, self.fronts, strict=True):
+            if front is not None:
+                rows = front.drain()
+                if len(rows):
+                    self._absorb_rows(leaf, rows, Chunk(np.empty((0, 0), np.uint64), {}, self.ingest.dictionaries))
+
+    def _spill(self) -> None:
+        """End of the epoch: flush top-down, then write."""
+        self._drain_fronts()
+        self._write_run()
+
+    def _write_run(self) -> None:
+        if not any(leaf.count for leaf in self.leaves):
+            return
+        for leaf in self.leaves:
+            for groups in leaf.pieces(self.ingest.dictionaries):
+                self.windows[leaf.relation.window].update(self.writer.add(leaf.relation.query, groups))
+            leaf.restart()
+        self.writer.end_run(self.ingest.dictionaries)
+
+    def counters(self) -> dict[str, Any]:
+        """Probes and evictions per relation, as `work` of the summary adds them up."""
+        return {
+            leaf.relation.query: {
+                "probes": leaf.probes + (front.probes if front else 0),
+                "evictions": front.evictions if front else 0,
+            }
+            for leaf, front in zip(self.leaves, self.fronts, strict=True)
+        }
+
+
+def _fallible(field: Field) -> bool:
+    return field.type.kind in (Kind.INET, Kind.INTEGER, Kind.TIMESTAMP)
+
+
+def _values(column: Ingested) -> Values:
+    return Values(column.numbers, column.valid, column.floats)
+
+
+def peak_memory() -> int:
+    """Greatest resident size of this process so far, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def run_task(
+    plan: SharedPlan, settings: TaskSettings, epoch: Epoch, batches: Iterator[pa.RecordBatch], path: Path
+) -> dict[str, Any]:
+    """Aggregate a split into a segment at `path`; returns the reference that the manifest keeps."""
+    started = time.perf_counter()
+    writer = SegmentWriter(path, settings.slots)
+    lfta = Lfta(plan, settings, epoch, writer)
+    lfta.run(batches)
+    segment = writer.close()
+    segment["windows"] = {str(size): sorted(numbers) for size, numbers in lfta.windows.items()}
+    return {
+        "segment": segment,
+        "account": lfta.selector.ledger.as_dict(),
+        "greatest": lfta.greatest,
+        "work": lfta.counters(),
+        "seconds": time.perf_counter() - started,
+        "peak_memory": peak_memory(),
+    }

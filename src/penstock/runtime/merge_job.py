@@ -1,0 +1,89 @@
+"""The merge job: one Spark job that merges, finishes and stages all closed windows of all queries."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from penstock.errors import PenstockError, RunError
+from penstock.logical.query import Query
+from penstock.runtime.merge_plan import MergeItem
+from penstock.sinks.base import Sink
+
+
+def run_merge_job(
+    spark: SparkSession,
+    shares: list[list[MergeItem]],
+    queries: dict[str, Query],
+    sinks: dict[str, Sink],
+    segments: Path,
+    references: list[dict[str, Any]],
+    batch: int,
+) -> list[dict[str, Any]]:
+    """Run the shares as tasks; returns one report per task."""
+    task = merge_task(shares, queries, sinks, str(segments), references, batch)
+    numbers = spark.range(0, len(shares), 1, len(shares))
+    rows = numbers.mapInArrow(task, "report string").collect()
+    reports = [json.loads(row.report) for row in rows]
+    for report in reports:
+        if "error" in report:
+            raise RunError(*report["error"])
+    return reports
+
+
+def merge_task(
+    shares: list[list[MergeItem]],
+    queries: dict[str, Query],
+    sinks: dict[str, Sink],
+    segments: str,
+    references: list[dict[str, Any]],
+    batch: int,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark runs on each share's number."""
+
+    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for numbered in numbers:
+            for share in numbered.column(0).to_pylist():
+                report = _merge_share(shares[share], queries, sinks, Path(segments), references, batch)
+                yield pa.RecordBatch.from_pydict({"report": [json.dumps(report)]})
+
+    return run
+
+
+def _merge_share(
+    share: list[MergeItem],
+    queries: dict[str, Query],
+    sinks: dict[str, Sink],
+    folder: Path,
+    references: list[dict[str, Any]],
+    batch: int,
+) -> dict[str, Any]:
+    from penstock.runtime.lfta import peak_memory
+    from penstock.runtime.merge import Segments, merge_item
+
+    started, attempt = time.perf_counter(), uuid.uuid4().hex[:8]
+    opened = Segments(folder, references)
+    staged, rows = [], dict.fromkeys(sorted({item.query for item in share}), 0)
+    try:
+        for item in share:
+            table = merge_item(queries[item.query], item, opened)
+            if table.num_rows:
+                staged.append([item.query, *sinks[item.query].stage(table, batch, item.part, attempt)])
+                rows[item.query] += table.num_rows
+    except PenstockError as error:
+        return {"error": [error.fact, error.hint]}
+    except OSError as error:
+        return {"error": [f"merge of batch {batch} failed: {error}", "make room or mend the disk, then run again"]}
+    return {
+        "staged": staged,
+        "rows": rows,
+        "seconds": time.perf_counter() - started,
+        "peak_memory": peak_memory(),
+    }

@@ -1,0 +1,77 @@
+"""Start Spark with the settings that were found to matter.
+
+A session of the user's works as well: only the daemon module (kernels compiled before workers fork) and the
+two speed settings are lost if that session was built without `spark_settings`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from penstock.runtime.java import ensure_java
+
+ATTEMPTS = 4
+
+
+def spark_settings() -> dict[str, str]:
+    """Spark properties for a session that runs penstock."""
+    log = Path(__file__).with_name("log4j2.properties")
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        # Without it every Python task waits 40 ms for a delayed acknowledgement on its TCP socket.
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": "/tmp",
+        "spark.python.daemon.module": "penstock.runtime.daemon",
+        # The default manager forks readlink and chmod processes for local checkpoints.
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        ),
+        "spark.sql.streaming.minBatchesToRetain": "10",
+        "spark.sql.streaming.pollingDelay": "5ms",
+        # Most of a short run is spent warming up the JVM: its first compiler is enough for a driver.
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log} -XX:TieredStopAtLevel=1",
+    }
+
+
+def local_retries(master: str) -> str:
+    """`local[n]` gives a task one attempt; ask for as many as a cluster gives.
+
+    >>> local_retries("local[*]"), local_retries("local[2,1]"), local_retries("spark://host:7077")
+    ('local[*,4]', 'local[2,1]', 'spark://host:7077')
+    """
+    match = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
+    return f"local[{match[1] or 1},{ATTEMPTS}]" if match else master
+
+
+def build_session(master: str = "local[*]", app_name: str = "penstock") -> SparkSession:
+    """A session of penstock's own."""
+    ensure_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    compiling = compile_kernels()
+    builder = SparkSession.builder.master(local_retries(master)).appName(app_name)
+    for key, value in spark_settings().items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    if compiling is not None:
+        compiling.wait()
+    return session
+
+
+def compile_kernels() -> subprocess.Popen[bytes] | None:
+    """Compile the kernels beside the start of the JVM, if this installation never did; workers load the result."""
+    kernels = Path(__file__).parent.parent / "kernels" / "__pycache__"
+    if any(kernels.glob("*.nbi")):
+        return None
+    return subprocess.Popen([sys.executable, "-c", "import penstock.runtime.lfta, penstock.runtime.merge"])

@@ -1,0 +1,145 @@
+"""Where every component stands in the packed key words, and how a relation's key is cut from them.
+
+A component (see `kernels.pack`) with values in [base, base + 2^bits) takes a bit field of one 64-bit word.
+A constant component takes no bits at all: its base says it all.  Ranges are measured on the data that a
+task has met so far, so thirteen attributes usually fit a few words and a pair of them one; when a value
+falls outside its field, the task lays the keys out anew and rewrites its tables (`runtime.leaf`).
+
+Layouts are private to a task: segments hold canonical components, never packed words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+WORD = 64
+LEAST = -(1 << 63)
+# Widths offered to a field: wide enough apart that a growing range seldom asks for a new layout.
+STEPS = (0, 1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 56, 64)
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A component's bit field: `bits` bits of word `word` from bit `shift`, holding value − base."""
+
+    word: int
+    shift: int
+    bits: int
+    base: int
+
+    def holds(self, span: Range) -> bool:
+        return self.base <= span[0] and span[1] - self.base < (1 << self.bits)
+
+    @property
+    def mask(self) -> int:
+        return (1 << self.bits) - 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Places of all components in `words` 64-bit words."""
+
+    places: Mapping[str, Place]
+    words: int
+
+    def holds(self, ranges: Mapping[str, Range]) -> bool:
+        """Whether every value of these ranges has room; an empty range (low > high) always has."""
+        return all(low > high or self.places[name].holds((low, high)) for name, (low, high) in ranges.items())
+
+
+@dataclass(frozen=True)
+class Part:
+    """A component in a relation's key; `drop` low bits are masked off (an IPv4 prefix)."""
+
+    component: str
+    drop: int = 0
+
+
+@dataclass(frozen=True)
+class Term:
+    """target |= rotate_left(source & mask, turn)."""
+
+    source: int
+    mask: int
+    turn: int
+    target: int
+
+
+@dataclass(frozen=True)
+class Projection:
+    """How to cut a relation's key out of the stream's (or a parent's) words; `places` are those in the key."""
+
+    terms: tuple[Term, ...]
+    words: int
+    places: Mapping[str, Place]
+
+
+def width(span: Range) -> tuple[int, int]:
+    """(base, bits) of a field for values of this range, with room to grow.
+
+    >>> width((6, 17)), width((0, 65535)), width((5, 5)), width((-3, 4))
+    ((0, 6), (0, 16), (5, 0), (-11, 6))
+    """
+    low, high = span
+    if low >= high:
+        return (low if low == high else 0), 0
+    snug = (high - low).bit_length()
+    if low >= 0 and high.bit_length() <= snug + 2:
+        return 0, _step(high.bit_length())
+    bits = min(WORD, snug + 2)
+    return max(LEAST, low - (1 << (bits - 2))), _step(bits)
+
+
+def _step(bits: int) -> int:
+    return next(step for step in STEPS if step >= bits)
+
+
+def union(one: Mapping[str, Range], other: Mapping[str, Range]) -> dict[str, Range]:
+    """The ranges that cover both."""
+    joined = dict(one)
+    for name, (low, high) in other.items():
+        before = joined.get(name, (low, high))
+        joined[name] = min(before[0], low), max(before[1], high)
+    return joined
+
+
+def lay_out(ranges: Mapping[str, Range]) -> Layout:
+    """Give every component a field; the widest first, each into the first word with room."""
+    fields = {name: width(span) for name, span in ranges.items()}
+    places, words = _first_fit((name, bits, base) for name, (base, bits) in fields.items())
+    return Layout(places, words)
+
+
+def _first_fit(fields: Iterable[tuple[str, int, int]]) -> tuple[dict[str, Place], int]:
+    used: list[int] = [0]
+    places = {}
+    for name, bits, base in sorted(fields, key=lambda field: (-field[1], field[0])):
+        word = next((w for w, taken in enumerate(used) if taken + bits <= WORD), len(used))
+        if word == len(used):
+            used.append(0)
+        places[name] = Place(word, used[word], bits, base)
+        used[word] += bits
+    return places, len(used)
+
+
+def project(layout: Layout, parts: Iterable[Part]) -> Projection:
+    """The terms that build the key of a relation with these parts, in as few words as first fit finds.
+
+    Terms between the same two words that turn by the same amount become one.
+    """
+    parts = list(parts)
+    sources = {part.component: layout.places[part.component] for part in parts}
+    places, words = _first_fit((name, place.bits, place.base) for name, place in sources.items())
+    merged: dict[tuple[int, int, int], int] = {}
+    for part in parts:
+        source, target = sources[part.component], places[part.component]
+        if source.bits == 0:
+            continue
+        mask = (source.mask >> part.drop << part.drop) << source.shift
+        key = source.word, (target.shift - source.shift) % WORD, target.word
+        merged[key] = merged.get(key, 0) | mask
+    terms = tuple(Term(source, mask, turn, target) for (source, turn, target), mask in sorted(merged.items()))
+    return Projection(terms, words, places)

@@ -1,0 +1,79 @@
+"""`parquet:DIR`: one file per query, batch and part, renamed into place when the batch is committed.
+
+A plain glob `DIR/*.parquet` sees every row once. Staged files lie beside the results, hidden, without the
+suffix. `_penstock.json` says whose results these are: another checkpoint's are not mixed with them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.errors import ConfigError, RunError
+from penstock.faults import reach
+from penstock.state.files import replace
+
+OWNER = "_penstock.json"
+
+
+@dataclass(frozen=True)
+class ParquetSink:
+    """Results of one query in a folder."""
+
+    query: str
+    folder: str
+
+    def prepare(self, owner: str, overwrite: bool) -> None:
+        folder = Path(self.folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            mark = folder / OWNER
+            found = json.loads(mark.read_text()).get("checkpoint") if mark.exists() else None
+            if found != owner:
+                self._clear(folder, overwrite)
+            for leftover in folder.glob(".penstock-*"):  # of a run that was killed
+                leftover.unlink()
+            replace(mark, json.dumps({"query": self.query, "checkpoint": owner}).encode())
+        except OSError as error:
+            raise ConfigError(f"output folder {folder} cannot be used: {error.strerror}", "choose another") from error
+
+    def _clear(self, folder: Path, overwrite: bool) -> None:
+        """Another run's results: refuse to mix, or remove them if asked to."""
+        results = sorted(folder.glob("*.parquet"))
+        if results and not overwrite:
+            raise ConfigError(
+                f"output folder {folder} already holds results of another run",
+                "use --overwrite, another folder, or the checkpoint of that run",
+            )
+        for path in results:
+            path.unlink()
+
+    def stage(self, table: pa.Table, batch: int, part: int, attempt: str) -> list[str]:
+        name = f"{self.query}-{batch:08d}-{part:04d}"
+        staged, final = Path(self.folder) / f".penstock-{name}-{attempt}", Path(self.folder) / f"{name}.parquet"
+        reach("merge.write")
+        try:
+            pq.write_table(table, staged, compression="zstd", compression_level=1)
+        except OSError as error:
+            staged.unlink(missing_ok=True)
+            raise RunError(f"cannot write results to {self.folder}: {error}", "make room, then run again") from error
+        return [str(staged), str(final)]
+
+    def publish(self, staged: str, final: str) -> None:
+        reach("sink.rename")
+        try:
+            os.replace(staged, final)
+        except FileNotFoundError:
+            if not os.path.exists(final):
+                raise RunError(f"results {final} are gone, and so is {staged}", "start anew") from None
+
+    def place(self) -> str:
+        return self.folder
+
+    def files(self) -> list[str]:
+        return sorted(str(path) for path in Path(self.folder).glob("*.parquet"))

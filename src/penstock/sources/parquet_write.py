@@ -1,0 +1,48 @@
+"""Write a source's records to one Parquet file: `penstock generate KIND -o FILE`, and the data of benchmarks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.errors import RunError
+from penstock.sources.base import Source, Split
+from penstock.sources.parquet_files import first_line
+
+
+def write_parquet(
+    source: Source,
+    path: str | Path,
+    row_group_rows: int = 131072,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Write all rows in order; `progress` gets (rows written, rows in all). The file appears when it is whole."""
+    target = Path(path)
+    aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _write(source, aside, row_group_rows, progress or (lambda done, rows: None))
+        os.replace(aside, target)
+    except OSError as error:
+        raise RunError(
+            f"cannot write '{target}': {error.strerror or first_line(error)}", "check the folder and its free space"
+        ) from error
+    finally:
+        with suppress(OSError):
+            aside.unlink()
+
+
+def _write(source: Source, path: Path, row_group_rows: int, progress: Callable[[int, int], None]) -> None:
+    rows, schema = source.rows(), source.schema()
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, rows, row_group_rows):
+            stop = min(start + row_group_rows, rows)
+            batches = source.read(Split(start, stop), schema.names, row_group_rows)
+            plain = (batch.cast(schema) for batch in batches)  # text may come as dictionaries, another in each batch
+            writer.write_table(pa.Table.from_batches(plain, schema), row_group_size=row_group_rows)
+            progress(stop, rows)

@@ -1,0 +1,38 @@
+"""Garbage collection: delete what no manifest that could still be needed names.
+
+Runs after Spark has committed batch N: a replay can then start from manifest N − 1 at the earliest, so
+segments of batches ≤ N that neither manifest names, and older manifests, are gone for good. Files of later
+batches belong to tasks that may be running and are left alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from penstock.faults import reach
+from penstock.state import manifest as manifests
+
+SEGMENTS = "segments"
+KEEP = 2  # manifests
+
+
+def segment_name(batch: int, task: int, attempt: str) -> str:
+    """Name of a task's segment; the batch in front decides when it may be collected."""
+    return f"{batch:08d}-{task:04d}-{attempt}.seg"
+
+
+def collect(checkpoint: Path, committed: int) -> int:
+    """Delete what is not needed once Spark committed `committed`; returns the number of files deleted."""
+    kept = [manifests.load(checkpoint, batch) for batch in (committed - 1, committed)]
+    named = {segment["path"] for manifest in kept if manifest is not None for segment in manifest.segments}
+    deleted = 0
+    for path in sorted((checkpoint / SEGMENTS).glob("*.seg")):
+        if int(path.name.split("-")[0]) <= committed and path.name not in named:
+            reach("garbage.delete")
+            path.unlink(missing_ok=True)
+            deleted += 1
+    for batch in manifests.batches(checkpoint):
+        if batch <= committed - KEEP:
+            manifests.path_of(checkpoint, batch).unlink(missing_ok=True)
+            deleted += 1
+    return deleted

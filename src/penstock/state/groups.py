@@ -1,0 +1,49 @@
+"""Finished groups as canonical columns: what tables hand to segments, segments to merges, merges to results.
+
+Keys are components (see `kernels.pack`) with the values themselves: integers, order bits of floats, IPv4
+numbers, codes with their dictionary beside them, NULL flags. Nothing here depends on the packed layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.kernels.dictionary import Dictionary
+from penstock.kernels.order import hash_codes, hash_values
+from penstock.sharing.plan import State
+
+Array = np.ndarray
+
+
+@dataclass
+class Groups:
+    """`window` numbers, key `components` by name, count(*) and states (one or two words each)."""
+
+    window: Array
+    components: dict[str, Array]
+    dictionaries: Mapping[str, Dictionary]
+    count: Array
+    states: dict[State, tuple[Array, ...]]
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+
+def canonical_hashes(components: Mapping[str, Array], dictionaries: Mapping[str, Dictionary], rows: int) -> Array:
+    """One hash per group over its key values; independent of codes, layout, plan and task."""
+    hashes = np.zeros(rows, np.uint64)
+    for name, values in components.items():
+        if name in dictionaries:
+            # A NULL string has code 0 like any other; its NULL flag tells them apart.
+            hash_codes(values - code_base(name), dictionaries[name].hashes, hashes)
+        else:
+            hash_values(values, hashes)
+    return hashes
+
+
+def code_base(component: str) -> int:
+    """The value that stands for code 0: address codes leave 0 for "not IPv6"."""
+    return 1 if component.startswith("inet6") else 0

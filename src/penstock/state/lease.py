@@ -1,0 +1,134 @@
+"""The lease: at most one run writes to a checkpoint.
+
+A run owns the checkpoint by having created the newest numbered file in `lease/` (an exclusive create decides
+a race). The file names its processes and is renewed while the run lives. A new run takes over when the owner
+released it, when its processes are gone (same machine, by process id and start time), or when it was not
+renewed for a while (another machine). An owner that was taken over sees a newer number and may write no more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import StateError
+from penstock.state.files import put_if_absent, replace
+
+FOLDER = "lease"
+RENEW_SECONDS = 5.0
+EXPIRE_SECONDS = 60.0
+LINGER_SECONDS = 20.0  # how long a dead driver's JVM may take to notice
+
+
+class Lease:
+    """Held from `acquire` until `release`; `check` before every write that others rely on."""
+
+    def __init__(self, checkpoint: Path, number: int, processes: list[int]) -> None:
+        self._folder, self._number = checkpoint / FOLDER, number
+        self._processes = processes
+        self._stopped = threading.Event()
+        self._renewer = threading.Thread(target=self._renew, name="penstock-lease", daemon=True)
+        self._renewer.start()
+
+    def check(self) -> None:
+        """Raise unless this run is still the owner."""
+        if _newest(self._folder) != self._number:
+            raise StateError("another run has taken over this checkpoint", "this run stops; nothing was lost")
+
+    def release(self) -> None:
+        self._stopped.set()
+        self._renewer.join()
+        if _newest(self._folder) == self._number:
+            replace(_path(self._folder, self._number), _record([], released=True))
+
+    def _renew(self) -> None:
+        while not self._stopped.wait(RENEW_SECONDS):
+            if _newest(self._folder) == self._number:
+                replace(_path(self._folder, self._number), _record(self._processes))
+
+
+def acquire(checkpoint: Path, processes: list[int]) -> Lease:
+    """Take the checkpoint for these processes (driver first, then its JVM), or say who holds it."""
+    folder = checkpoint / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + LINGER_SECONDS
+    while True:
+        held = _newest(folder)
+        owner = _read(folder, held)
+        if owner is None or _gone(owner):
+            break
+        driver_dead = owner["host"] == socket.gethostname() and not _alive(owner["processes"][0])
+        if not driver_dead or time.monotonic() > deadline:
+            raise StateError(
+                f"checkpoint {checkpoint} is in use by process {owner['processes'][0][0]} on {owner['host']}",
+                "end that run first, or use another checkpoint",
+            )
+        time.sleep(0.1)
+    if not put_if_absent(_path(folder, held + 1), _record(processes)):
+        raise StateError(f"checkpoint {checkpoint} was taken by another run just now", "use another checkpoint")
+    for old in folder.glob("[0-9]*.json"):
+        if int(old.stem) <= held:
+            old.unlink(missing_ok=True)
+    return Lease(checkpoint, held + 1, processes)
+
+
+def holder(checkpoint: Path) -> dict[str, Any] | None:
+    """Who holds the checkpoint now; None if nobody alive does."""
+    owner = _read(checkpoint / FOLDER, _newest(checkpoint / FOLDER))
+    return None if owner is None or _gone(owner) else owner
+
+
+def _record(processes: list[int], released: bool = False) -> bytes:
+    known = [[pid, _started(pid)] for pid in processes]
+    record = {"host": socket.gethostname(), "processes": known, "renewed": time.time(), "released": released}
+    return json.dumps(record).encode()
+
+
+def _read(folder: Path, number: int) -> dict[str, Any] | None:
+    try:
+        record: dict[str, Any] = json.loads(_path(folder, number).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return record
+
+
+def _gone(owner: dict[str, Any]) -> bool:
+    if owner["released"]:
+        return True
+    if owner["host"] == socket.gethostname():
+        return not any(_alive(process) for process in owner["processes"])
+    return bool(time.time() - owner["renewed"] > EXPIRE_SECONDS)
+
+
+def _alive(process: list[Any]) -> bool:
+    """Whether this very process runs; a reused process id has another start time."""
+    pid, started = process
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return started is None or _started(pid) == started
+
+
+def _started(pid: int) -> str | None:
+    """The kernel's start time of a process; None where it cannot be read (zombies count as ended)."""
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return None
+    return "ended" if state in "ZX" else fields[18]
+
+
+def _newest(folder: Path) -> int:
+    return max((int(path.stem) for path in folder.glob("[0-9]*.json")), default=0)
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"{number:08d}.json"

@@ -1,0 +1,2 @@
+CREATE STREAM r (ts TIMESTAMP, a INT
+  FROM 'csv:a.csv';

@@ -1,0 +1,1 @@
+CREATE STREAM r (ts, a INT);

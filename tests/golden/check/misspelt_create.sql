@@ -1,0 +1,1 @@
+CREAT STREAM r (ts TIMESTAMP);

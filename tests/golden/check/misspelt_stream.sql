@@ -1,0 +1,1 @@
+CREATE STREM r (ts TIMESTAMP);

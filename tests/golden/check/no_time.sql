@@ -1,0 +1,2 @@
+CREATE STREAM r (a INT) FROM 'csv:a';
+CREATE QUERY q AS SELECT count(*) FROM r [RANGE '1 s'];

@@ -1,0 +1,1 @@
+CREATE STREAM r (ts TIMESTAMP) FROM csv;

@@ -1,0 +1,1 @@
+CREATE STREAM r (ts TIMESTAMP) FROM 'csv:a' FROM 'csv:b';

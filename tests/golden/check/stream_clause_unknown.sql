@@ -1,0 +1,1 @@
+CREATE STREAM r (ts TIMESTAMP) FROM 'csv:a' WATERMRK ts DELAY '1 s';

@@ -1,0 +1,2 @@
+CREATE STREAM r (began TIMESTAMP, ended TIMESTAMP) FROM 'csv:a';
+CREATE QUERY q AS SELECT count(*) FROM r [RANGE '1 s'];

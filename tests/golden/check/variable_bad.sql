@@ -1,0 +1,2 @@
+CREATE STREAM r (ts TIMESTAMP)
+  FROM ${};

@@ -1,0 +1,2 @@
+CREATE STREAM r (ts TIMESTAMP, a INT) FROM 'csv:a' WATERMARK ts DELAY '-1 s';
+CREATE QUERY q AS SELECT count(*) FROM r [RANGE '1 s'];

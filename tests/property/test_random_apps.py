@@ -1,0 +1,199 @@
+"""Random apps through the engine, against the oracle; the oracle against Spark's own groupBy.
+
+Every failure names its seed: `random_case(seed)` brings the app back.  PENSTOCK_SEED moves the slow campaign.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.logical.expressions import Aggregate, Bucket
+from penstock.logical.query import Output, Query, QuerySet, Stream
+from penstock.logical.resolve import resolve_app
+from penstock.logical.types import TIMESTAMP, Kind
+from penstock.sources.base import fields
+from penstock.sources.registry import open_source
+from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows
+from penstock.testing.columns import read_column
+from penstock.testing.generators import Case, Settings, random_case
+from penstock.testing.oracle import Expected, expect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
+QUICK = tuple(range(1, 15))
+SLOW_CASES, CHUNK = 200, 10
+# Every setting as unlike the case's own as it can be.
+OTHER = Settings(batch_rows=0, parallelism=3, memory=4_096, task_memory=30_000, chunk_rows=37, table_rows=4, slots=5)
+PLAIN = Settings(
+    batch_rows=0, parallelism=1, memory=0, task_memory=256_000_000, chunk_rows=65_536, table_rows=1_024, slots=1
+)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run left behind."""
+
+    summary: Mapping[str, Any]
+    rows: Mapping[str, pa.Table | None]
+
+    @property
+    def batches(self) -> list[int]:
+        return [batch["rows"] for batch in self.summary["batches"]]
+
+
+def resolve(text: str) -> QuerySet:
+    return resolve_app(text, "random.sql", lambda uri, options: fields(open_source(uri, options).schema()))
+
+
+def run_app(spark: SparkSession, case: Case, settings: Settings, folder: Path) -> Ran:
+    import penstock as ps
+
+    app = ps.App(spark=spark)
+    app.sql(case.write(folder / "in"))
+    run = app.start(
+        checkpoint=str(folder / "checkpoint"), output=str(folder / "out"), plan="none", **settings.as_arguments()
+    )
+    run.await_end()
+    return Ran(run.summary(), {name: read_output(folder / "out" / name) for name in case.queries})
+
+
+def read_output(folder: Path) -> pa.Table | None:
+    """All rows that a plain glob of the folder sees; None where there is no file."""
+    tables = [pq.read_table(path) for path in sorted(folder.glob("*.parquet"))]
+    return pa.concat_tables(tables) if tables else None
+
+
+def assert_as_expected(ran: Ran, expected: Expected, context: str) -> None:
+    assert_account_closes(ran.summary)
+    for name, rows in expected.rows.items():
+        place = f"{context}, query {name}"
+        actual = ran.rows[name]
+        assert_same_rows(rows.slice(0, 0) if actual is None else actual, rows, place)
+        told = ran.summary["queries"][name]
+        assert told["rows"] == rows.num_rows, f"{place}: the summary says {told['rows']} rows, not {rows.num_rows}"
+        assert_same_account(told["accounting"], expected.accounts[name], place)
+    assert_same_account(ran.summary["accounting"], expected.stream, f"{context}, stream")
+
+
+def check_case(spark: SparkSession, seed: int, folder: Path) -> None:
+    case = random_case(seed)
+    context = f"seed {seed}"
+    try:
+        ran = run_app(spark, case, case.settings, folder)
+    except Exception as error:
+        error.add_note(f"{context}: {case.settings}\n{case.text(f'parquet:{folder}/in')}")
+        raise
+    assert sum(ran.batches) == case.data.num_rows, f"{context}: batches {ran.batches} do not cover the stream"
+    assert_as_expected(ran, expect(resolve(case.write(folder / "in")), case.data, ran.batches), context)
+
+
+@pytest.mark.parametrize("seed", QUICK)
+def test_random_apps_match_the_oracle(spark: SparkSession, seed: int, tmp_path: Path) -> None:
+    check_case(spark, seed, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(SEED, SEED + SLOW_CASES, CHUNK))
+def test_campaign_of_random_apps(spark: SparkSession, first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + CHUNK):
+        check_case(spark, seed, tmp_path / str(seed))
+
+
+@pytest.mark.parametrize("seed", [QUICK[0], *(pytest.param(SEED - i, marks=pytest.mark.slow) for i in range(1, 9))])
+def test_settings_change_no_result(spark: SparkSession, seed: int, tmp_path: Path) -> None:
+    """Batch cuts decide what is late, so they may differ only where there is no watermark."""
+    case = random_case(seed)
+    cuts = [case.settings.batch_rows] * 2
+    if case.delay is None:
+        cuts[1] = max(1, case.data.num_rows // 2)
+    first = run_app(spark, case, replace(PLAIN, batch_rows=cuts[0]), tmp_path / "plain")
+    second = run_app(spark, case, replace(OTHER, batch_rows=cuts[1]), tmp_path / "other")
+    assert first.summary["accounting"] == second.summary["accounting"], f"seed {seed}"
+    for name in case.queries:
+        left, right = first.rows[name], second.rows[name]
+        empty = next((table.slice(0, 0) for table in (left, right) if table is not None), None)
+        if empty is None:
+            continue
+        assert_same_rows(left or empty, right or empty, f"seed {seed}, query {name}")
+
+
+# -- the oracle against Spark
+
+
+@pytest.mark.parametrize("seed", [QUICK[1], *(pytest.param(SEED + i, marks=pytest.mark.slow) for i in range(12))])
+def test_oracle_agrees_with_spark(spark: SparkSession, seed: int, tmp_path: Path) -> None:
+    case = random_case(seed)
+    asked = resolve(case.write(tmp_path / "in"))
+    queries = QuerySet(asked.streams, tuple(simplified(query) for query in asked.queries))
+    stream = queries.streams[0]
+    expected = expect(queries, case.data, [case.data.num_rows])
+    null_times = case.data.column(stream.time).null_count
+    for query in queries.queries:
+        if expected.accounts[query.name].malformed == null_times:
+            actual = spark_rows(spark, query, stream, case.data).cast(expected.rows[query.name].schema)
+            assert_same_rows(actual, expected.rows[query.name], f"seed {seed}, query {query.name}")
+
+
+def simplified(query: Query) -> Query:
+    """What Spark can say in a plain groupBy: no WHERE, HAVING or addresses, keys and aggregates selected."""
+    keys = tuple(k for k in query.keys if k.attribute.type.kind not in (Kind.INET, Kind.PREFIX))
+    aggregates = tuple(a for a in query.aggregates if a.argument is None or a.argument.type.kind is not Kind.INET)
+    chosen = (Bucket(), *(key.attribute for key in keys), *aggregates)
+    select = tuple(Output(f"o{i}", expression) for i, expression in enumerate(chosen))
+    return replace(query, where=None, having=None, keys=keys, aggregates=aggregates, select=select)
+
+
+def spark_rows(spark: SparkSession, query: Query, stream: Stream, data: pa.Table) -> pa.Table:
+    from pyspark.sql import functions as F
+
+    grouped = spark_groups(spark, query, stream, data)
+    size = query.window.size
+    names: dict[Any, Any] = {Bucket(): F.expr(f"CAST(window div {size} AS BIGINT)")}
+    names |= {key.attribute: F.col(f"k{i}") for i, key in enumerate(query.keys)}
+    names |= {aggregate: F.col(f"a{i}") for i, aggregate in enumerate(query.aggregates)}
+    outputs = [spark_value(names[o.expression], o.expression.type.kind).alias(o.name) for o in query.select]
+    times = [F.timestamp_micros(F.col("window")), F.timestamp_micros(F.col("window") + size)]
+    return grouped.select(*outputs, times[0].alias("window_start"), times[1].alias("window_end")).toArrow()
+
+
+def spark_value(column: Any, kind: Kind) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.timestamp_micros(column) if kind is Kind.TIMESTAMP else column
+
+
+def spark_groups(spark: SparkSession, query: Query, stream: Stream, data: pa.Table) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    types = {field.name: field.type for field in stream.fields}
+    columns = {name: read_column(data.column(name), types[name]).array for name in sorted(query.columns)}
+    columns["_time"] = read_column(data.column(stream.time), TIMESTAMP).array
+    frame = spark.createDataFrame(pa.table(columns)).where("_time IS NOT NULL")
+    window = F.expr(f"_time - pmod(_time, {query.window.size})").alias("window")
+    keys = [F.col(f"`{key.attribute.name}`").alias(f"k{i}") for i, key in enumerate(query.keys)]
+    aggregates = [spark_aggregate(a).alias(f"a{i}") for i, a in enumerate(query.aggregates)]
+    return frame.groupBy(window, *keys).agg(F.count(F.lit(1)).alias("rows"), *aggregates)
+
+
+def spark_aggregate(aggregate: Aggregate) -> Any:
+    from pyspark.sql import functions as F
+
+    if aggregate.argument is None:
+        return F.count(F.lit(1))
+    column = F.col(f"`{aggregate.argument.name}`")
+    if aggregate.argument.type.kind is Kind.INTEGER and aggregate.function in ("sum", "avg"):
+        # Spark's own BIGINT sum overflows on the way; its decimals hold 38 digits.
+        total = F.sum(column.cast("decimal(38,0)"))
+        whole = aggregate.function == "sum"
+        return total.cast("bigint") if whole else total.cast("double") / F.count(column)
+    return {"count": F.count, "sum": F.sum, "min": F.min, "max": F.max, "avg": F.avg}[aggregate.function](column)

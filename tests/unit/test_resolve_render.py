@@ -1,0 +1,76 @@
+"""Rendered expressions read back as themselves."""
+
+from __future__ import annotations
+
+import doctest
+import random
+
+import pytest
+
+from penstock.logical import constants, render
+from penstock.logical.expressions import Expression, Not
+from penstock.logical.query import Field, Stream
+from penstock.logical.resolve import resolve_query
+from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INET, STRING, TIMESTAMP
+
+STREAM = Stream(
+    "r",
+    (
+        Field("ts", TIMESTAMP),
+        Field("a", BIGINT),
+        Field("b", DOUBLE),
+        Field("up", BOOLEAN),
+        Field("host", STRING),
+        Field("src", INET),
+        Field("odd name", BIGINT),
+    ),
+    "x:a",
+    (),
+    "ts",
+)
+
+
+def condition(text: str) -> Expression:
+    where = resolve_query("q", f"SELECT count(*) FROM r [RANGE '1 s'] WHERE {text}", [STREAM]).where
+    assert where is not None
+    return where
+
+
+def number(chance: random.Random, depth: int) -> str:
+    if depth == 0 or chance.random() < 0.3:
+        return chance.choice(["a", "b", '"odd name"', "1", "2.5", "-7", "9000000000"])
+    operator = chance.choice(["+", "-", "*", "/", "%"])
+    return f"({number(chance, depth - 1)}) {operator} ({number(chance, depth - 1)})"
+
+
+def predicate(chance: random.Random, depth: int) -> str:
+    if depth > 0 and chance.random() < 0.6:
+        operator = chance.choice(["AND", "OR"])
+        text = f"({predicate(chance, depth - 1)}) {operator} ({predicate(chance, depth - 1)})"
+        return text if chance.random() < 0.7 else f"NOT ({text})"
+    leaves = [
+        f"({number(chance, 2)}) {chance.choice(['=', '<>', '<', '<=', '>', '>='])} ({number(chance, 2)})",
+        f"({number(chance, 2)}) IS {chance.choice(['', 'NOT '])}NULL",
+        f"a {chance.choice(['', 'NOT '])}IN (1, 2, NULL)",
+        f"host {chance.choice(['', 'NOT '])}LIKE '%it''s_'",
+        "src = '10.0.0.1'",
+        "ts > '2024-01-01T00:00:00.5'",
+        "up",
+        "up = (a > 1)",
+    ]
+    return chance.choice(leaves)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_reads_back(seed: int) -> None:
+    expression = condition(predicate(random.Random(seed), 3))
+    assert condition(render.render(expression)) == expression
+
+
+def test_negated_comparison() -> None:
+    assert render.render(Not(condition("a = 1"))) == "NOT a = 1"
+
+
+def test_doctests() -> None:
+    assert doctest.testmod(render).failed == 0
+    assert doctest.testmod(constants).failed == 0
