@@ -36,7 +36,7 @@ class Contender:
 
 CONTENDERS = (
     Contender("penstock", "penstock", mode="none", note="writes Parquet; without the first micro-batch"),
-    Contender("spark_streaming", "spark_streaming", prefix=800_000, part_rows=400_000),
+    Contender("spark_streaming", "spark_streaming", prefix=1_600_000, part_rows=400_000),
     Contender("spark_grouping_sets", "spark_grouping_sets", prefix=1_600_000, note="batch; per record, on a prefix"),
     Contender("duckdb", "duckdb", "duckdb", note="batch, in process, separate queries"),
     Contender("duckdb_grouping_sets", "duckdb", "duckdb", "grouping_sets", note="batch, in process"),

@@ -1,0 +1,229 @@
+"""The command line. Exit codes: 0 done, 1 failed while running, 2 bad input or usage; no tracebacks for users.
+
+Commands are thin: they parse options, call the API or a package's entry point, and print. Standard output has
+the answer (with `--json` nothing else), standard error everything for watching.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from penstock.errors import ConfigError, PenstockError, QueryError, RunError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="penstock: many continuous aggregate queries on one fast stream, in one Spark streaming query.",
+    epilog="Start with: [bold]penstock generate flows -o flows.parquet --rows 1000000[/], then "
+    "[bold]penstock run examples/flows.sql[/].",
+)
+errors = Console(stderr=True, highlight=False)
+
+AppFile = Annotated[Path, typer.Argument(metavar="APP.sql", help="The app: CREATE STREAM and CREATE QUERY statements.")]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable answer on stdout, everything else on stderr.")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="K=V", help="Replaces ${K} in the app's text.")]
+PlanKind = Annotated[str, typer.Option("--plan", help="auto, none (sharing: gc, gp, epes, tree are not executable yet).")]
+Memory = Annotated[int | None, typer.Option(metavar="BYTES", help="Budget for direct-mapped tables per task.")]
+
+
+def main() -> None:
+    """Entry point: turns errors meant for users into one message and an exit code."""
+    try:
+        app(standalone_mode=True)
+    except RunError as error:
+        _fail(error, 1)
+    except PenstockError as error:
+        _fail(error, 2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+
+
+def _fail(error: PenstockError, code: int) -> None:
+    errors.print(f"error: {error}", markup=False, soft_wrap=True)
+    sys.exit(code)
+
+
+def _load(path: Path, variables: list[str] | None, master: str = "local[*]") -> Any:
+    from penstock.app.api import App
+
+    try:
+        text = path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise QueryError(f"{path} is not UTF-8 text: byte {error.start}", "an app is a text file") from None
+    except OSError as error:
+        raise QueryError(f"cannot read {path}: {error.strerror}", "check the path") from None
+    pairs = {}
+    for setting in variables or []:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"--set {setting} is not of the form K=V")
+        pairs[key] = value
+    return App(master=master).sql(text, str(path), pairs)
+
+
+@app.command(epilog="Example: penstock check app.sql")
+def check(path: AppFile, variables: Set = None, as_json: Json = False) -> None:
+    """Parse and resolve only: errors with line, column and caret, and what is not executable yet."""
+    queries = _load(path, variables).query_set()
+    (stream,) = queries.streams
+    if as_json:
+        print(json.dumps({"stream": stream.name, "queries": [query.name for query in queries.queries]}))
+        return
+    count = len(queries.queries)
+    print(f"{path}: {count} {'query' if count == 1 else 'queries'} over stream '{stream.name}', ready to run")
+
+
+@app.command(epilog="Example: penstock explain app.sql --json")
+def explain(
+    path: AppFile, variables: Set = None, plan: PlanKind = "auto", memory: Memory = None, as_json: Json = False
+) -> None:
+    """The plan: per relation its key, window, states and table, with predicted work against no sharing."""
+    loaded = _load(path, variables)
+    if as_json:
+        print(json.dumps(loaded.explain_dict(plan, memory), indent=2))
+    else:
+        print(loaded.explain(plan, memory))
+
+
+@app.command(epilog="Example: penstock run app.sql --checkpoint ckpt --output out --batch-rows 500000 --json")
+def run(
+    path: AppFile,
+    variables: Set = None,
+    master: Annotated[str, typer.Option(metavar="URL", help="Spark master.")] = "local[*]",
+    checkpoint: Annotated[str | None, typer.Option(metavar="DIR", help="Where state lives; a run on it goes on.")] = None,
+    output: Annotated[str, typer.Option(metavar="DIR", help="For queries without INTO.")] = "penstock-out",
+    overwrite: Annotated[bool, typer.Option(help="Remove another run's results from the output first.")] = False,
+    plan: PlanKind = "auto",
+    memory: Memory = None,
+    batch_rows: Annotated[int | None, typer.Option(metavar="N", help="Most rows of a micro-batch.")] = None,
+    task_memory: Annotated[int | None, typer.Option(metavar="BYTES", help="Cap on a task's tables.")] = None,
+    parallelism: Annotated[int | None, typer.Option(metavar="N", help="Tasks per batch; default: cores.")] = None,
+    until: Annotated[str, typer.Option(help="end: until the sources end.")] = "end",
+    as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no account.")] = False,
+) -> None:
+    """Run an app until its sources end. Kill it at any moment: with --checkpoint, the next run goes on."""
+    if until != "end":
+        raise ConfigError(f"--until {until} is not possible: this app's sources are finite", "leave it out")
+    loaded = _load(path, variables, master)
+    settings = {
+        "output": output, "overwrite": overwrite, "batch_rows": batch_rows,
+        "task_memory": task_memory, "parallelism": parallelism,
+    }  # fmt: skip
+    summary = watch(loaded, checkpoint, plan, memory, settings, quiet)
+    if as_json:
+        print(json.dumps(summary))
+    if not quiet:
+        from penstock.monitor.progress import account_table
+
+        errors.print(account_table(summary))
+        for reason, count in summary["malformed"].items():
+            errors.print(f"malformed: {reason}: {count:,}", markup=False)
+
+
+def watch(
+    loaded: Any, checkpoint: str | None, plan: str, memory: int | None, settings: dict[str, Any], quiet: bool
+) -> dict[str, Any]:
+    """Run a loaded app to its end with a progress display; Ctrl-C stops it between two batches."""
+    from penstock.monitor.progress import ProgressDisplay
+
+    total = loaded.source(loaded.query_set()).rows()
+    with ProgressDisplay(errors, total, quiet) as display:
+
+        def show(report: Any, manifest: Any) -> None:
+            windows = sum(result["windows"] for result in manifest.results.values())
+            display.batch(report.batch, manifest.account["stream"]["input"], windows, manifest.watermark)
+
+        running = loaded.start(
+            checkpoint, plan=plan, memory=memory, listener=show, on_phase=display.phase, **settings
+        )
+        display.phase("first batch")
+        signal.signal(signal.SIGTERM, _interrupt)
+        try:
+            running.await_end()
+        except KeyboardInterrupt:
+            display.phase("stopping after this batch")
+            running.stop()
+        summary: dict[str, Any] = running.summary()
+    loaded.close()
+    return summary
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@app.command(epilog="Example: penstock generate flows -o flows.parquet --rows 5000000 --seed 7 --option flow_length=50")
+def generate(
+    kind: Annotated[str, typer.Argument(help="uniform, zipf, clustered (or flows), bursty")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Parquet file to write.")],
+    rows: Annotated[int, typer.Option(help="Number of records.")] = 1_000_000,
+    seed: Annotated[int, typer.Option(help="Same seed, same stream.")] = 7,
+    option: Annotated[list[str] | None, typer.Option("--option", metavar="K=V", help="As in WITH (k = v).")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet")] = False,
+) -> None:
+    """Write a synthetic stream: seeded, repeatable, the same as the source generate:KIND."""
+    from rich.progress import Progress
+
+    from penstock.sources.generate import open_generate
+    from penstock.sources.parquet_write import write_parquet
+
+    options = {"rows": str(rows), "seed": str(seed)}
+    for setting in option or []:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise ConfigError(f"--option {setting} is not of the form K=V")
+        options[key] = value
+    source = open_generate(kind, options)
+    with Progress(console=errors, disable=quiet) as progress:
+        task = progress.add_task(f"generating {kind}", total=rows)
+        write_parquet(source, output, progress=lambda done: progress.update(task, completed=done))
+    print(f"{output}: {source.rows():,} records")
+
+
+@app.command(epilog="Example: penstock state --checkpoint ckpt --json")
+def state(
+    checkpoint: Annotated[str, typer.Option(metavar="DIR", help="A checkpoint, of a live or ended run.")],
+    as_json: Json = False,
+) -> None:
+    """What the manifest holds: panes, segments, bytes, watermark, plan versions, account."""
+    from penstock.app.state_view import state_of, state_text
+
+    found = state_of(checkpoint)
+    print(json.dumps(found, indent=2) if as_json else state_text(found))
+
+
+@app.command(epilog="Example: penstock bench multiquery --json")
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(help="multiquery")] = None,
+    listing: Annotated[bool, typer.Option("--list", help="Names of the benchmarks.")] = False,
+    rows: Annotated[int, typer.Option(help="Records to generate.")] = 5_000_000,
+    quick: Annotated[bool, typer.Option(help="A short run, to see that it works.")] = False,
+    engine: Annotated[list[str] | None, typer.Option(help="Only these engines.")] = None,
+    work: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep data and results here.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Benchmarks side by side with peers in one run: ratios, not only seconds."""
+    from penstock.bench.command import BENCHMARKS, run_benchmarks
+
+    if listing:
+        print("\n".join(BENCHMARKS))
+        return
+    for result in run_benchmarks(names or list(BENCHMARKS), rows, quick, engine, work, errors):
+        if as_json:
+            print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

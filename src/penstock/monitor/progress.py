@@ -1,0 +1,86 @@
+"""The progress display of `penstock run`: rows, rate, windows closed, how far behind; on stderr.
+
+`ProgressDisplay` is fed once per micro-batch by the driver; between batches only its clock moves.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+
+class ProgressDisplay:
+    """A live line for people; nothing where output is quiet."""
+
+    def __init__(self, console: Console, total: int, quiet: bool) -> None:
+        self._quiet, self._total = quiet, total
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[rows]} rows  {task.fields[rate]}  {task.fields[windows]} windows  {task.fields[lag]}"),
+            TimeElapsedColumn(),
+            console=console,
+            disable=quiet,
+        )
+        self._task = self._progress.add_task("starting Spark", total=total, rows="0", rate="", windows=0, lag="")
+        self._first: tuple[float, int] | None = None  # clock and rows after the first batch: the start is no rate
+
+    def __enter__(self) -> ProgressDisplay:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._progress.stop()
+
+    def phase(self, name: str) -> None:
+        self._progress.update(self._task, description=name)
+
+    def batch(self, batch: int, rows: int, windows: int, watermark: int | None) -> None:
+        """A micro-batch ended: `rows` of the stream are done."""
+        now, rate = time.perf_counter(), ""
+        if self._first is None:
+            self._first = (now, rows)
+        else:
+            rate = f"{(rows - self._first[1]) / (now - self._first[0]):,.0f} rows/s"
+        self._progress.update(
+            self._task,
+            completed=rows,
+            description=f"batch {batch}",
+            rows=f"{rows:,}",
+            rate=rate,
+            windows=windows,
+            lag=_lag(self._total - rows, watermark),
+        )
+
+
+def _lag(behind: int, watermark: int | None) -> str:
+    text = f"{behind:,} rows behind" if behind else "caught up"
+    return text if watermark is None else f"{text}, watermark {time_text(watermark)}"
+
+
+def time_text(microseconds: int) -> str:
+    """A time for people; numbers beyond the calendar stay numbers."""
+    try:
+        return datetime.fromtimestamp(microseconds / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return f"{microseconds} us"
+
+
+def account_table(summary: dict[str, Any]) -> Table:
+    """The closing account: per query and for the stream."""
+    table = Table(title="closing account: input = exact + triaged + late + filtered + malformed", title_justify="left")
+    parts = ("input", "exact", "triaged", "late", "filtered", "malformed")
+    for name in ("query", "windows", "rows", *parts):
+        table.add_column(name, justify="left" if name == "query" else "right")
+    for name, query in summary["queries"].items():
+        entry = query["accounting"]
+        table.add_row(name, f"{query['windows']:,}", f"{query['rows']:,}", *(f"{entry[part]:,}" for part in parts))
+    table.add_section()
+    table.add_row("(stream)", "", "", *(f"{summary['accounting'][part]:,}" for part in parts))
+    return table
