@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from penstock.bench import data, machine, multiquery, peers, table
+from penstock.bench import command, data, machine, multiquery, peers, table
 from penstock.bench.digest import Digest, digest, digest_batches
 from penstock.bench.engines import penstock as penstock_engine
 from penstock.bench.engines.spark_streaming import Batch, warm_part
@@ -127,6 +127,19 @@ def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_unknown_engine(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"unknown engine 'oracle'\n.*polars"):
         multiquery.run(work=tmp_path, engines=["oracle"])
+
+
+def test_command_runs_benchmarks_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multiquery, "run_engine", fake_run({"duckdb": 2.0}))
+    out = io.StringIO()
+    console = Console(file=out, width=160)
+    (report,) = command.run_benchmarks(["multiquery"], 1000, True, ["duckdb"], None, console)
+    assert report["results"][0]["same_answer"]
+    assert "12 queries" in out.getvalue()
+    with pytest.raises(ConfigError, match=r"unknown benchmark 'speed'\n.*multiquery"):
+        next(command.run_benchmarks(["speed"], 1000, True, None, tmp_path, console))
+    with pytest.raises(ConfigError, match="needs records"):
+        next(command.run_benchmarks(["multiquery"], 0, True, None, tmp_path, console))
 
 
 def test_part_files(tmp_path: Path) -> None:

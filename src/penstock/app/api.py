@@ -1,9 +1,9 @@
 """The Python API: `App` collects streams and queries, `start` runs them as one Spark streaming query.
 
-    app = penstock.App()
-    app.stream("packets", "parquet:trace.parquet")
-    app.query("talkers", "SELECT src, count(*) AS n FROM packets [RANGE '1 minute' SLIDE '1 minute'] GROUP BY src")
-    run = app.start(checkpoint="ckpt"); run.await_end(); run.results("talkers").show()
+app = penstock.App()
+app.stream("packets", "parquet:trace.parquet")
+app.query("talkers", "SELECT src, count(*) AS n FROM packets [RANGE '1 minute' SLIDE '1 minute'] GROUP BY src")
+run = app.start(checkpoint="ckpt"); run.await_end(); run.results("talkers").show()
 """
 
 from __future__ import annotations
@@ -46,9 +46,11 @@ class App:
         self._queries: dict[str, Query] = {}
 
     def stream(self, name: str, source: str, **options: Any) -> App:
-        """Declare a stream over a source URI. Options: `time`, `delay`, `ahead`, `fields`, `options` (of the source)."""
+        """Declare a stream over a source URI. Also: `time`, `delay`, `ahead`, `fields`, `options` (of the source)."""
         if not isinstance(source, str):
-            raise ConfigError("a DataFrame as a stream is not executable yet", "write it to Parquet and use parquet:FOLDER")
+            raise ConfigError(
+                "a DataFrame as a stream is not executable yet", "write it to Parquet and use parquet:FOLDER"
+            )
         self._claim(name, self._streams, "stream")
         self._streams[name] = resolve_stream(name, source, source_fields, options.pop("options", None), **options)
         return self
@@ -152,7 +154,9 @@ def _settings(kind: Any, checkpoint: str | None, given: dict[str, Any]) -> Any:
     known = set(kind.__dataclass_fields__) - {"task", "checkpoint"}
     for name in given:
         if name not in known:
-            raise ConfigError(f"unknown setting '{name}'", f"settings are {', '.join(sorted(known | set(TASK_SETTINGS)))}")
+            raise ConfigError(
+                f"unknown setting '{name}'", f"settings are {', '.join(sorted(known | set(TASK_SETTINGS)))}"
+            )
     for name, value in {**given, **task}.items():
         if isinstance(value, int) and not isinstance(value, bool) and value < 1:
             raise ConfigError(f"{name} must be at least 1, not {value}")

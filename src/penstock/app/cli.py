@@ -32,7 +32,9 @@ errors = Console(stderr=True, highlight=False)
 AppFile = Annotated[Path, typer.Argument(metavar="APP.sql", help="The app: CREATE STREAM and CREATE QUERY statements.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable answer on stdout, everything else on stderr.")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="K=V", help="Replaces ${K} in the app's text.")]
-PlanKind = Annotated[str, typer.Option("--plan", help="auto, none (sharing: gc, gp, epes, tree are not executable yet).")]
+PlanKind = Annotated[
+    str, typer.Option("--plan", help="auto, none (sharing: gc, gp, epes, tree are not executable yet).")
+]
 Memory = Annotated[int | None, typer.Option(metavar="BYTES", help="Budget for direct-mapped tables per task.")]
 
 
@@ -101,7 +103,9 @@ def run(
     path: AppFile,
     variables: Set = None,
     master: Annotated[str, typer.Option(metavar="URL", help="Spark master.")] = "local[*]",
-    checkpoint: Annotated[str | None, typer.Option(metavar="DIR", help="Where state lives; a run on it goes on.")] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where state lives; a run on it goes on.")
+    ] = None,
     output: Annotated[str, typer.Option(metavar="DIR", help="For queries without INTO.")] = "penstock-out",
     overwrite: Annotated[bool, typer.Option(help="Remove another run's results from the output first.")] = False,
     plan: PlanKind = "auto",
@@ -127,7 +131,7 @@ def run(
     if not quiet:
         from penstock.monitor.progress import account_table
 
-        errors.print(account_table(summary))
+        errors.print(account_table(summary), width=max(errors.width, 110))
         for reason, count in summary["malformed"].items():
             errors.print(f"malformed: {reason}: {count:,}", markup=False)
 
@@ -145,9 +149,7 @@ def watch(
             windows = sum(result["windows"] for result in manifest.results.values())
             display.batch(report.batch, manifest.account["stream"]["input"], windows, manifest.watermark)
 
-        running = loaded.start(
-            checkpoint, plan=plan, memory=memory, listener=show, on_phase=display.phase, **settings
-        )
+        running = loaded.start(checkpoint, plan=plan, memory=memory, listener=show, on_phase=display.phase, **settings)
         display.phase("first batch")
         signal.signal(signal.SIGTERM, _interrupt)
         try:

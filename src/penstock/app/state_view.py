@@ -52,16 +52,18 @@ def _manifest_state(manifest: Manifest) -> dict[str, Any]:
 
 def state_text(found: dict[str, Any]) -> str:
     owner = found["owner"]
+    holder = "none: free to run" if owner is None else f"process {owner['process']} on {owner['host']}"
+    ended = " (the source has ended)" if found.get("ended") else ""
     lines = [
         f"checkpoint  {found['checkpoint']}",
-        f"owner       {'none: free to run' if owner is None else 'process %s on %s' % (owner['process'], owner['host'])}",
+        f"owner       {holder}",
         f"queries     {', '.join(found['queries'])}",
     ]
     if found["batch"] is None:
         return "\n".join([*lines, "no batch committed yet"])
     watermark = "none yet" if found["watermark"] is None else time_text(found["watermark"])
     lines += [
-        f"batch       {found['batch']}{' (the source has ended)' if found['ended'] else ''}, at row {found['offset']['row']:,}",
+        f"batch       {found['batch']}{ended}, at row {found['offset']['row']:,}",
         f"watermark   {watermark}",
         f"segments    {len(found['segments'])} live, {found['bytes']:,} bytes; {found['files']['segments']} files",
         f"plan        version {found['plan_version']}, {found['slots']} slots",
@@ -75,5 +77,3 @@ def state_text(found: dict[str, Any]) -> str:
     for reason, count in found["accounting"]["malformed"].items():
         lines.append(f"            malformed: {reason}: {count:,}")
     return "\n".join(lines)
-
-

@@ -16,7 +16,7 @@ Array = np.ndarray
 
 
 @kernel(I64, ro(I64), ro(U8), I64, rw(I64), rw(U8), rw(U64), rw(I32), rw(I64))
-def intern_strings(start, source, count, offsets, data, hashes, table, codes):  # type: ignore[no-untyped-def]
+def intern_strings(start, source, count, offsets, data, hashes, table, codes):
     """Code of each string source[start[i]:start[i+1]]; unknown ones are appended. Returns the new count."""
     last = uint64(table.shape[0] - 1)
     for i in range(start.shape[0] - 1):
@@ -49,7 +49,7 @@ def intern_strings(start, source, count, offsets, data, hashes, table, codes):  
 
 
 @kernel(types.void, ro(U64), I64, rw(I32))
-def refill(hashes, count, table):  # type: ignore[no-untyped-def]
+def refill(hashes, count, table):
     """Put codes [0, count) into an empty, larger table; all strings differ, so no comparison is needed."""
     last = uint64(table.shape[0] - 1)
     for code in range(count):
@@ -60,7 +60,7 @@ def refill(hashes, count, table):  # type: ignore[no-untyped-def]
 
 
 @kernel(types.void, ro(I64), ro(U8), ro(I64), ro(I64), rw(U8))
-def gather_bytes(offsets, data, codes, start, out):  # type: ignore[no-untyped-def]
+def gather_bytes(offsets, data, codes, start, out):
     """Copy the strings of `codes` one after the other; the i-th begins at start[i]."""
     for i in range(codes.shape[0]):
         begin, end, to = offsets[codes[i]], offsets[codes[i] + 1], start[i]

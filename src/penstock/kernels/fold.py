@@ -17,14 +17,14 @@ from penstock.kernels.jit import F64, I32, I64, U8, inline, kernel, ro, rw
 
 
 @kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I32), ro(U8))
-def add_count(states, column, at, start, stop, rows, valid):  # type: ignore[no-untyped-def]
+def add_count(states, column, at, start, stop, rows, valid):
     """count(x): one for every value that is there."""
     for i in range(start, stop):
         states[at[i], column] += int64(valid[rows[i]])
 
 
 @kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I32), ro(I64), ro(U8))
-def add_sum(states, column, at, start, stop, rows, value, valid):  # type: ignore[no-untyped-def]
+def add_sum(states, column, at, start, stop, rows, value, valid):
     """Sum in one word: the caller knows that it cannot overflow."""
     if valid.shape[0] == 0:
         for i in range(start, stop):
@@ -36,7 +36,7 @@ def add_sum(states, column, at, start, stop, rows, value, valid):  # type: ignor
 
 
 @inline
-def add_words(states, r, column, low, high):  # type: ignore[no-untyped-def]
+def add_words(states, r, column, low, high):
     before = uint64(states[r, column])
     after = before + uint64(low)
     states[r, column] = int64(after)
@@ -44,7 +44,7 @@ def add_words(states, r, column, low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I32), ro(I64), ro(U8))
-def add_wide(states, column, at, start, stop, rows, value, valid):  # type: ignore[no-untyped-def]
+def add_wide(states, column, at, start, stop, rows, value, valid):
     """Sum in two words (low, high): 128 bits, exact for any number of BIGINTs."""
     everything = valid.shape[0] == 0
     for i in range(start, stop):
@@ -54,13 +54,13 @@ def add_wide(states, column, at, start, stop, rows, value, valid):  # type: igno
 
 
 @kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I64), ro(I64))
-def add_wide_partial(states, column, at, start, stop, low, high):  # type: ignore[no-untyped-def]
+def add_wide_partial(states, column, at, start, stop, low, high):
     for i in range(start, stop):
         add_words(states, at[i], column, low[i], high[i])
 
 
 @inline
-def add_double(states, r, column, value, rest):  # type: ignore[no-untyped-def]
+def add_double(states, r, column, value, rest):
     """Double-double addition (Knuth's two-sum): the order of tuples and tasks does not show in the result."""
     old = states[r, column]
     total = old + value
@@ -71,7 +71,7 @@ def add_double(states, r, column, value, rest):  # type: ignore[no-untyped-def]
 
 
 @kernel(types.void, rw(F64, 2), I64, ro(I64), I64, I64, ro(I32), ro(F64), ro(U8))
-def add_float(states, column, at, start, stop, rows, value, valid):  # type: ignore[no-untyped-def]
+def add_float(states, column, at, start, stop, rows, value, valid):
     """Floating sum in two words (sum, what rounding lost)."""
     everything = valid.shape[0] == 0
     for i in range(start, stop):
@@ -80,13 +80,13 @@ def add_float(states, column, at, start, stop, rows, value, valid):  # type: ign
 
 
 @kernel(types.void, rw(F64, 2), I64, ro(I64), I64, I64, ro(F64), ro(F64))
-def add_float_partial(states, column, at, start, stop, value, rest):  # type: ignore[no-untyped-def]
+def add_float_partial(states, column, at, start, stop, value, rest):
     for i in range(start, stop):
         add_double(states, at[i], column, value[i], rest[i])
 
 
 @kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I32), ro(I64), ro(U8))
-def fold_min(states, column, at, start, stop, rows, value, valid):  # type: ignore[no-untyped-def]
+def fold_min(states, column, at, start, stop, rows, value, valid):
     everything = valid.shape[0] == 0
     for i in range(start, stop):
         if (everything or valid[rows[i]]) and value[rows[i]] < states[at[i], column]:
@@ -94,7 +94,7 @@ def fold_min(states, column, at, start, stop, rows, value, valid):  # type: igno
 
 
 @kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I32), ro(I64), ro(U8))
-def fold_max(states, column, at, start, stop, rows, value, valid):  # type: ignore[no-untyped-def]
+def fold_max(states, column, at, start, stop, rows, value, valid):
     everything = valid.shape[0] == 0
     for i in range(start, stop):
         if (everything or valid[rows[i]]) and value[rows[i]] > states[at[i], column]:
@@ -102,7 +102,7 @@ def fold_max(states, column, at, start, stop, rows, value, valid):  # type: igno
 
 
 @inline
-def compare_bytes(offsets, data, a, b):  # type: ignore[no-untyped-def]
+def compare_bytes(offsets, data, a, b):
     """< 0, 0 or > 0 as string a is below, equal to or above string b, byte by byte."""
     x, x_end, y, y_end = offsets[a], offsets[a + 1], offsets[b], offsets[b + 1]
     while x < x_end and y < y_end:
@@ -114,7 +114,7 @@ def compare_bytes(offsets, data, a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I32), ro(I64), ro(U8), ro(I64), ro(U8), I64)
-def fold_string(states, column, at, start, stop, rows, code, valid, offsets, data, sign):  # type: ignore[no-untyped-def]
+def fold_string(states, column, at, start, stop, rows, code, valid, offsets, data, sign):
     """min (sign −1) or max (sign 1) of strings by dictionary code; a state of −1 is none yet."""
     everything = valid.shape[0] == 0
     for i in range(start, stop):
@@ -126,7 +126,7 @@ def fold_string(states, column, at, start, stop, rows, code, valid, offsets, dat
 
 
 @kernel(types.void, ro(F64), rw(I64))
-def order_bits(values, bits):  # type: ignore[no-untyped-def]
+def order_bits(values, bits):
     """Floats as integers in the engine's order: −0.0 becomes 0.0, all NaNs one value above +inf."""
     raw = values.view(np.int64)
     for i in range(values.shape[0]):
@@ -140,7 +140,7 @@ def order_bits(values, bits):  # type: ignore[no-untyped-def]
 
 
 @kernel(types.void, ro(I64), rw(F64))
-def from_order_bits(bits, values):  # type: ignore[no-untyped-def]
+def from_order_bits(bits, values):
     """The inverse of `order_bits`."""
     raw = values.view(np.int64)
     for i in range(bits.shape[0]):

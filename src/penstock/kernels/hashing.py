@@ -13,7 +13,7 @@ SEED = 0x9E3779B97F4A7C15
 
 
 @inline
-def mix(h):  # type: ignore[no-untyped-def]
+def mix(h):
     """A bijection of 64 bits in which every input bit reaches every output bit."""
     h ^= h >> uint64(32)
     h *= uint64(0xD6E8FEB86659FD93)
@@ -23,13 +23,13 @@ def mix(h):  # type: ignore[no-untyped-def]
 
 
 @inline
-def combine(h, word):  # type: ignore[no-untyped-def]
+def combine(h, word):
     """Fold one more word into a running hash; the order of words matters."""
     return mix(h * uint64(0x9E3779B97F4A7C15) + word)
 
 
 @inline
-def hash_bytes(data, start, stop):  # type: ignore[no-untyped-def]
+def hash_bytes(data, start, stop):
     """Hash of data[start:stop]; the length is part of it."""
     h = uint64(0x9E3779B97F4A7C15) ^ uint64(stop - start)
     word = uint64(0)

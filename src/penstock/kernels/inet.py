@@ -17,7 +17,7 @@ LONGEST = 50  # of a printed address with its prefix length
 
 
 @inline
-def parse_quad(data, a, b):  # type: ignore[no-untyped-def]
+def parse_quad(data, a, b):
     """Dotted quad in data[a:b] as a number, or −1. No leading zeros, exactly four parts."""
     value, part, digits, dots = int64(0), int64(0), 0, 0
     for at in range(a, b):
@@ -40,7 +40,7 @@ def parse_quad(data, a, b):  # type: ignore[no-untyped-def]
 
 
 @inline
-def hex_digit(c):  # type: ignore[no-untyped-def]
+def hex_digit(c):
     if ZERO <= c <= NINE:
         return int64(c) - ZERO
     lower = c | 32
@@ -48,7 +48,7 @@ def hex_digit(c):  # type: ignore[no-untyped-def]
 
 
 @inline
-def parse_groups(data, a, b, groups):  # type: ignore[no-untyped-def]
+def parse_groups(data, a, b, groups):
     """The eight 16-bit groups of an IPv6 address; False if data[a:b] is none."""
     n, gap, at = 0, -1, a
     if b - a >= 2 and data[a] == COLON:
@@ -103,7 +103,7 @@ def parse_groups(data, a, b, groups):  # type: ignore[no-untyped-def]
 
 
 @kernel(types.void, ro(I64), ro(U8), rw(U8), rw(U64), rw(U64))
-def parse_addresses(start, data, version, high, low):  # type: ignore[no-untyped-def]
+def parse_addresses(start, data, version, high, low):
     groups = np.zeros(8, np.int64)
     for i in range(start.shape[0] - 1):
         a, b = start[i], start[i + 1]
@@ -120,7 +120,7 @@ def parse_addresses(start, data, version, high, low):  # type: ignore[no-untyped
 
 
 @inline
-def put_decimal(out, at, value):  # type: ignore[no-untyped-def]
+def put_decimal(out, at, value):
     if value >= 100:
         out[at] = uint8(ZERO + value // 100)
         at += 1
@@ -132,7 +132,7 @@ def put_decimal(out, at, value):  # type: ignore[no-untyped-def]
 
 
 @inline
-def put_quad(out, at, value):  # type: ignore[no-untyped-def]
+def put_quad(out, at, value):
     for part in range(4):
         if part:
             out[at] = DOT
@@ -142,7 +142,7 @@ def put_quad(out, at, value):  # type: ignore[no-untyped-def]
 
 
 @inline
-def longest_gap(groups):  # type: ignore[no-untyped-def]
+def longest_gap(groups):
     """(start, length) of the first longest run of two or more zero groups."""
     best, length, run = -1, 1, 0
     for g in range(8):
@@ -153,7 +153,7 @@ def longest_gap(groups):  # type: ignore[no-untyped-def]
 
 
 @inline
-def put_groups(out, at, groups):  # type: ignore[no-untyped-def]
+def put_groups(out, at, groups):
     mapped = groups[5] == 0xFFFF
     for g in range(5):
         mapped = mapped and groups[g] == 0
@@ -182,7 +182,7 @@ def put_groups(out, at, groups):  # type: ignore[no-untyped-def]
 
 
 @kernel(I64, ro(U8), ro(U64), ro(U64), I64, rw(I64), rw(U8))
-def print_addresses(version, high, low, length, start, out):  # type: ignore[no-untyped-def]
+def print_addresses(version, high, low, length, start, out):
     """Text of each address, with `/length` unless that is negative; nothing for version 0. Returns the size."""
     groups = np.zeros(8, np.int64)
     at = int64(0)

@@ -9,11 +9,9 @@ compilation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from numba import njit, types
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 I64, U64, F64, I32, U8 = types.int64, types.uint64, types.float64, types.int32, types.uint8
 
@@ -28,11 +26,13 @@ def rw(dtype: Any, dimensions: int = 1) -> Any:
     return types.Array(dtype, dimensions, "C")
 
 
-def kernel(result: Any, *arguments: Any) -> Callable[[F], F]:
+def kernel(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile for exactly this signature, cached on disk, without the interpreter lock."""
-    return njit([result(*arguments)], cache=True, nogil=True, error_model="numpy")  # type: ignore[no-any-return]
+    decorate: Callable[..., Any] = njit([result(*arguments)], cache=True, nogil=True, error_model="numpy")
+    return decorate
 
 
-def inline(function: F) -> F:
+def inline(function: Callable[..., Any]) -> Callable[..., Any]:
     """A small function that is compiled into the kernels that call it."""
-    return njit(function, inline="always", cache=False)  # type: ignore[no-any-return]
+    compiled: Callable[..., Any] = njit(function, inline="always")
+    return compiled

@@ -17,20 +17,20 @@ SLOT_SHIFT = 56  # slots are the top 8 bits: up to 256 of them; the bits below s
 
 
 @kernel(types.void, ro(I64), rw(U64))
-def hash_values(values, hashes):  # type: ignore[no-untyped-def]
+def hash_values(values, hashes):
     for i in range(values.shape[0]):
         hashes[i] = combine(hashes[i], uint64(values[i]))
 
 
 @kernel(types.void, ro(I64), ro(U64), rw(U64))
-def hash_codes(codes, by_code, hashes):  # type: ignore[no-untyped-def]
+def hash_codes(codes, by_code, hashes):
     """Fold in the string's hash; a negative code (no string) folds in zero."""
     for i in range(codes.shape[0]):
         hashes[i] = combine(hashes[i], by_code[codes[i]] if codes[i] >= 0 else uint64(0))
 
 
 @kernel(types.void, ro(U64), ro(I64), I64, I64, rw(I64), rw(I64))
-def order_groups(hashes, window, windows, slots, cuts, order):  # type: ignore[no-untyped-def]
+def order_groups(hashes, window, windows, slots, cuts, order):
     """Counting sort by (window index, slot); cuts[w·slots + s] is where that part begins."""
     n = hashes.shape[0]
     for i in range(n):

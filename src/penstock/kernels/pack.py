@@ -14,7 +14,7 @@ from penstock.kernels.jit import I32, I64, U8, U64, kernel, ro, rw
 
 
 @kernel(types.UniTuple(I64, 2), ro(I64), ro(U8))
-def component_range(values, valid):  # type: ignore[no-untyped-def]
+def component_range(values, valid):
     """Least and greatest valid value (`valid` empty: all are); least > greatest if there is none."""
     low, high = int64(0x7FFFFFFFFFFFFFFF), int64(-0x8000000000000000)
     if valid.shape[0] == 0:
@@ -30,7 +30,7 @@ def component_range(values, valid):  # type: ignore[no-untyped-def]
 
 
 @kernel(types.void, ro(I64), ro(U8), I64, I64, rw(U64))
-def pack_component(values, valid, base, shift, word):  # type: ignore[no-untyped-def]
+def pack_component(values, valid, base, shift, word):
     """word |= (value − base) << shift; an invalid value packs as zero."""
     by = uint64(shift)
     if valid.shape[0] == 0:
@@ -43,7 +43,7 @@ def pack_component(values, valid, base, shift, word):  # type: ignore[no-untyped
 
 
 @kernel(types.void, ro(U64, 2), ro(I32), ro(I64), ro(U64), ro(I64), ro(I64), rw(U64, 2))
-def project(words, rows, source, mask, turn, target, keys):  # type: ignore[no-untyped-def]
+def project(words, rows, source, mask, turn, target, keys):
     """keys[target] |= rotate_left(words[source] & mask, turn) of the chosen rows, term by term."""
     n = rows.shape[0]
     keys[:, :n] = uint64(0)
@@ -57,7 +57,7 @@ def project(words, rows, source, mask, turn, target, keys):  # type: ignore[no-u
 
 
 @kernel(types.void, ro(U64, 2), I64, I64, U64, I64, rw(I64))
-def extract(groups, column, shift, mask, base, values):  # type: ignore[no-untyped-def]
+def extract(groups, column, shift, mask, base, values):
     """The inverse of packing: one component out of the key words of finished groups."""
     by = uint64(shift)
     for i in range(groups.shape[0]):
@@ -65,7 +65,7 @@ def extract(groups, column, shift, mask, base, values):  # type: ignore[no-untyp
 
 
 @kernel(types.void, ro(I64), I64, rw(I64))
-def window_number(ts, size, numbers):  # type: ignore[no-untyped-def]
+def window_number(ts, size, numbers):
     """floor(ts / size); neighbours mostly share a window, so most tuples need no division."""
     low, high, number = int64(1), int64(0), int64(0)
     for i in range(ts.shape[0]):

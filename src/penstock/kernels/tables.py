@@ -20,7 +20,7 @@ from penstock.kernels.jit import I32, I64, U64, inline, kernel, ro, rw
 
 
 @inline
-def key_hash(keys, i):  # type: ignore[no-untyped-def]
+def key_hash(keys, i):
     h = mix(keys[0, i])
     for w in range(1, keys.shape[0]):
         h = combine(h, keys[w, i])
@@ -28,7 +28,7 @@ def key_hash(keys, i):  # type: ignore[no-untyped-def]
 
 
 @inline
-def row_hash(rows, r, words):  # type: ignore[no-untyped-def]
+def row_hash(rows, r, words):
     """The same hash of a key that already stands in a row."""
     h = mix(rows[r, 0])
     for w in range(1, words):
@@ -37,15 +37,12 @@ def row_hash(rows, r, words):  # type: ignore[no-untyped-def]
 
 
 @inline
-def same_key(rows, r, keys, i):  # type: ignore[no-untyped-def]
-    for w in range(keys.shape[0]):
-        if rows[r, w] != keys[w, i]:
-            return False
-    return True
+def same_key(rows, r, keys, i):
+    return all(rows[r, w] == keys[w, i] for w in range(keys.shape[0]))
 
 
 @inline
-def start_row(rows, r, keys, i, fresh):  # type: ignore[no-untyped-def]
+def start_row(rows, r, keys, i, fresh):
     words = keys.shape[0]
     for w in range(words):
         rows[r, w] = keys[w, i]
@@ -54,7 +51,7 @@ def start_row(rows, r, keys, i, fresh):  # type: ignore[no-untyped-def]
 
 
 @kernel(types.UniTuple(I64, 2), ro(U64, 2), I64, I64, ro(I64), I64, I64, ro(U64), rw(U64, 2), rw(I64))
-def probe_exact(keys, start, stop, weights, groups, limit, fresh, rows, at):  # type: ignore[no-untyped-def]
+def probe_exact(keys, start, stop, weights, groups, limit, fresh, rows, at):
     """Probe tuples [start, stop); ends early, before the tuple that would make more than `limit` groups.
 
     Returns (end, groups). `weights` empty: every tuple counts one.
@@ -77,7 +74,7 @@ def probe_exact(keys, start, stop, weights, groups, limit, fresh, rows, at):  # 
 
 
 @kernel(types.UniTuple(I64, 2), ro(U64), I64, I64, I64, I64, ro(U64), rw(U64, 2), rw(I64))
-def probe_exact_word(key, start, stop, groups, limit, fresh, rows, at):  # type: ignore[no-untyped-def]
+def probe_exact_word(key, start, stop, groups, limit, fresh, rows, at):
     """`probe_exact` for keys of one word and tuples that count one: the common case of raw tuples."""
     last = uint64(rows.shape[0] - 1)
     for i in range(start, stop):
@@ -98,7 +95,7 @@ def probe_exact_word(key, start, stop, groups, limit, fresh, rows, at):  # type:
 
 
 @kernel(types.void, ro(U64, 2), I64, rw(U64, 2))
-def rehash(old, words, rows):  # type: ignore[no-untyped-def]
+def rehash(old, words, rows):
     """Move all groups of `old` into the larger, empty `rows`."""
     last = uint64(rows.shape[0] - 1)
     for o in range(old.shape[0]):
@@ -110,7 +107,7 @@ def rehash(old, words, rows):  # type: ignore[no-untyped-def]
 
 
 @kernel(I64, ro(U64, 2), I64, rw(U64, 2))
-def compact(rows, words, dense):  # type: ignore[no-untyped-def]
+def compact(rows, words, dense):
     """Copy the occupied rows to the front of `dense`; returns how many."""
     n = 0
     for r in range(rows.shape[0]):
@@ -121,7 +118,7 @@ def compact(rows, words, dense):  # type: ignore[no-untyped-def]
 
 
 @kernel(types.UniTuple(I64, 2), ro(U64, 2), I64, ro(U64), rw(U64, 2), rw(I32), rw(I64), rw(I64))
-def probe_direct(keys, n, fresh, entries, resident, at, evicted):  # type: ignore[no-untyped-def]
+def probe_direct(keys, n, fresh, entries, resident, at, evicted):
     """Probe tuples [0, n) in a direct-mapped table; evict on collision.
 
     Entries [0, buckets) are the residents from before, by bucket; new entries follow from `buckets` on, so
@@ -148,7 +145,7 @@ def probe_direct(keys, n, fresh, entries, resident, at, evicted):  # type: ignor
 
 
 @kernel(types.void, rw(U64, 2), ro(I64), I64, rw(U64, 2), rw(I32))
-def settle_direct(entries, evicted, out, evictions, resident):  # type: ignore[no-untyped-def]
+def settle_direct(entries, evicted, out, evictions, resident):
     """After folding: copy the evicted rows out, and bring every resident home to its bucket's row."""
     for i in range(out):
         evictions[i] = entries[evicted[i]]

@@ -114,18 +114,7 @@ class Like:
 
 
 Expression = (
-    Column
-    | Prefix
-    | Literal
-    | Aggregate
-    | Bucket
-    | Arithmetic
-    | Comparison
-    | Logic
-    | Not
-    | IsNull
-    | InList
-    | Like
+    Column | Prefix | Literal | Aggregate | Bucket | Arithmetic | Comparison | Logic | Not | IsNull | InList | Like
 )
 
 

@@ -27,7 +27,7 @@ class Type:
     def __str__(self) -> str:
         if self.kind is Kind.INTEGER:
             return {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}[self.bits]
-        return self.kind.value
+        return str(self.kind.value)
 
     @property
     def numeric(self) -> bool:

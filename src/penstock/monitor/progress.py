@@ -9,6 +9,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -23,7 +24,9 @@ class ProgressDisplay:
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[rows]} rows  {task.fields[rate]}  {task.fields[windows]} windows  {task.fields[lag]}"),
+            TextColumn(
+                "{task.fields[rows]} rows  {task.fields[rate]}  {task.fields[windows]} windows  {task.fields[lag]}"
+            ),
             TimeElapsedColumn(),
             console=console,
             disable=quiet,
@@ -74,10 +77,11 @@ def time_text(microseconds: int) -> str:
 
 def account_table(summary: dict[str, Any]) -> Table:
     """The closing account: per query and for the stream."""
-    table = Table(title="closing account: input = exact + triaged + late + filtered + malformed", title_justify="left")
+    title = "closing account: input = exact + triaged + late + filtered + malformed"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     parts = ("input", "exact", "triaged", "late", "filtered", "malformed")
     for name in ("query", "windows", "rows", *parts):
-        table.add_column(name, justify="left" if name == "query" else "right")
+        table.add_column(name, justify="left" if name == "query" else "right", no_wrap=True)
     for name, query in summary["queries"].items():
         entry = query["accounting"]
         table.add_row(name, f"{query['windows']:,}", f"{query['rows']:,}", *(f"{entry[part]:,}" for part in parts))

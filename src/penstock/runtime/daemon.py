@@ -5,12 +5,8 @@ Every task then finds the kernels compiled and pyarrow loaded; a fresh worker co
 
 from __future__ import annotations
 
-import pyarrow.compute
-import pyarrow.parquet
 from pyspark import daemon
 
-import penstock.runtime.lfta
-import penstock.runtime.merge
 import penstock.sources.registry  # noqa: F401
 
 if __name__ == "__main__":

@@ -89,8 +89,7 @@ class BatchDriver:
             return
         if self.manifest.batch != batch - 1:
             raise StateError(f"manifest {batch - 1} of {self.checkpoint} is missing", "restore it from a copy")
-        if (self.checkpoint / "spark" / "commits" / str(batch - 1)).exists():
-            garbage.collect(self.checkpoint, batch - 1)
+        self.collect_garbage()
         started = time.perf_counter()
         tasks = [json.loads(row.reference) for row in references.collect()]
         for task in tasks:
@@ -103,6 +102,12 @@ class BatchDriver:
         manifests.put(self.checkpoint, manifest)
         publish(manifest, self.sinks)
         self._report(manifest, tasks, merged, collected - started, time.perf_counter() - collected)
+
+    def collect_garbage(self) -> None:
+        """Delete what nobody needs once Spark has committed the newest batch."""
+        batch = self.manifest.batch
+        if (self.checkpoint / "spark" / "commits" / str(batch)).exists():
+            garbage.collect(self.checkpoint, batch)
 
     def _advance(
         self, batch: int, digest: str, offset: dict[str, Any], tasks: list[dict[str, Any]]

@@ -1,6 +1,6 @@
 """Start and end a run: checkpoint, lease, sinks, source, streaming query, and its summary.
 
-    prepare (app.json, lease, roll forward, sinks) ──► writeStream.foreachBatch(BatchDriver) ──► Run
+prepare (app.json, lease, roll forward, sinks) ──► writeStream.foreachBatch(BatchDriver) ──► Run
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import xxhash
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import ConfigError, PenstockError, RunError, StateError
 from penstock.faults import reach
@@ -144,7 +144,9 @@ def _open_sinks(app: QuerySet, output: str) -> dict[str, Sink]:
     for name, sink in sinks.items():
         other = folders.setdefault(sink.place(), name)
         if other != name:
-            raise ConfigError(f"queries '{other}' and '{name}' both write to {sink.place()}", "give each its own folder")
+            raise ConfigError(
+                f"queries '{other}' and '{name}' both write to {sink.place()}", "give each its own folder"
+            )
     return sinks
 
 
@@ -152,7 +154,12 @@ class Run:
     """A running app: `await_end`, `stop`, `progress`, `results`, `summary`."""
 
     def __init__(
-        self, spark: SparkSession, driver: BatchDriver, query: StreamingQuery, sinks: dict[str, Sink], seconds: dict[str, float]
+        self,
+        spark: SparkSession,
+        driver: BatchDriver,
+        query: StreamingQuery,
+        sinks: dict[str, Sink],
+        seconds: dict[str, float],
     ) -> None:
         self._spark, self._driver, self._query, self._sinks = spark, driver, query, sinks
         self._started_at, self._seconds = time.time(), seconds
@@ -162,18 +169,22 @@ class Run:
     def checkpoint(self) -> str:
         return self._driver.job.checkpoint
 
-    def await_end(self, timeout: float | None = None) -> bool:
+    def await_end(self, timeout: int | None = None) -> bool:
         """Wait until the source has ended; False if `timeout` seconds passed first. Raises what went wrong."""
         if self._ended_at is not None:
             return True
         try:
-            ended = bool(self._query.awaitTermination(timeout) if timeout else self._query.awaitTermination() or True)
+            ended = True if timeout is None else bool(self._query.awaitTermination(timeout))
+            if timeout is None:
+                self._query.awaitTermination()
         except PySparkException as error:
             self._close()
             raise self._driver.failure or _failure(error) from None
         except Exception as error:  # py4j's network errors when the JVM is gone have no common root
             self._close()
-            raise RunError(f"Spark ended unexpectedly: {type(error).__name__}", "run again: it goes on from the checkpoint") from error
+            raise RunError(
+                f"Spark ended unexpectedly: {type(error).__name__}", "run again: it goes on from the checkpoint"
+            ) from error
         if ended:
             self._close()
         return ended
@@ -191,6 +202,8 @@ class Run:
     def _close(self) -> None:
         if self._ended_at is None:
             self._ended_at = time.time()
+            if self._driver.failure is None:
+                self._driver.collect_garbage()
             self._driver.lease.release()
 
     def progress(self) -> dict[str, Any]:
@@ -217,12 +230,21 @@ class Run:
 
     def summary(self) -> dict[str, Any]:
         """What `run --json` prints."""
-        return summarise(self._driver, self._sinks, self._started_at, self._ended_at or time.time(), self._seconds, self._spark.version)
+        return summarise(
+            self._driver,
+            self._sinks,
+            self._started_at,
+            self._ended_at or time.time(),
+            self._seconds,
+            self._spark.version,
+        )
 
 
 def _failure(error: PySparkException) -> PenstockError:
     """One sentence out of Spark's report."""
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    cause = next((line for line in reversed(lines) if "Error" in line or "Exception" in line), lines[0] if lines else text)
+    cause = next(
+        (line for line in reversed(lines) if "Error" in line or "Exception" in line), lines[0] if lines else text
+    )
     return RunError(f"Spark stopped the run: {cause[:500]}", "run again: it goes on from the checkpoint")

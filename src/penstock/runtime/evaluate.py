@@ -92,14 +92,12 @@ def _(expression: ex.Comparison, scope: Scope) -> Operand:
 
 def _compare(operator: str, left: Operand, right: Operand) -> Operand:
     below, equal = _ordering(left.values, right.values)
-    result = {
-        "=": lambda: equal,
-        "<>": lambda: ~equal,
-        "<": lambda: below,
-        "<=": lambda: below | equal,
-        ">": lambda: ~(below | equal),
-        ">=": lambda: ~below,
-    }[operator]()
+    if operator in ("=", "<>"):
+        result = equal
+    else:
+        result = below | equal if operator in ("<=", ">") else below
+    if operator in ("<>", ">", ">="):
+        result = ~result
     return Operand(result, _both(left.valid, right.valid))
 
 
@@ -197,15 +195,14 @@ def _(expression: ex.InList, scope: Scope) -> Operand:
 
 @evaluate.register
 def _(expression: ex.Like, scope: Scope) -> Operand:
-    return _per_string(
-        evaluate(expression.operand, scope), lambda strings: pc.match_like(strings, expression.pattern)
-    )
+    return _per_string(evaluate(expression.operand, scope), lambda strings: pc.match_like(strings, expression.pattern))
 
 
 def _both(one: Array | None, other: Array | None) -> Array | None:
     if one is None or other is None:
         return other if one is None else one
-    return one & other
+    both: Array = one & other
+    return both
 
 
 def _decoded(strings: pa.Array) -> pa.Array:
@@ -213,4 +210,5 @@ def _decoded(strings: pa.Array) -> pa.Array:
 
 
 def _booleans(result: pa.Array) -> Array:
-    return pc.fill_null(result, False).to_numpy(zero_copy_only=False)
+    flags: Array = pc.fill_null(result, False).to_numpy(zero_copy_only=False)
+    return flags

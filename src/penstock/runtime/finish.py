@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from penstock.errors import RunError
 from penstock.kernels import inet
-from penstock.kernels.dictionary import gather
 from penstock.kernels.fold import from_order_bits
 from penstock.logical.expressions import Aggregate, Bucket, Column, Expression, Prefix
 from penstock.logical.query import Query
@@ -26,13 +25,14 @@ from penstock.state.groups import Groups, code_base
 
 Array = np.ndarray
 
+
 def finish(query: Query, groups: Groups) -> pa.Table:
-    """The result rows of these groups; every group must be complete."""
+    """The result rows of these groups; every group must be complete. Strings stay dictionary-encoded."""
     columns = Finisher(query, groups)
     arrays = [columns.arrow(output.expression) for output in query.select]
     start = groups.window * query.window.size
     arrays += [_times(start), _times(start + query.window.size)]
-    table = pa.Table.from_arrays(arrays, schema=result_schema(query))
+    table = pa.Table.from_arrays(arrays, result_schema(query).names)
     if query.having is not None:
         table = table.filter(pa.array(truth(query.having, Scope(columns.operand, len(groups)))))
     return table
@@ -63,9 +63,12 @@ class Finisher:
         values, kind = operand.values, arrow_type(expression.type)
         if isinstance(values, Addresses):
             values = self._text(values)
-        if isinstance(values, pa.Array):
-            return values if operand.valid is None else pc.if_else(pa.array(operand.valid), values, None)
         nulls = None if operand.valid is None else ~operand.valid
+        if isinstance(values, pa.DictionaryArray):
+            indices = pa.array(values.indices.to_numpy(), mask=nulls)
+            return pa.DictionaryArray.from_arrays(indices, values.dictionary)
+        if isinstance(values, pa.Array):
+            return values if nulls is None else pc.if_else(pa.array(nulls), None, values)
         if kind == TIME:
             return pa.array(values.astype(np.int64), pa.int64(), mask=nulls).cast(TIME)
         return pa.array(values.astype(kind.to_pandas_dtype()), kind, mask=nulls)
@@ -78,16 +81,18 @@ class Finisher:
         name, valid = column.name, self._present(column.name)
         if column.type.kind is Kind.INET:
             return Operand(self._addresses(name), valid)
-        return Operand(self._typed(column.type, value_component(name), self._groups.components[value_component(name)]), valid)
+        return Operand(
+            self._typed(column.type, value_component(name), self._groups.components[value_component(name)]), valid
+        )
 
     def _typed(self, kind: Type, component: str, numbers: Array) -> Any:
         """Canonical numbers of a key or an extreme as values of their type."""
         if kind.kind is Kind.STRING:
             words = self._groups.dictionaries[component]
-            codes = np.clip(numbers, 0, max(0, words.count - 1))
-            if not words.count:
-                return pa.repeat(pa.scalar("", pa.string()), len(numbers))
-            return _strings(*gather(words.offsets, words.data, codes))
+            strings = _strings(words.offsets, words.data) if words.count else pa.array([""])
+            # Codes of NULLs and of extremes without a value are not looked at.
+            codes = np.clip(numbers, 0, len(strings) - 1).astype(np.int32)
+            return pa.DictionaryArray.from_arrays(pa.array(codes), strings)
         if kind.kind is Kind.DOUBLE:
             floats = np.empty(len(numbers), np.float64)
             from_order_bits(numbers, floats)

@@ -49,7 +49,7 @@ class Front:
 
     def drain(self) -> Array:
         """The residents, and an empty table."""
-        rows = self._entries[self._entries[:, self.leaf.words] != 0]
+        rows: Array = self._entries[self._entries[:, self.leaf.words] != 0]
         self.evictions += len(rows)
         self.reset()
         return rows

@@ -30,7 +30,7 @@ from penstock.state.garbage import SEGMENTS, segment_name
 Offset = dict[str, Any]
 
 
-class FusedSplit(InputPartition):  # type: ignore[misc]
+class FusedSplit(InputPartition):
     """One task's share of a batch."""
 
     def __init__(self, task: int, split: Split, offset: Offset) -> None:
@@ -38,7 +38,7 @@ class FusedSplit(InputPartition):  # type: ignore[misc]
         self.task, self.split, self.offset = task, split, offset
 
 
-class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Cuts the source into micro-batches and runs their tasks."""
 
     def __init__(self, job: Job) -> None:
@@ -75,14 +75,17 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
             splits = self.job.source.splits(start["row"], end["row"], self.job.parallelism)
         return [FusedSplit(task, split, end) for task, split in enumerate(splits)]
 
-    def read(self, partition: FusedSplit) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Errors meant for users travel as data: Spark would wrap them in its own traces."""
+        assert isinstance(partition, FusedSplit)
         try:
             reference = self._run(partition)
         except PenstockError as error:
             reference = {"error": [error.fact, error.hint]}
         except OSError as error:
-            reference = {"error": [f"task {partition.task} failed: {error}", "make room or mend the disk, then run again"]}
+            reference = {
+                "error": [f"task {partition.task} failed: {error}", "make room or mend the disk, then run again"]
+            }
         yield pa.RecordBatch.from_pydict({"reference": [json.dumps(reference)]})
 
     def _run(self, partition: FusedSplit) -> dict[str, Any]:
@@ -93,11 +96,13 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
         path = Path(job.checkpoint) / SEGMENTS / segment_name(batch, partition.task, uuid.uuid4().hex[:8])
         epoch = Epoch(batch, offset["wm"], offset["max"])
         split = partition.split
-        batches = job.source.read(split, job.columns(), job.settings.chunk_rows) if split.stop > split.start else iter(())
+        batches = (
+            job.source.read(split, job.columns(), job.settings.chunk_rows) if split.stop > split.start else iter(())
+        )
         return run_task(job.plan, job.settings, epoch, batches, path)
 
 
-class FusedSource(DataSource):  # type: ignore[misc]
+class FusedSource(DataSource):
     """Registered as format `penstock`; the option `job` says it all."""
 
     @classmethod

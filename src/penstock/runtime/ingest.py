@@ -122,7 +122,8 @@ class Ingest:
             cut = inet.cut(*inet.from_network_order(new), length)
             codes = self._intern(component, *inet.network_order(*cut)) + code_base(component)
             known = self._prefix_codes[component] = np.concatenate([known, codes])
-        return known[inet6]
+        codes_of: Array = known[inet6]
+        return codes_of
 
     def operand(self, name: str, column: Ingested) -> Operand:
         """The column as an operand of WHERE."""
@@ -169,7 +170,8 @@ def _same(one: pa.Array, other: pa.Array) -> bool:
 def _present(array: pa.Array) -> Array:
     if array.null_count == 0:
         return all_valid()
-    return pc.is_valid(array).to_numpy(zero_copy_only=False).view(np.uint8)
+    present: Array = pc.is_valid(array).to_numpy(zero_copy_only=False).view(np.uint8)
+    return present
 
 
 def _plain(array: pa.Array) -> pa.Array:

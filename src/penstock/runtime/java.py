@@ -62,7 +62,9 @@ def _candidates() -> list[tuple[Path, str]]:
 def java_version(home: Path) -> int | None:
     """Major version of the Java in this home; None if it does not run (macOS has a stub that does not)."""
     try:
-        result = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=60, check=True)
+        result = subprocess.run(
+            [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=60, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     match = re.search(r'version "(\d+)(?:\.(\d+))?', result.stderr)

@@ -113,9 +113,9 @@ class Leaf:
 
     def groups(self, dictionaries: Mapping[str, Dictionary], start: int = 0, stop: int | None = None) -> Groups:
         """The groups in rows [start, stop) of the table."""
-        part = self.rows[start:stop]
-        dense = np.empty((min(self.count, len(part)), self.width), np.uint64)
-        dense = dense[: tables.compact(part, self.words, dense)]
+        table = self.rows[start:stop]
+        dense = np.empty((min(self.count, len(table)), self.width), np.uint64)
+        dense = dense[: tables.compact(table, self.words, dense)]
         components = {}
         for part in self.relation.parts:
             place = self.projection.places[part.component]
@@ -146,9 +146,7 @@ class Leaf:
         everything = np.arange(len(groups), dtype=np.int32)
         keys = self.keys(pack_words(layout, components, len(groups)), everything)
         at = np.empty(len(groups), np.int64)
-        _, self.count = tables.probe_exact(
-            keys, 0, len(groups), groups.count, 0, capacity, self.fresh, self.rows, at
-        )
+        _, self.count = tables.probe_exact(keys, 0, len(groups), groups.count, 0, capacity, self.fresh, self.rows, at)
         numbers = self.rows.view(np.int64)
         for state, column in self.columns.items():
             words = groups.states.get(state, (groups.count,))

@@ -59,7 +59,9 @@ class Lfta:
             (a.column.name, a.length) for r in plan.relations for a in r.attributes if isinstance(a, Prefix)
         )
         self.ingest = Ingest(self.fields, self.prefixes)
-        self.selector = Selector(plan.relations, epoch.watermark, frozenset(f.name for f in self.fields if _fallible(f)))
+        self.selector = Selector(
+            plan.relations, epoch.watermark, frozenset(f.name for f in self.fields if _fallible(f))
+        )
         self.components = sorted({p.component for r in plan.relations for p in r.parts})
         self.summed = sorted({s.column for r in plan.relations for s in r.states if s.kind == "sum"})
         self.stated = sorted({s.column for r in plan.relations for s in r.states})
@@ -197,7 +199,9 @@ class Lfta:
         self.layout = lay_out({name: self.ranges.get(name, (0, 0)) for name in self.components})
         if not self.leaves:
             self.leaves = [Leaf(r, self.layout, self.shape, self.settings.table_rows) for r in self.plan.relations]
-            self.fronts = [Front(leaf, leaf.relation.buckets) if leaf.relation.buckets else None for leaf in self.leaves]
+            self.fronts = [
+                Front(leaf, leaf.relation.buckets) if leaf.relation.buckets else None for leaf in self.leaves
+            ]
             return
         self._drain_fronts()
         for leaf in self.leaves:

@@ -9,7 +9,7 @@ ranges, and the exact leaf does the rest.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from penstock.faults import reach
 from penstock.kernels.dictionary import Dictionary, gather
+from penstock.logical.expressions import Column, Prefix
 from penstock.logical.query import Query
 from penstock.logical.types import Kind
 from penstock.runtime.finish import finish
@@ -26,12 +27,13 @@ from penstock.runtime.leaf import Leaf
 from penstock.runtime.lfta import BOUND
 from penstock.runtime.merge_plan import MergeItem
 from penstock.sharing.layout import Range, lay_out, union
-from penstock.sharing.plan import Relation, State, relation, value_component, window_component
+from penstock.sharing.plan import Relation, State, column_of, relation, value_component, window_component
 from penstock.state.groups import canonical_hashes, code_base
 from penstock.state.segment import Block, Segment
 
 Array = np.ndarray
 PIECE = 1 << 16
+UNBOUNDED = 1 << 62  # items are cut to fit beforehand
 PASS_SHIFT = 40  # hash bits below the slot's that split one slot into passes
 
 
@@ -109,7 +111,9 @@ class Merge:
         coded |= {p.component for p in self.relation.parts if p.component in map(value_component, strings)}
         extremes = {value_component(s.column) for s in self.relation.states if s.kind in ("min", "max")}
         self._coded = coded
-        self.dictionaries = {name: Dictionary() for name in sorted(coded | (extremes & set(map(value_component, strings))))}
+        self.dictionaries = {
+            name: Dictionary() for name in sorted(coded | (extremes & set(map(value_component, strings))))
+        }
         self._strings = strings
         self._maps: dict[tuple[int, str], Array] = {}
         self._join_dictionaries(parts)
@@ -138,11 +142,8 @@ class Merge:
     def _code_columns(self, component: str, block: Block) -> list[str]:
         """Columns of a block that hold codes of this dictionary: the key, and extremes of the string."""
         keys = [component] if component in self._coded else []
-        extremes = [
-            columns[0] for state, columns in block.states().items()
-            if state.kind in ("min", "max") and value_component(state.column) == component and state.column in self._strings
-        ]  # fmt: skip
-        return keys + extremes
+        strings = (state for state in block.states() if state.kind in ("min", "max") and state.column in self._strings)
+        return keys + [block.states()[s][0] for s in strings if value_component(s.column) == component]
 
     def _recode(self, part: Rows, component: str, codes: Array, base: int) -> Array:
         known = self._maps[id(part.block), component]
@@ -160,11 +161,11 @@ class Merge:
             ranges = union(ranges, found)
         for name in self._coded:
             ranges[name] = 0, self.dictionaries[name].count
-        for part in self.relation.parts:
-            if part.component.startswith("inet6"):
-                value = value_component(part.component.partition(":")[2])
+        for component in (p.component for p in self.relation.parts):
+            if component.startswith("inet6"):
+                value = value_component(column_of(component))
                 ranges[value] = union({value: (0, 0)}, {value: ranges.get(value, (0, 0))})[value]
-        return {part.component: ranges.get(part.component, (0, 0)) for part in self.relation.parts}
+        return {p.component: ranges.get(p.component, (0, 0)) for p in self.relation.parts}
 
     def _wide(self, parts: list[Rows]) -> frozenset[str]:
         """Integer sums that two words must hold."""
@@ -179,22 +180,24 @@ class Merge:
         return frozenset(name for name, bound in bounds.items() if bound >= BOUND)
 
     def absorb(self, part: Rows, item: MergeItem) -> None:
+        """Merge the rows of a piece that belong to the item's pass."""
         components = {p.component: part.column(p.component) for p in self.relation.parts[1:]}
         for name in self._coded:
             components[name] = self._recode(part, name, components[name], code_base(name))
+        chunk_words = self._words(part, components)
+        chunk = self._partials(part, chunk_words)
         rows = np.arange(len(part), dtype=np.int32)
         if item.passes > 1:
             hashes = canonical_hashes(components, self.dictionaries, len(part))
-            rows = np.flatnonzero((hashes >> np.uint64(PASS_SHIFT)) % np.uint64(item.passes) == item.turn)
-            rows = rows.astype(np.int32)
-        components[window_component(self.relation.window)] = part.windows()
-        words = pack_words(self.layout, components, len(part))
-        chunk = self._partials(part, words)
-        if item.passes > 1:
-            chunk = Chunk(chunk.words, {}, chunk.dictionaries, chunk.weights[rows],
-                          {s: tuple(w[rows] for w in ws) for s, ws in (chunk.partials or {}).items()})  # fmt: skip
-        keys = self.leaf.keys(words, rows)
-        self.leaf.absorb(chunk, np.arange(len(rows), dtype=np.int32), keys, 1 << 62)
+            turns = (hashes >> np.uint64(PASS_SHIFT)) % np.uint64(item.passes)
+            rows = np.flatnonzero(turns == item.turn).astype(np.int32)
+            chunk = _only(chunk, rows)
+        keys = self.leaf.keys(chunk_words, rows)
+        self.leaf.absorb(chunk, np.arange(len(rows), dtype=np.int32), keys, UNBOUNDED)
+
+    def _words(self, part: Rows, components: dict[str, Array]) -> Array:
+        window = {window_component(self.relation.window): part.windows()}
+        return pack_words(self.layout, window | components, len(part))
 
     def _partials(self, part: Rows, words: Array) -> Chunk:
         partials: dict[State, tuple[Array, ...]] = {}
@@ -206,8 +209,14 @@ class Merge:
         return Chunk(words, {}, self.dictionaries, part.column("count"), partials)
 
 
-def _columns(query: Query) -> list[Any]:
+def _only(chunk: Chunk, rows: Array) -> Chunk:
+    """The partial aggregates of these rows."""
+    assert chunk.partials is not None
+    partials = {state: tuple(word[rows] for word in words) for state, words in chunk.partials.items()}
+    return replace(chunk, weights=chunk.weights[rows], partials=partials)
+
+
+def _columns(query: Query) -> list[Column]:
     """The stream columns that keys and aggregates of a query use, with their types."""
-    keys = [key.attribute for key in query.keys]
-    columns = [getattr(attribute, "column", attribute) for attribute in keys]
-    return columns + [a.argument for a in query.aggregates if a.argument is not None]
+    keys = [key.attribute.column if isinstance(key.attribute, Prefix) else key.attribute for key in query.keys]
+    return keys + [a.argument for a in query.aggregates if a.argument is not None]

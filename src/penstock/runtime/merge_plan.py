@@ -6,6 +6,7 @@ A window too large for one item is cut by hash slots; a slot too large, into pas
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,7 +102,7 @@ def _cut(query: str, windows: np.ndarray, rows: np.ndarray, limit: int, slots: i
         ranges = min(shares, slots)
         passes = -(-shares // slots)
         edges = [slots * i // ranges for i in range(ranges + 1)]
-        for low, high in zip(edges, edges[1:], strict=False):
+        for low, high in itertools.pairwise(edges):
             for turn in range(passes):
                 yield MergeItem(query, part, first, beyond, low, high, turn, passes, size // (ranges * passes))
                 part += 1

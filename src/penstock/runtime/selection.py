@@ -121,7 +121,8 @@ def _and(one: Array | None, other: Array | None) -> Array | None:
     """Masks where None stands for all rows."""
     if one is None or other is None:
         return other if one is None else one
-    return one & other
+    both: Array = one & other
+    return both
 
 
 def _or(one: Array | None, other: Array | None) -> Array | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from penstock.runtime.driver import BatchDriver
@@ -9,7 +10,12 @@ from penstock.sinks.base import Sink
 
 
 def summarise(
-    driver: BatchDriver, sinks: dict[str, Sink], started_at: float, ended_at: float, seconds: dict[str, float], version: str
+    driver: BatchDriver,
+    sinks: dict[str, Sink],
+    started_at: float,
+    ended_at: float,
+    seconds: dict[str, float],
+    version: str,
 ) -> dict[str, Any]:
     manifest, plan = driver.manifest, driver.job.plan
     account, reports = manifest.account, driver.reports
@@ -44,7 +50,7 @@ def summarise(
             "total": ended_at - started_at + sum(seconds.values()),
             "startup": seconds.get("startup", 0.0),
             "planning": seconds.get("planning", 0.0),
-            "per_batch": [b - a for a, b in zip(stops, stops[1:], strict=False)],
+            "per_batch": [b - a for a, b in itertools.pairwise(stops)],
             "tasks": [report.task_seconds for report in reports],
             "merge": [report.merge_seconds for report in reports],
         },

@@ -28,7 +28,11 @@ def explain_plan(plan: SharedPlan, rows: int | None, slots: int) -> dict[str, An
         "phantoms": [],
         "slots": slots,
         "relations": relations,
-        "cost": {"probes_per_tuple": probes, "without_sharing": float(len(relations)), "ratio": probes / len(relations)},
+        "cost": {
+            "probes_per_tuple": probes,
+            "without_sharing": float(len(relations)),
+            "ratio": probes / len(relations),
+        },
     }
 
 
@@ -64,10 +68,13 @@ def plan_text(explained: dict[str, Any]) -> str:
     """The explanation as text."""
     rows = explained["input_rows"]
     lines = [
-        f"stream         {explained['stream']} from {explained['source']}" + (f", {rows:,} rows" if rows is not None else ""),
+        f"stream         {explained['stream']} from {explained['source']}"
+        + (f", {rows:,} rows" if rows is not None else ""),
         f"configuration  {explained['configuration']}   (no phantoms: every query has its own table)",
-        f"cost           {explained['cost']['probes_per_tuple']:.0f} probes a tuple at most, "
-        f"{explained['cost']['without_sharing']:.0f} without sharing",
+        (
+            f"cost           {explained['cost']['probes_per_tuple']:.0f} probes a tuple at most, "
+            f"{explained['cost']['without_sharing']:.0f} without sharing"
+        ),
         "",
     ]
     width = max(len(relation["query"]) for relation in explained["relations"])

@@ -58,7 +58,8 @@ class ParquetSink:
         staged, final = Path(self.folder) / f".penstock-{name}-{attempt}", Path(self.folder) / f"{name}.parquet"
         reach("merge.write")
         try:
-            pq.write_table(table, staged, compression="zstd", compression_level=1)
+            # Without the Arrow schema readers see plain strings, not dictionaries.
+            pq.write_table(table, staged, store_schema=False)
         except OSError as error:
             staged.unlink(missing_ok=True)
             raise RunError(f"cannot write results to {self.folder}: {error}", "make room, then run again") from error

@@ -13,6 +13,7 @@ Delivery: a source is re-readable at any row, therefore the engine on top of it 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -69,7 +70,7 @@ def even_splits(start: int, stop: int, parallelism: int) -> list[Split]:
     """
     count = max(1, min(parallelism, stop - start))
     edges = [start + (stop - start) * i // count for i in range(count + 1)]
-    return [Split(a, b) for a, b in zip(edges, edges[1:], strict=False) if b > a]
+    return [Split(a, b) for a, b in itertools.pairwise(edges) if b > a]
 
 
 def logical_type(field: pa.Field) -> Type | None:

@@ -19,14 +19,14 @@ def write_parquet(
     source: Source,
     path: str | Path,
     row_group_rows: int = 131072,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Write all rows in order; `progress` gets (rows written, rows in all). The file appears when it is whole."""
+    """Write all rows in order; `progress` gets the rows written so far. The file appears when it is whole."""
     target = Path(path)
     aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _write(source, aside, row_group_rows, progress or (lambda done, rows: None))
+        _write(source, aside, row_group_rows, progress or (lambda done: None))
         os.replace(aside, target)
     except OSError as error:
         raise RunError(
@@ -37,7 +37,7 @@ def write_parquet(
             aside.unlink()
 
 
-def _write(source: Source, path: Path, row_group_rows: int, progress: Callable[[int, int], None]) -> None:
+def _write(source: Source, path: Path, row_group_rows: int, progress: Callable[[int], None]) -> None:
     rows, schema = source.rows(), source.schema()
     with pq.ParquetWriter(path, schema) as writer:
         for start in range(0, rows, row_group_rows):
@@ -45,4 +45,4 @@ def _write(source: Source, path: Path, row_group_rows: int, progress: Callable[[
             batches = source.read(Split(start, stop), schema.names, row_group_rows)
             plain = (batch.cast(schema) for batch in batches)  # text may come as dictionaries, another in each batch
             writer.write_table(pa.Table.from_batches(plain, schema), row_group_size=row_group_rows)
-            progress(stop, rows)
+            progress(stop)

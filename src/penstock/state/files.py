@@ -19,7 +19,9 @@ def local_path(uri: str, what: str) -> Path:
     parsed = urlparse(uri)
     if parsed.scheme in ("", "file"):
         return Path(unquote(parsed.path) if parsed.scheme else uri).expanduser().absolute()
-    raise ConfigError(f"{what} '{uri}' is not on a file system that can create a file exclusively", "use a local or mounted folder")
+    raise ConfigError(
+        f"{what} '{uri}' is not on a file system that can create a file exclusively", "use a local or mounted folder"
+    )
 
 
 def put_if_absent(path: Path, data: bytes) -> bool:

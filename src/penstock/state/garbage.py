@@ -2,7 +2,8 @@
 
 Runs after Spark has committed batch N: a replay can then start from manifest N − 1 at the earliest, so
 segments of batches ≤ N that neither manifest names, and older manifests, are gone for good. Files of later
-batches belong to tasks that may be running and are left alone.
+batches belong to tasks that may be running and are left alone. After the end of the source nothing is replayed,
+and only the last manifest counts.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ def segment_name(batch: int, task: int, attempt: str) -> str:
 
 def collect(checkpoint: Path, committed: int) -> int:
     """Delete what is not needed once Spark committed `committed`; returns the number of files deleted."""
-    kept = [manifests.load(checkpoint, batch) for batch in (committed - 1, committed)]
+    last = manifests.load(checkpoint, committed)
+    before = None if last is not None and last.ended else manifests.load(checkpoint, committed - 1)
+    kept = [before, last]
     named = {segment["path"] for manifest in kept if manifest is not None for segment in manifest.segments}
     deleted = 0
     for path in sorted((checkpoint / SEGMENTS).glob("*.seg")):

@@ -127,7 +127,10 @@ class Segment:
             if not self._verified[page]:
                 data = memoryview(self._map)[page * PAGE : min((page + 1) * PAGE, self._end)]
                 if xxhash.xxh3_64_intdigest(data) != self.index["pages"][page]:
-                    raise StateError(f"segment {self.path} is damaged between bytes {page * PAGE} and {page * PAGE + len(data)}", RESTORE)
+                    raise StateError(
+                        f"segment {self.path} is damaged between bytes {page * PAGE} and {page * PAGE + len(data)}",
+                        RESTORE,
+                    )
                 self._verified[page] = True
 
     def _read_index(self, reference: dict[str, Any] | None) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class SegmentWriter:
     def _raw(self, values: Array, kind: str) -> dict[str, Any]:
         self._write(bytes(-self._size % 8))
         at = self._size
-        self._write(memoryview(np.ascontiguousarray(values)).cast("B") if len(values) else b"")
+        self._write(np.ascontiguousarray(values).view(np.uint8).data if len(values) else b"")
         return {"at": at, "n": len(values), "kind": kind}
 
     def _write(self, data: bytes | memoryview) -> None:

@@ -17,9 +17,8 @@ from penstock.bench.job import Answer, Job, elapsed, serve
 def run(job: Job) -> Answer:
     import penstock
 
-    # Attributes of the package are looked up at run time: peers' environments import this package without Spark.
-    app: Any = penstock.App()  # type: ignore[attr-defined,unused-ignore]
-    app.stream("flows", f"parquet:{job.file}")
+    app = penstock.App(master=f"local[{job.threads}]")
+    app.stream("flows", f"parquet:{job.file}", time=job.time, delay="1 second")  # as for Spark's streaming queries
     for number, keys in enumerate(job.queries):
         app.query(f"q{number}", _query(job, keys), sink=f"parquet:{job.work}/out-{number}")
     started = app.start(checkpoint=f"{job.work}/checkpoint", plan=job.mode or "none", batch_rows=job.batch_rows)
@@ -27,6 +26,7 @@ def run(job: Job) -> Answer:
     cold = elapsed(job)
     summary: dict[str, Any] = started.summary()
     seconds, rows, note = warm_part(summary)
+    app.close()
     digests = tuple(_digest(job, number) for number in range(len(job.queries)))
     extra: dict[str, Any] = {name: summary[name] for name in ("memory", "work", "seconds") if name in summary}
     return Answer(_version(), seconds, rows, cold, digests, note, extra)

@@ -14,6 +14,9 @@ def start(job: Job) -> Any:
     """A local session on the job's threads, with half of the machine's memory (at most 8 GB)."""
     from pyspark.sql import SparkSession
 
+    from penstock.runtime.java import ensure_java
+
+    ensure_java()
     heap = max(1, min(8, memory_bytes() // 2**31))
     settings = {
         "spark.driver.memory": f"{heap}g",
