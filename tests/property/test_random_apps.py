@@ -105,8 +105,14 @@ def test_random_apps_match_the_oracle(spark: SparkSession, seed: int, tmp_path: 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(SEED, SEED + SLOW_CASES, CHUNK))
 def test_campaign_of_random_apps(spark: SparkSession, first: int, tmp_path: Path) -> None:
+    failures: list[Exception] = []
     for seed in range(first, first + CHUNK):
-        check_case(spark, seed, tmp_path / str(seed))
+        try:
+            check_case(spark, seed, tmp_path / str(seed))
+        except Exception as error:
+            failures.append(error)
+    if failures:
+        raise ExceptionGroup(f"{len(failures)} of {CHUNK} seeds failed", failures)
 
 
 @pytest.mark.parametrize("seed", [QUICK[0], *(pytest.param(SEED - i, marks=pytest.mark.slow) for i in range(1, 9))])

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from penstock.bench import command, data, machine, multiquery, peers, table
+from penstock.bench import command, data, machine, memory, multiquery, peers, table
 from penstock.bench.digest import Digest, digest, digest_batches
 from penstock.bench.engines import penstock as penstock_engine
 from penstock.bench.engines.spark_streaming import Batch, warm_part
@@ -119,9 +119,23 @@ def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines["duckdb"]["ratio_to_penstock"] is None
     assert any("generating 5,000 records" in text for text in told)
     out = io.StringIO()
-    table.show(report, Console(file=out, width=160))
+    table.show(report, Console(file=out, width=80))
     for text in ("7.50x", "0.50x", "DIFFERS", "same", "not installed", "not measured"):
         assert text in out.getvalue()
+
+
+def test_memory_growth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_engine(module: str, package: str, job: Job, timeout: float) -> Answer:
+        assert job.batch_rows == 10
+        peak = {"lfta_peak_bytes": 150 + job.rows // 100, "merge_peak_bytes": 200, "baseline_bytes": 100}
+        return Answer("1", 1, job.rows, 1, extra={"memory": peak})
+
+    monkeypatch.setattr(memory, "run_engine", run_engine)
+    found = memory.growth(tmp_path, 100, 1.0, lambda text: None)
+    assert [run["rows"] for run in found["runs"]] == [100, 1000]
+    assert found["growth"] == {"lfta_peak_bytes": round(60 / 51, 3), "merge_peak_bytes": 1.0}
+    monkeypatch.setattr(memory, "run_engine", lambda *_: "failed: no Java")
+    assert memory.growth(tmp_path, 100, 1.0, lambda text: None) == {"note": "failed: no Java"}
 
 
 def test_unknown_engine(tmp_path: Path) -> None:

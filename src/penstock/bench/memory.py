@@ -44,4 +44,10 @@ def growth(
 
 
 def _quotients(small: dict[str, Any], large: dict[str, Any]) -> dict[str, float]:
-    return {name: round(large[name] / small[name], 3) for name in PEAKS if small.get(name) and large.get(name)}
+    """Peak above what a worker has before its first task, where the engine says that, against the same."""
+    quotients = {}
+    for name in PEAKS:
+        before, after = (run.get(name, 0) - run.get("baseline_bytes", 0) for run in (small, large))
+        if before > 0:
+            quotients[name] = round(after / before, 3)
+    return quotients

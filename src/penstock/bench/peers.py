@@ -71,7 +71,8 @@ def _execute(command: list[str], timeout: float) -> Answer | str:
     answer = parse_answer(output)
     if answer is not None:
         return answer
-    lines = [line for line in errors.splitlines() if line.strip()]
+    # The fact of a traceback's end starts its line; hints and details below it are indented.
+    lines = [line for line in errors.splitlines() if line.strip() and not line[0].isspace()]
     return f"failed: {lines[-1].strip()[:300] if lines else f'exit code {process.returncode}'}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,34 +19,39 @@ def show(report: dict[str, Any], console: Console) -> None:
     )
     for work in dict.fromkeys(line["work"] for line in report["results"]):
         console.print(_table(work, [line for line in report["results"] if line["work"] == work]))
+    for note in _notes(report["results"]):
+        console.print(note)
     console.print("ratio: seconds per record, warm, against penstock; above 1 penstock is faster")
     for text in _memory(report.get("memory", {})):
         console.print(text)
 
 
 def _table(work: str, lines: list[dict[str, Any]]) -> Table:
-    table = Table(title=work, title_justify="left")
+    """Narrow enough for 80 columns; versions and notes stand below it."""
+    table = Table(title=work, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("engine", no_wrap=True)
     for heading in ("ratio", "records/s", "warm s", "cold s", "records"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("answer", no_wrap=True)
-    table.add_column("note", style="dim")
     for line in lines:
-        name = f"{line['engine']} {line['version']}".strip()
         if line["seconds"] is None:
-            table.add_row(name, "", "", "", "", "", "", line["note"])
+            table.add_row(line["engine"], "-")
             continue
         table.add_row(
-            name,
+            line["engine"],
             _ratio(line["ratio_to_penstock"]),
             f"{line['rows_per_second'] or 0:,}",
             f"{line['seconds']:.2f}",
             f"{line['seconds_cold']:.1f}",
             f"{line['rows']:,}",
             Text("same", "green") if line["same_answer"] else Text("DIFFERS", "bold red"),
-            line["note"],
         )
     return table
+
+
+def _notes(lines: list[dict[str, Any]]) -> list[Text]:
+    told = {f"{line['engine']} {line['version']}".strip(): line["note"] for line in lines}
+    return [Text(f"{name}: {note}", "dim") for name, note in told.items() if note]
 
 
 def _ratio(ratio: float | None) -> Text:

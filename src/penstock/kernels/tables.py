@@ -38,7 +38,10 @@ def row_hash(rows, r, words):
 
 @inline
 def same_key(rows, r, keys, i):
-    return all(rows[r, w] == keys[w, i] for w in range(keys.shape[0]))
+    for w in range(keys.shape[0]):
+        if rows[r, w] != keys[w, i]:
+            return False
+    return True
 
 
 @inline

@@ -92,10 +92,9 @@ def _(expression: ex.Comparison, scope: Scope) -> Operand:
 
 def _compare(operator: str, left: Operand, right: Operand) -> Operand:
     below, equal = _ordering(left.values, right.values)
-    if operator in ("=", "<>"):
-        result = equal
-    else:
-        result = below | equal if operator in ("<=", ">") else below
+    result = {"=": equal, "<>": equal, "<": below, ">=": below}.get(operator)
+    if result is None:  # <= and its opposite >
+        result = below | equal
     if operator in ("<>", ">", ">="):
         result = ~result
     return Operand(result, _both(left.valid, right.valid))

@@ -139,9 +139,12 @@ class Finisher:
         words = self._groups.states[State("sum", name)]
         if words[0].dtype == np.float64:
             return np.where(np.isfinite(words[0]), words[0] + words[1], words[0])
+        narrow = words[0].astype(np.float64)
         if len(words) == 1:
-            return words[0].astype(np.float64)
-        return words[1].astype(np.float64) * 2.0**64 + words[0].view(np.uint64).astype(np.float64)
+            return narrow
+        wide = words[1].astype(np.float64) * 2.0**64 + words[0].view(np.uint64).astype(np.float64)
+        # The two words of a small negative sum would cancel; it fits the low word alone.
+        return np.where(words[1] == words[0] >> 63, narrow, wide)
 
     def _sum(self, aggregate: Aggregate, name: str) -> Array:
         words = self._groups.states[State("sum", name)]

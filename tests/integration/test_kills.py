@@ -1,0 +1,301 @@
+"""Kill it at any moment, run it again: the output is the same, once.
+
+A reference run in this process, undisturbed; then runs of the command line that are killed at named points and
+at random moments, driver, JVM and Python workers, several times on one checkpoint, and at last run to the end.
+PENSTOCK_SEED moves the slow campaign; every failure names its seed and what was done.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.app import cli
+from penstock.app.state_view import state_of
+from penstock.faults import POINTS
+from penstock.sources.base import Split
+from penstock.sources.generate import open_generate
+from penstock.state import manifest as manifests
+from penstock.testing import faults
+from penstock.testing.asserts import assert_account_closes, assert_same_rows
+from penstock.testing.faults import DRIVER, JVM, WORKER, Ended, Fault, Launch, Output, Running, Strike
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
+ROWS, BATCHES = 400_000, 24
+BATCH_ROWS = ROWS // BATCHES
+KILLS, KILLS_PER_LINEAGE = 25, 5
+WORKER_POINTS = ("task.chunk", "segment.write", "segment.close", "merge.block", "merge.write")
+# The most visits to wait for: a few batches' worth, so that several kills fit into one lineage.
+VISITS = {"driver.start": 1, "segment.write": 12, "merge.block": 20, "merge.write": 6, "sink.rename": 12}
+
+APP = """
+CREATE STREAM packets FROM 'parquet:{trace}' WATERMARK ts DELAY '300 milliseconds';
+CREATE QUERY sources AS SELECT src, count(*) AS n, sum(bytes) AS total
+  FROM packets [RANGE '1 second' SLIDE '1 second'] GROUP BY src;
+CREATE QUERY hosts AS SELECT host, proto, count(*) AS n, min(host) AS low, max(note) AS high
+  FROM packets [RANGE '2 seconds' SLIDE '2 seconds'] GROUP BY host, proto;
+CREATE QUERY ports AS SELECT dport, max(bytes) AS largest, avg(bytes) AS mean
+  FROM packets [RANGE '1 second' SLIDE '1 second'] WHERE proto = 6 GROUP BY dport HAVING count(*) > 2;
+CREATE QUERY networks AS SELECT src/16 AS network, count(note) AS notes
+  FROM packets [RANGE '3 seconds' SLIDE '3 seconds'] GROUP BY src/16;
+CREATE QUERY long AS SELECT proto, note, count(*) AS n
+  FROM packets [RANGE '7 seconds' SLIDE '7 seconds'] WHERE bytes > 100 GROUP BY proto, note;
+"""
+KEYS = {"sources": ["src"], "hosts": ["host", "proto"], "ports": ["dport"], "networks": ["network"], "long": ["proto", "note"]}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What every run must give."""
+
+    output: Output
+    digests: dict[str, str]
+    summary: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """One disturbed run: a fault at a named point, a strike, or one after the other."""
+
+    fault: Fault | None = None
+    strike: Strike | None = None
+
+    def count(self) -> int:
+        return (self.fault is not None) + (self.strike is not None)
+
+
+@dataclass
+class Lineage:
+    """Runs on one checkpoint, and what was done to them."""
+
+    launch: Launch
+    logs: Path
+    log: list[str] = field(default_factory=list)
+    runs: list[Running] = field(default_factory=list)
+
+    def disturb(self, kill: Kill, choose: random.Random) -> tuple[Ended, bool]:
+        """One run with a kill; returns how it ended, and whether everything hit."""
+        running = faults.start(self.launch, self.logs, kill.fault)
+        self.runs.append(running)
+        hit = True
+        if kill.strike is not None:
+            if kill.fault is not None:
+                hit = faults.await_that(running, running.fired.exists)
+            victim = faults.strike(running, kill.strike, choose)
+            hit = hit and victim is not None
+        ended = faults.wait(running)
+        if kill.fault is not None:
+            hit = hit and (ended.fired if kill.fault.once else ended.code != 0)
+        self.log.append(f"{kill} hit: {hit}, exit {ended.code}, {faults.committed(self.launch.checkpoint)} batches")
+        print(self.log[-1])
+        check_messages(ended, self.log)
+        return ended, hit
+
+    def clean_up(self) -> None:
+        for running in self.runs:
+            faults.clean_up(running)
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("trace") / "trace.parquet"
+    write_trace(path, SEED)
+    return path
+
+
+@pytest.fixture(scope="module")
+def app(trace: Path) -> Path:
+    path = trace.with_name("app.sql")
+    path.write_text(APP.format(trace=trace))
+    return path
+
+
+@pytest.fixture(scope="module")
+def reference(spark: SparkSession, app: Path, tmp_path_factory: pytest.TempPathFactory) -> Reference:
+    import penstock as ps
+
+    place = tmp_path_factory.mktemp("reference")
+    running = ps.App(spark=spark).sql(app.read_text())
+    run = running.start(str(place / "checkpoint"), output=str(place / "out"), batch_rows=BATCH_ROWS)
+    run.await_end()
+    output = faults.collect(place / "out")
+    return Reference(output, {name: faults.digest(rows) for name, rows in output.rows.items()}, run.summary())
+
+
+@pytest.fixture
+def lineage(app: Path, tmp_path: Path) -> Iterator[Lineage]:
+    made = new_lineage(app, tmp_path)
+    yield made
+    made.clean_up()
+
+
+def new_lineage(app: Path, place: Path) -> Lineage:
+    return Lineage(Launch(app, place / "checkpoint", place / "out", BATCH_ROWS), place / "logs")
+
+
+def write_trace(path: Path, seed: int) -> None:
+    """A bursty stream with strings, NULLs, late tuples and tuples without a time."""
+    source = open_generate("bursty", {"rows": str(ROWS), "seed": str(seed), "rate": "15000", "clients": "3000"})
+    columns = ["ts", "src", "dport", "proto", "bytes"]
+    made = pa.Table.from_batches(source.read(Split(0, ROWS), columns, ROWS))
+    dice = np.random.default_rng(seed)
+    times = made.column("ts").to_numpy().astype("datetime64[us]").astype(np.int64)
+    back = np.where(dice.random(ROWS) < 0.02, dice.integers(0, 4_000_000, ROWS), dice.integers(0, 200_000, ROWS))
+    timeless = dice.random(ROWS) < 0.001
+    kind = made.schema.field("ts").type
+    numbers = dice.zipf(1.3, ROWS) % 5_000
+    hosts = pa.array([f"host-{n}.example" if n % 97 else "" for n in numbers.tolist()])
+    notes = pa.array([f"{n:x}é" for n in range(50)]).take(pa.array(dice.integers(0, 50, ROWS), mask=dice.random(ROWS) < 0.1))
+    made = made.set_column(0, "ts", pa.array(times - back, mask=timeless).cast(kind))
+    made = made.append_column("host", hosts).append_column("note", notes)
+    pq.write_table(made, path, row_group_size=BATCH_ROWS // 2)
+
+
+def check_messages(ended: Ended, log: list[str]) -> None:
+    """Whatever happened, a user sees no traceback."""
+    assert "Traceback" not in ended.messages, f"{log}\n{ended.messages[-3000:]}"
+
+
+def check_finished(lineage: Lineage, ended: Ended, reference: Reference) -> None:
+    """The output, the account and the checkpoint of an ended run are those of the undisturbed one."""
+    story = "\n".join([f"seed {SEED}", *lineage.log])
+    assert ended.code == 0, f"{story}\n{ended.messages[-3000:]}"
+    assert ended.summary is not None, story
+    output = faults.collect(lineage.launch.output)
+    for name, rows in output.rows.items():
+        if faults.digest(rows) != reference.digests[name]:
+            assert_same_rows(rows, reference.output.rows[name], f"{story}\nquery {name}")
+            pytest.fail(f"{story}\nquery {name}: digests differ")
+        check_once(rows, name, story)
+    assert output.files == reference.output.files, story
+    assert output.leftovers == (), story
+    check_account(ended.summary, reference.summary, story)
+    check_state(lineage.launch.checkpoint, ended.summary, story)
+
+
+def check_once(rows: pa.Table, query: str, story: str) -> None:
+    """Each group of each window in one row."""
+    keys = ["window_start", "window_end", *KEYS[query]]
+    assert rows.group_by(keys).aggregate([]).num_rows == rows.num_rows, f"{story}\nquery {query} repeats a group"
+
+
+def check_account(summary: dict[str, Any], expected: dict[str, Any], story: str) -> None:
+    assert_account_closes(summary)
+    assert summary["accounting"] == expected["accounting"], story
+    assert summary["malformed"] == expected["malformed"], story
+    for name, query in expected["queries"].items():
+        found = summary["queries"][name]
+        assert {**found, "path": ""} == {**query, "path": ""}, f"{story}\nquery {name}"
+    assert summary["work"] == expected["work"], story
+
+
+def check_state(checkpoint: Path, summary: dict[str, Any], story: str) -> None:
+    """`penstock state` of an ended run: free, ended, nothing live, the same account."""
+    state = state_of(str(checkpoint))
+    assert state["owner"] is None, story
+    assert state["ended"] is True, story
+    assert (state["segments"], state["panes"]) == ([], {}), story
+    assert state["accounting"]["stream"] == summary["accounting"], story
+    assert 1 <= state["files"]["manifests"] <= 3, story
+
+
+def test_the_reference_has_all_parts_of_an_account(reference: Reference) -> None:
+    """Otherwise the comparisons below would prove less than they say."""
+    account = reference.summary["accounting"]
+    assert account["input"] == ROWS
+    assert all(account[part] > 0 for part in ("exact", "late", "malformed")), account
+    assert reference.summary["queries"]["ports"]["accounting"]["filtered"] > 0
+    assert all(rows.num_rows > 10 for rows in reference.output.rows.values())
+    closing = [batch for batch in reference.summary["batches"] if batch["windows"]]
+    assert len(closing) > BATCHES / 2
+
+
+def test_killed_and_run_again(lineage: Lineage, reference: Reference) -> None:
+    """The quick version: a worker at a point, then the JVM at a random moment, then the driver at a point."""
+    choose = random.Random(SEED)
+    worker = Fault(choose.choice(WORKER_POINTS), choose.randint(1, 3))
+    _, hit = lineage.disturb(Kill(worker, Strike(JVM, 1, choose.uniform(0, 1))), choose)
+    assert hit, lineage.log
+    ended, hit = lineage.disturb(Kill(Fault("manifest.written", choose.randint(1, 3))), choose)
+    assert (hit, ended.code) == (True, -signal.SIGKILL), lineage.log
+    check_finished(lineage, lineage.disturb(Kill(), choose)[0], reference)
+
+
+def random_fault(point: str, choose: random.Random) -> Fault:
+    # A worker that dies every time makes Spark give the run up; one that dies once is retried.
+    once = point not in WORKER_POINTS or choose.random() < 0.6
+    return Fault(point, choose.randint(1, VISITS.get(point, 4)), once)
+
+
+def random_strike(role: str, choose: random.Random) -> Strike:
+    if choose.random() < 0.3:  # at any moment, the start of Spark included
+        return Strike(role, 0, choose.uniform(0, 15))
+    return Strike(role, choose.randint(1, 4), choose.uniform(0, 1))
+
+
+def random_kills(choose: random.Random) -> list[Kill]:
+    """Every point, some of them again followed by a strike, and strikes."""
+    kills = [Kill(random_fault(point, choose)) for point in POINTS]
+    for point in choose.sample(WORKER_POINTS, 2):
+        kills.append(Kill(replace(random_fault(point, choose), once=True), random_strike(choose.choice((DRIVER, JVM)), choose)))
+    roles = [DRIVER, JVM, WORKER]
+    while sum(kill.count() for kill in kills) < KILLS:
+        kills.append(Kill(strike=random_strike(roles[len(kills) % 3], choose)))
+    choose.shuffle(kills)
+    return kills
+
+
+@pytest.mark.slow
+def test_campaign(app: Path, reference: Reference, tmp_path: Path) -> None:
+    """Kills that came too late (the run had ended) are made up for."""
+    print(f"seed {SEED}")
+    choose = random.Random(SEED)
+    waiting, landed, missed, number = random_kills(choose), 0, 0, 0
+    while waiting:
+        number += 1
+        lineage = new_lineage(app, tmp_path / f"lineage-{number}")
+        try:
+            ended, done, late = one_lineage(lineage, waiting, choose)
+            check_finished(lineage, ended, reference)
+            survivors = [process for running in lineage.runs for process in faults.await_orphans(running)]
+            assert not survivors, f"{lineage.log}\n{survivors}"
+        finally:
+            lineage.clean_up()
+        shutil.rmtree(lineage.launch.output.parent)
+        landed, missed = landed + done, missed + late
+        assert missed < KILLS, "most kills come too late"
+    assert landed >= KILLS
+    print(f"{landed} kills in {number} lineages, {missed} came too late")
+
+
+def one_lineage(lineage: Lineage, waiting: list[Kill], choose: random.Random) -> tuple[Ended, int, int]:
+    """Kill and restart until a run ends well; returns its end, the kills that hit and those that missed."""
+    landed = missed = 0
+    while waiting and landed < KILLS_PER_LINEAGE:
+        kill = waiting.pop(0)
+        ended, hit = lineage.disturb(kill, choose)
+        if hit:
+            landed += kill.count()
+        else:
+            missed += 1
+            again = kill if kill.fault is None else replace(kill, fault=replace(kill.fault, once=True, visit=1))
+            waiting.append(again)
+        if ended.code == 0:
+            return ended, landed, missed
+    ended, _ = lineage.disturb(Kill(), choose)
+    return ended, landed, missed
