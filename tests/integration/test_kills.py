@@ -11,7 +11,6 @@ import os
 import random
 import shutil
 import signal
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,12 +21,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.app import cli
 from penstock.app.state_view import state_of
 from penstock.faults import POINTS
 from penstock.sources.base import Split
 from penstock.sources.generate import open_generate
-from penstock.state import manifest as manifests
 from penstock.testing import faults
 from penstock.testing.asserts import assert_account_closes, assert_same_rows
 from penstock.testing.faults import DRIVER, JVM, WORKER, Ended, Fault, Launch, Output, Running, Strike
@@ -56,7 +53,13 @@ CREATE QUERY networks AS SELECT src/16 AS network, count(note) AS notes
 CREATE QUERY long AS SELECT proto, note, count(*) AS n
   FROM packets [RANGE '7 seconds' SLIDE '7 seconds'] WHERE bytes > 100 GROUP BY proto, note;
 """
-KEYS = {"sources": ["src"], "hosts": ["host", "proto"], "ports": ["dport"], "networks": ["network"], "long": ["proto", "note"]}
+KEYS = {
+    "sources": ["src"],
+    "hosts": ["host", "proto"],
+    "ports": ["dport"],
+    "networks": ["network"],
+    "long": ["proto", "note"],
+}
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,8 @@ def write_trace(path: Path, seed: int) -> None:
     kind = made.schema.field("ts").type
     numbers = dice.zipf(1.3, ROWS) % 5_000
     hosts = pa.array([f"host-{n}.example" if n % 97 else "" for n in numbers.tolist()])
-    notes = pa.array([f"{n:x}é" for n in range(50)]).take(pa.array(dice.integers(0, 50, ROWS), mask=dice.random(ROWS) < 0.1))
+    noted = pa.array(dice.integers(0, 50, ROWS), mask=dice.random(ROWS) < 0.1)
+    notes = pa.array([f"{n:x}é" for n in range(50)]).take(noted)
     made = made.set_column(0, "ts", pa.array(times - back, mask=timeless).cast(kind))
     made = made.append_column("host", hosts).append_column("note", notes)
     pq.write_table(made, path, row_group_size=BATCH_ROWS // 2)
@@ -252,7 +256,8 @@ def random_kills(choose: random.Random) -> list[Kill]:
     """Every point, some of them again followed by a strike, and strikes."""
     kills = [Kill(random_fault(point, choose)) for point in POINTS]
     for point in choose.sample(WORKER_POINTS, 2):
-        kills.append(Kill(replace(random_fault(point, choose), once=True), random_strike(choose.choice((DRIVER, JVM)), choose)))
+        blow = random_strike(choose.choice((DRIVER, JVM)), choose)
+        kills.append(Kill(replace(random_fault(point, choose), once=True), blow))
     roles = [DRIVER, JVM, WORKER]
     while sum(kill.count() for kill in kills) < KILLS:
         kills.append(Kill(strike=random_strike(roles[len(kills) % 3], choose)))

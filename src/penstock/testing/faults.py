@@ -158,9 +158,9 @@ def _marked_command(folder: Path, mark: bytes) -> str | None:
 
 
 def _role(command: str) -> str:
-    if any(module in command for module in PYTHON_MODULES):
-        return WORKER
-    return JVM if command.split(" ")[0].endswith("java") else "other"
+    if command.split(" ")[0].endswith("java"):
+        return JVM
+    return WORKER if any(module in command for module in PYTHON_MODULES) else "other"
 
 
 def kill(running: Running, role: str, choose: random.Random) -> Process | None:

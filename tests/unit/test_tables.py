@@ -1,0 +1,162 @@
+"""Tables against plain Python: the exact leaf, and the direct-mapped front against the tuple-at-a-time reference."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from penstock.kernels import tables
+from penstock.logical.expressions import Column
+from penstock.logical.types import BIGINT, INT
+from penstock.runtime.folding import Chunk, Shape, Values, pack_words
+from penstock.runtime.front import Front, partial_chunk
+from penstock.runtime.leaf import Leaf
+from penstock.sharing.layout import Layout, lay_out
+from penstock.sharing.plan import Relation, State
+from penstock.testing.reference import Entry, run_direct_table
+
+STATES = (State("count", "v"), State("sum", "v"), State("min", "v"), State("max", "v"))
+RELATION = Relation(
+    "q", (Column("a", INT), Column("b", BIGINT)), 60, None, frozenset({"a", "b", "v"}), STATES
+)  # fmt: skip
+SHAPE = Shape(frozenset(), frozenset(), frozenset({"v"}))
+Column64 = np.ndarray
+
+
+def make_chunk(rng: np.random.Generator, n: int, wide: bool) -> tuple[Chunk, dict[str, Column64], Layout]:
+    top = 1 << 60 if wide else 9
+    columns = {
+        "window:60": rng.integers(0, 3, n),
+        "value:a": rng.integers(-4, 5, n),
+        "null:a": rng.integers(0, 2, n),
+        "value:b": rng.integers(-top, top, n) // (top // 4) * (top // 4),
+        "null:b": np.zeros(n, np.int64),
+    }
+    spans = {name: (int(c.min()), int(c.max())) for name, c in columns.items()}
+    layout = lay_out(spans)
+    values = Values(rng.integers(-1000, 1000, n), (rng.random(n) < 0.7).astype(np.uint8))
+    return Chunk(pack_words(layout, columns, n), {"v": values}, {}), columns, layout
+
+
+def expected_groups(columns: dict[str, Column64], values: Values) -> dict[tuple[int, ...], tuple[int, ...]]:
+    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    counts: dict[tuple[int, ...], int] = defaultdict(int)
+    for i in range(len(values.numbers)):
+        null = int(columns["null:a"][i])
+        key = (
+            int(columns["window:60"][i]),
+            0 if null else int(columns["value:a"][i]),
+            null,
+            int(columns["value:b"][i]),
+        )
+        counts[key] += 1
+        groups[key] += [int(values.numbers[i])] if values.valid[i] else []
+    return {key: (count, len(groups[key]), sum(groups[key]), *(extremes(groups[key]))) for key, count in counts.items()}
+
+
+def extremes(values: list[int]) -> tuple[int, int]:
+    return (min(values), max(values)) if values else ((1 << 63) - 1, -(1 << 63))
+
+
+def groups_of(leaf: Leaf) -> dict[tuple[int, ...], tuple[int, ...]]:
+    found = {}
+    for piece in leaf.pieces({}):
+        keys = zip(
+            piece.window,
+            piece.components["value:a"],
+            piece.components["null:a"],
+            piece.components["value:b"],
+            strict=True,
+        )
+        states = zip(piece.count, *(piece.states[state][0] for state in STATES), strict=True)
+        for key, state in zip(keys, states, strict=True):
+            assert tuple(map(int, key)) not in found
+            found[tuple(map(int, key))] = tuple(map(int, state))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_leaf_holds_every_group_once(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    chunk, columns, layout = make_chunk(rng, int(rng.integers(1, 3000)), wide=seed % 2 == 0)
+    leaf = Leaf(RELATION, layout, SHAPE, 2)
+    rows = np.arange(chunk.words.shape[1], dtype=np.int32)
+    assert leaf.absorb(chunk, rows, leaf.keys(chunk.words, rows), 1 << 30) == len(rows)
+    assert groups_of(leaf) == expected_groups(columns, chunk.values["v"])
+    assert leaf.probes == len(rows)
+
+
+def test_rebuilding_keeps_every_group() -> None:
+    rng = np.random.default_rng(3)
+    chunk, columns, layout = make_chunk(rng, 2000, wide=False)
+    leaf = Leaf(RELATION, layout, SHAPE, 2)
+    rows = np.arange(2000, dtype=np.int32)
+    leaf.absorb(chunk, rows, leaf.keys(chunk.words, rows), 1 << 30)
+    before = groups_of(leaf)
+    wider = lay_out({name: (-(1 << 63), (1 << 63) - 1) if "value" in name else (0, 9) for name in columns})
+    leaf.rebuild(wider, Shape(frozenset(), frozenset(), frozenset({"v"}), frozenset({"v"})))
+    assert leaf.shape.words(State("sum", "v")) == 2
+    assert groups_of(leaf) == before
+
+
+def test_a_leaf_without_room_stops_and_goes_on_after_a_restart() -> None:
+    rng = np.random.default_rng(4)
+    n = 60_000
+    columns = {"window:60": np.zeros(n, np.int64), "value:a": np.arange(n), "null:a": np.zeros(n, np.int64)}
+    columns |= {"value:b": rng.integers(0, 4, n), "null:b": np.zeros(n, np.int64)}
+    layout = lay_out({name: (0, int(column.max())) for name, column in columns.items()})
+    values = Values(rng.integers(0, 9, n), np.ones(n, np.uint8))
+    chunk = Chunk(pack_words(layout, columns, n), {"v": values}, {})
+    leaf, rows = Leaf(RELATION, layout, SHAPE, 4), np.arange(n, dtype=np.int32)
+    done, runs, total = 0, 0, 0
+    while done < n:
+        done = leaf.absorb(chunk, rows, leaf.keys(chunk.words, rows), 1 << 18, done)
+        total += sum(len(piece) for piece in leaf.pieces({}))
+        leaf.restart()
+        runs += 1
+    assert runs > 1
+    assert total == n
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_front_evicts_exactly_as_tuple_at_a_time(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    chunk, columns, layout = make_chunk(rng, int(rng.integers(1, 2000)), wide=seed % 2 == 0)
+    n = chunk.words.shape[1]
+    leaf = Leaf(RELATION, layout, SHAPE, 64)
+    buckets = int(rng.integers(1, 60))
+    front = Front(leaf, buckets)
+    everything = np.arange(n, dtype=np.int32)
+    keys = leaf.keys(chunk.words, everything)
+    cut = int(rng.integers(0, n + 1))  # two chunks: residents stay between them
+    evicted = [front.absorb(chunk, rows, leaf.keys(chunk.words, rows)) for rows in (everything[:cut], everything[cut:])]
+    at = [int(tables.key_hash(keys, i)) % buckets for i in range(n)]
+    value = chunk.values["v"]
+    entries = [
+        Entry(tuple(int(w) for w in keys[:, i]), _partials(int(value.numbers[i]), bool(value.valid[i])))
+        for i in range(n)
+    ]
+    trace = run_direct_table(entries, at, ("add", "add", "add", "min", "max"))
+    assert _entries(leaf, np.concatenate(evicted)) == list(trace.evictions)
+    residents = front.drain()
+    assert _entries(leaf, residents) == [trace.residents[bucket] for bucket in sorted(trace.residents)]
+    assert front.probes == n
+    assert front.evictions == len(trace.evictions) + len(trace.residents)
+    for rows in (np.concatenate(evicted), residents):
+        partial, partial_keys = partial_chunk(leaf, rows, chunk)
+        leaf.absorb(partial, np.arange(len(rows), dtype=np.int32), partial_keys, 1 << 30)
+    assert groups_of(leaf) == expected_groups(columns, value)
+
+
+def _partials(value: int, valid: bool) -> tuple[int, ...]:
+    return (1, 1, value, value, value) if valid else (1, 0, 0, (1 << 63) - 1, -(1 << 63))
+
+
+def _entries(leaf: Leaf, rows: Column64) -> list[Entry]:
+    numbers = rows.view(np.int64)
+    return [
+        Entry(tuple(int(w) for w in row[: leaf.words]), tuple(int(s) for s in number[leaf.words :]))
+        for row, number in zip(rows, numbers, strict=True)
+    ]
