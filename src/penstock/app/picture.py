@@ -87,6 +87,7 @@ def _traffic(axes: Any, rate: pa.Table) -> None:
         ha="left" if peak < len(at) / 2 else "right",
         color=BURST,
         fontsize=9.5,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
     )
     axes.set_title(f"traffic: {len(found)} bursts over a calm stream   (query rate, windows of 1 s)", loc="left")
     _frame(axes, "minutes of stream time", "Mbit/s")

@@ -43,8 +43,7 @@ class BatchReport:
     finished_at: float
     task_seconds: float
     merge_seconds: float
-    task_peak: int = 0
-    merge_peak: int = 0
+    memory: dict[str, int]  # of tasks and merge tasks: greatest baseline, peak and peak above baseline
 
 
 @dataclass
@@ -169,12 +168,20 @@ class BatchDriver:
         closed = windows - sum(r["windows"] for r in self.manifest.results.values())
         report = BatchReport(
             manifest.batch, manifest.rows, manifest.offset, manifest.watermark, closed, time.time(), first, second,
-            max((task["peak_memory"] for task in tasks), default=0),
-            max((task["peak_memory"] for task in merged), default=0),
+            memory_of(merged, "merge") | memory_of(tasks, "lfta"),
         )  # fmt: skip
         self.manifest = manifest
         self.reports.append(report)
         self.listener(report, manifest)
+
+
+def memory_of(tasks: list[dict[str, Any]], kind: str) -> dict[str, int]:
+    """The greatest memory of these tasks, in bytes."""
+    return {
+        "baseline_bytes": max((task["baseline_memory"] for task in tasks), default=0),
+        f"{kind}_peak_bytes": max((task["peak_memory"] for task in tasks), default=0),
+        f"{kind}_above_baseline_bytes": max((t["peak_memory"] - t["baseline_memory"] for t in tasks), default=0),
+    }
 
 
 def publish(manifest: Manifest, sinks: dict[str, Sink]) -> None:

@@ -8,8 +8,6 @@ the groups are written early as a run of the segment and the tables start anew: 
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,6 +27,7 @@ from penstock.runtime.folding import Chunk, Shape, Values, pack_words
 from penstock.runtime.front import Front, partial_chunk
 from penstock.runtime.ingest import Ingest, Ingested
 from penstock.runtime.leaf import Leaf
+from penstock.runtime.memory import memory_report, note_baseline
 from penstock.runtime.selection import Selector
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.layout import Layout, Range, lay_out, union
@@ -276,17 +275,12 @@ def _values(column: Ingested) -> Values:
     return Values(column.numbers, column.valid, column.floats)
 
 
-def peak_memory() -> int:
-    """Greatest resident size of this process so far, in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
-
-
 def run_task(
     plan: SharedPlan, settings: TaskSettings, epoch: Epoch, batches: Iterator[pa.RecordBatch], path: Path
 ) -> dict[str, Any]:
     """Aggregate a split into a segment at `path`; returns the reference that the manifest keeps."""
     started = time.perf_counter()
+    note_baseline()
     writer = SegmentWriter(path, settings.slots)
     lfta = Lfta(plan, settings, epoch, writer)
     lfta.run(batches)
@@ -298,5 +292,5 @@ def run_task(
         "greatest": lfta.greatest,
         "work": lfta.counters(),
         "seconds": time.perf_counter() - started,
-        "peak_memory": peak_memory(),
+        **memory_report(),
     }

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import PenstockError, RunError
 from penstock.logical.query import Query
+from penstock.runtime.memory import memory_report, note_baseline
 from penstock.runtime.merge_plan import MergeItem
 from penstock.sinks.base import Sink
 
@@ -65,10 +66,10 @@ def _merge_share(
     references: list[dict[str, Any]],
     batch: int,
 ) -> dict[str, Any]:
-    from penstock.runtime.lfta import peak_memory
     from penstock.runtime.merge import Segments, merge_item
 
     started, attempt = time.perf_counter(), uuid.uuid4().hex[:8]
+    note_baseline()
     opened = Segments(folder, references)
     staged, rows = [], dict.fromkeys(sorted({item.query for item in share}), 0)
     try:
@@ -85,5 +86,5 @@ def _merge_share(
         "staged": staged,
         "rows": rows,
         "seconds": time.perf_counter() - started,
-        "peak_memory": peak_memory(),
+        **memory_report(),
     }

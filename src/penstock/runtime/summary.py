@@ -58,10 +58,7 @@ def summarise(
             {"n": r.batch, "rows": r.rows, "offsets": r.offset, "watermark": r.watermark, "windows": r.closed}
             for r in reports
         ],
-        "memory": {
-            "lfta_peak_bytes": max((r.task_peak for r in reports), default=0),
-            "merge_peak_bytes": max((r.merge_peak for r in reports), default=0),
-        },
+        "memory": {name: max(r.memory[name] for r in reports) for name in (reports[0].memory if reports else {})},
         "ended": manifest.ended,
         "checkpoint": driver.job.checkpoint,
         "spark": {"version": version},

@@ -1,0 +1,125 @@
+"""The examples run as written: `examples/flows.sql` through the command line, `examples/quickstart.py`, the demo.
+
+Each in a process of its own, as users run them; results are compared with DuckDB on the same file.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+ROWS = 60_000
+TIMEOUT = 300
+
+# Per query its key as text, what it counts, and the condition; windows are [RANGE '... seconds'].
+ADDRESS = "concat_ws('.', {0} >> 24, ({0} >> 16) & 255, ({0} >> 8) & 255, {0} & 255)"
+NET16 = "concat({0} >> 24, '.', ({0} >> 16) & 255, '.0.0/16')"
+EXPECTED = {
+    "rate": (1, [], "count(*), sum(packets), sum(bytes)", "true", "true"),
+    "protocols": (10, ["proto"], "count(*), sum(bytes)", "true", "true"),
+    "talkers": (
+        60, [ADDRESS.format("src")], "count(*), sum(packets), sum(bytes)", "true", "count(*) >= 20",
+    ),
+    "services": (60, ["dport", "proto"], "count(*), sum(bytes)", "proto IN (6, 17) AND dport < 1024", "true"),
+    "scanned": (
+        30, [ADDRESS.format("dst"), "dport"], "count(*), avg(bytes)", "proto = 6 AND flags = 2", "count(*) >= 3",
+    ),
+    "nets16": (300, [NET16.format("src"), NET16.format("dst")], "count(*), sum(bytes)", "true", "true"),
+    "sizes": (
+        30, ["proto"], "avg(bytes), min(bytes), max(bytes), sum(bytes) / sum(packets)", "true", "true",
+    ),
+}  # fmt: skip
+
+
+def execute(*command: str, cwd: Path) -> str:
+    """Run a command to its end; its output, or a failure that shows what it said."""
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def penstock(*arguments: str, cwd: Path) -> str:
+    return execute(sys.executable, "-m", "penstock.app.cli", *arguments, cwd=cwd)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with trace.parquet and the results of flows.sql in out/."""
+    folder = tmp_path_factory.mktemp("examples")
+    options = ("--rows", str(ROWS), "--option", "rate=150", "--option", "clients=3000", "--quiet")
+    penstock("generate", "bursty", "-o", "trace.parquet", *options, cwd=folder)
+    app = str(EXAMPLES / "flows.sql")
+    arguments = ("run", app, "--set", "trace=trace.parquet", "--output", "out", "--batch-rows", "20000", "--json")
+    (folder / "summary.json").write_text(penstock(*arguments, cwd=folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def summary(folder: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    return loaded
+
+
+def test_every_record_is_accounted_for(summary: dict[str, Any]) -> None:
+    assert summary["accounting"]["input"] == ROWS
+    assert summary["ended"]
+    assert len(summary["queries"]) == 12
+    for query in summary["queries"].values():
+        account = query["accounting"]
+        parts = (account[part] for part in ("exact", "triaged", "late", "filtered", "malformed"))
+        assert account["input"] == ROWS == sum(parts)
+        assert account["late"] == account["malformed"] == 0
+
+
+@pytest.mark.parametrize("query", EXPECTED)
+def test_results_are_those_of_duckdb(query: str, folder: Path, summary: dict[str, Any]) -> None:
+    seconds, keys, aggregates, where, having = EXPECTED[query]
+    groups = ", ".join([f"epoch_us(ts) // {seconds * 10**6}", *keys])
+    numbers = ", ".join(str(number + 1) for number in range(len(keys) + 1))
+    rows = f"SELECT {groups}, {aggregates} FROM '{folder}/trace.parquet' WHERE {where}"
+    expected = duckdb.sql(f"{rows} GROUP BY {numbers} HAVING {having}").fetchall()
+    # Columns of a result: those of the select list in order, then the window.
+    found = duckdb.sql(
+        f"SELECT epoch_us(window_start) // {seconds * 10**6}, * EXCLUDE (window_start, window_end) "
+        f"FROM '{folder}/out/{query}/*.parquet'"
+    ).fetchall()
+    assert Counter(map(_rounded, found)) == Counter(map(_rounded, expected))
+    assert summary["queries"][query]["rows"] == len(expected) > 0
+    assert summary["queries"][query]["accounting"]["exact"] == _count(folder, where)
+
+
+def _count(folder: Path, where: str) -> int:
+    found = duckdb.sql(f"SELECT count(*) FROM '{folder}/trace.parquet' WHERE {where}").fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def _rounded(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(round(value, 6) if isinstance(value, float) else value for value in row)
+
+
+def test_quickstart_runs(tmp_path: Path) -> None:
+    output = execute(sys.executable, str(EXAMPLES / "quickstart.py"), cwd=tmp_path)
+    assert "300,000 records in, 300,000 of them exact, 0 late" in output
+    assert "window_start" in output
+
+
+def test_demo_runs_twice(tmp_path: Path) -> None:
+    """Twice in one folder: the trace is kept, results are replaced."""
+    code = (
+        "from pathlib import Path; from rich.console import Console; from penstock.app import demo\n"
+        f"for _ in range(2): demo.run(Path('demo-out'), Console(), rows={ROWS})"
+    )
+    output = execute(sys.executable, "-c", code, cwd=tmp_path)
+    assert output.count("top talkers") == 2
+    assert "the trace is there" in output
+    assert (tmp_path / "demo-out" / "demo.png").stat().st_size > 10_000
