@@ -98,9 +98,8 @@ def test_results_are_those_of_duckdb(query: str, folder: Path, summary: dict[str
 
 
 def _count(folder: Path, where: str) -> int:
-    found = duckdb.sql(f"SELECT count(*) FROM '{folder}/trace.parquet' WHERE {where}").fetchone()
-    assert found is not None
-    return int(found[0])
+    ((count,),) = duckdb.sql(f"SELECT count(*) FROM '{folder}/trace.parquet' WHERE {where}").fetchall()
+    return int(count)
 
 
 def _rounded(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -113,13 +112,19 @@ def test_quickstart_runs(tmp_path: Path) -> None:
     assert "window_start" in output
 
 
-def test_demo_runs_twice(tmp_path: Path) -> None:
-    """Twice in one folder: the trace is kept, results are replaced."""
+def test_demo_runs_over_an_earlier_one(tmp_path: Path) -> None:
+    """What an earlier demo left is replaced, but for the trace."""
+    earlier = tmp_path / "demo-out" / "results" / "talkers"
+    earlier.mkdir(parents=True)
+    (earlier / "_penstock.json").write_text(json.dumps({"query": "talkers", "checkpoint": "another"}))
+    (earlier / "talkers-00000000-0000.parquet").write_text("no longer wanted")
+    (tmp_path / "demo-out" / "checkpoint").mkdir()
+    (tmp_path / "demo-out" / "checkpoint" / "app.json").write_text("{}")
     code = (
         "from pathlib import Path; from rich.console import Console; from penstock.app import demo\n"
-        f"for _ in range(2): demo.run(Path('demo-out'), Console(), rows={ROWS})"
+        f"demo.run(Path('demo-out'), Console(), rows={ROWS})"
     )
     output = execute(sys.executable, "-c", code, cwd=tmp_path)
-    assert output.count("top talkers") == 2
-    assert "the trace is there" in output
+    for part in ("the plan", "top talkers", "closing account", "where the time went"):
+        assert part in output
     assert (tmp_path / "demo-out" / "demo.png").stat().st_size > 10_000

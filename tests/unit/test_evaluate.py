@@ -22,7 +22,7 @@ P, Q = ex.Column("p", BOOLEAN), ex.Column("q", BOOLEAN)
 ONE = ex.Literal(1, BIGINT)
 INTS = [None, 0, 1, -1, 7, -7, (1 << 62), -(1 << 62)]
 FLOATS = [None, 0.0, -0.0, 1.5, -2.5, math.inf, -math.inf, math.nan]
-TEXTS = [None, "", "a", "ab", "b", "é", "a%", "a_b"]
+TEXTS = [None, "", "a", "ab", "b", "é", "a%", "a\\b", "a_b"]
 FLAGS = [None, True, False]
 
 
@@ -77,8 +77,7 @@ LOGIC = [
 @pytest.mark.parametrize("predicate", COMPARISONS + LOGIC, ids=render)
 def test_predicates_agree_with_duckdb(predicate: ex.Expression, encoded: bool) -> None:
     data = table()
-    text = render(predicate).replace("\\%'", "\\%' ESCAPE '\\'")
-    text = text.replace("a / b", "a / nullif(b, 0)")  # ours is NULL, DuckDB's infinite
+    text = render(predicate).replace("a / b", "a / nullif(b, 0)")  # ours is NULL, DuckDB's infinite
     with duckdb.connect() as connection:
         connection.execute("SET error_on_division_by_zero = false")
         rows = connection.sql(f"SELECT coalesce({text}, false) FROM data").fetchall()

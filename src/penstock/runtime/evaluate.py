@@ -7,6 +7,7 @@ NaN equals NaN and is above every number; an integer result that leaves 64 bits,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
@@ -194,7 +195,13 @@ def _(expression: ex.InList, scope: Scope) -> Operand:
 
 @evaluate.register
 def _(expression: ex.Like, scope: Scope) -> Operand:
-    return _per_string(evaluate(expression.operand, scope), lambda strings: pc.match_like(strings, expression.pattern))
+    # % and _ only; a backslash is a backslash, as in the SQL standard.
+    wild = {"%": ".*", "_": "."}
+    pattern = "".join(wild.get(character, re.escape(character)) for character in expression.pattern)
+    whole = rf"(?s)\A{pattern}\z"
+    return _per_string(
+        evaluate(expression.operand, scope), lambda strings: pc.match_substring_regex(strings, pattern=whole)
+    )
 
 
 def _both(one: Array | None, other: Array | None) -> Array | None:

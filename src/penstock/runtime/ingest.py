@@ -73,7 +73,7 @@ class Ingest:
             case Kind.INET:
                 return self._addresses(name, array, valid)
             case Kind.DOUBLE:
-                floats = _view(_plain(array).cast(pa.float64()), np.float64)
+                floats = _view(_plain(array).cast(pa.float64(), safe=False), np.float64)
                 numbers = np.empty(len(floats), np.int64)
                 order_bits(floats, numbers)
                 return Ingested(numbers, valid, floats=floats)

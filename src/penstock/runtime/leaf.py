@@ -123,7 +123,7 @@ class Leaf:
             if place.bits:
                 pack.extract(dense, place.word, place.shift, place.mask, place.base, values)
             components[part.component] = values
-        _blank_nulls(components)
+        _blank_nulls(components, self.shape.strings)
         window = components.pop(window_component(self.relation.window))
         states = {state: self.state_words(dense, state, column) for state, column in self.columns.items()}
         named = {value_component(s.column) for s in states if s.kind in ("min", "max")} | set(components)
@@ -160,11 +160,9 @@ class Leaf:
         self._clear(max(4, len(self.rows) // 4))
 
 
-def _blank_nulls(components: dict[str, Array]) -> None:
-    """A NULL has no value: make it zero, whatever the base of its field."""
+def _blank_nulls(components: dict[str, Array], strings: frozenset[str]) -> None:
+    """A NULL has no value: make it zero whatever the base of its field, and no string rather than code 0."""
     for flag, nulls in components.items():
         if flag.startswith("null:") and nulls.any():
-            gone = nulls != 0
-            for name, values in components.items():
-                if name != flag and column_of(name) == column_of(flag) and not name.startswith("window:"):
-                    values[gone] = 0
+            gone, column = nulls != 0, column_of(flag)
+            components[value_component(column)][gone] = -1 if column in strings else 0

@@ -1,7 +1,8 @@
 """`parquet:DIR`: one file per query, batch and part, renamed into place when the batch is committed.
 
-A plain glob `DIR/*.parquet` sees every row once. Staged files lie beside the results, hidden, without the
-suffix. `_penstock.json` says whose results these are: another checkpoint's are not mixed with them.
+A plain glob `DIR/*.parquet` sees every row once. Staged files lie in the hidden folder `DIR/.penstock`, without
+the suffix; what an attempt that was killed left there goes when its part is published, or with the next run.
+`_penstock.json` says whose results these are: another checkpoint's are not mixed with them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from penstock.faults import reach
 from penstock.state.files import replace
 
 OWNER = "_penstock.json"
+STAGED = ".penstock"
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,12 @@ class ParquetSink:
     def prepare(self, owner: str, overwrite: bool) -> None:
         folder = Path(self.folder)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            (folder / STAGED).mkdir(parents=True, exist_ok=True)
             mark = folder / OWNER
-            found = json.loads(mark.read_text()).get("checkpoint") if mark.exists() else None
-            if found != owner:
+            if _owner(mark) != owner:
                 self._clear(folder, overwrite)
-            for leftover in folder.glob(".penstock-*"):  # of a run that was killed
-                leftover.unlink()
+            for leftover in [*(folder / STAGED).iterdir(), *folder.glob(f".{OWNER}.*.tmp")]:  # of a killed run
+                leftover.unlink(missing_ok=True)
             replace(mark, json.dumps({"query": self.query, "checkpoint": owner}).encode())
         except OSError as error:
             raise ConfigError(f"output folder {folder} cannot be used: {error.strerror}", "choose another") from error
@@ -55,7 +56,7 @@ class ParquetSink:
 
     def stage(self, table: pa.Table, batch: int, part: int, attempt: str) -> list[str]:
         name = f"{self.query}-{batch:08d}-{part:04d}"
-        staged, final = Path(self.folder) / f".penstock-{name}-{attempt}", Path(self.folder) / f"{name}.parquet"
+        staged, final = Path(self.folder) / STAGED / f"{name}-{attempt}", Path(self.folder) / f"{name}.parquet"
         reach("merge.write")
         try:
             # Without the Arrow schema readers see plain strings, not dictionaries.
@@ -72,9 +73,27 @@ class ParquetSink:
         except FileNotFoundError:
             if not os.path.exists(final):
                 raise RunError(f"results {final} are gone, and so is {staged}", "start anew") from None
+        _remove_attempts(Path(staged))
 
     def place(self) -> str:
         return self.folder
 
     def files(self) -> list[str]:
         return sorted(str(path) for path in Path(self.folder).glob("*.parquet"))
+
+
+def _owner(mark: Path) -> str | None:
+    """The checkpoint whose results these are; None if nothing says so."""
+    try:
+        found = json.loads(mark.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return found.get("checkpoint") if isinstance(found, dict) else None
+
+
+def _remove_attempts(staged: Path) -> None:
+    """Remove what other attempts at the same part left: Spark ran the task again after its worker was killed."""
+    part = staged.name.rpartition("-")[0] + "-"
+    for path in staged.parent.glob("*"):
+        if path.name.startswith(part):
+            path.unlink(missing_ok=True)

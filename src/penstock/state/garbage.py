@@ -25,11 +25,12 @@ def segment_name(batch: int, task: int, attempt: str) -> str:
 def collect(checkpoint: Path, committed: int) -> int:
     """Delete what is not needed once Spark committed `committed`; returns the number of files deleted."""
     last = manifests.load(checkpoint, committed)
-    before = None if last is not None and last.ended else manifests.load(checkpoint, committed - 1)
-    kept = [before, last]
+    if last is None:  # nothing says what is still needed: a later owner may have gone on
+        return 0
+    kept = [last, None if last.ended else manifests.load(checkpoint, committed - 1)]
     named = {segment["path"] for manifest in kept if manifest is not None for segment in manifest.segments}
     deleted = 0
-    for path in sorted((checkpoint / SEGMENTS).glob("*.seg")):
+    for path in sorted((checkpoint / SEGMENTS).glob("[0-9]*-*.seg")):
         if int(path.name.split("-")[0]) <= committed and path.name not in named:
             reach("garbage.delete")
             path.unlink(missing_ok=True)
@@ -38,4 +39,7 @@ def collect(checkpoint: Path, committed: int) -> int:
         if batch <= committed - KEEP:
             manifests.path_of(checkpoint, batch).unlink(missing_ok=True)
             deleted += 1
+    for aside in (checkpoint / manifests.FOLDER).glob(".*.tmp"):  # of a driver killed while it committed
+        aside.unlink(missing_ok=True)
+        deleted += 1
     return deleted

@@ -37,7 +37,7 @@ def canonical_hashes(components: Mapping[str, Array], dictionaries: Mapping[str,
     hashes = np.zeros(rows, np.uint64)
     for name, values in components.items():
         if name in dictionaries:
-            # A NULL string has code 0 like any other; its NULL flag tells them apart.
+            # Below the base is no string: a NULL, or an address that is not IPv6.
             hash_codes(values - code_base(name), dictionaries[name].hashes, hashes)
         else:
             hash_values(values, hashes)

@@ -24,11 +24,13 @@ RENEW_SECONDS = 5.0
 EXPIRE_SECONDS = 60.0
 LINGER_SECONDS = 20.0  # how long a dead driver's JVM may take to notice
 
+Identity = tuple[int, str | None]  # process id and start time, taken when the lease was: a renewal may find it ended
+
 
 class Lease:
     """Held from `acquire` until `release`; `check` before every write that others rely on."""
 
-    def __init__(self, checkpoint: Path, number: int, processes: list[int]) -> None:
+    def __init__(self, checkpoint: Path, number: int, processes: list[Identity]) -> None:
         self._folder, self._number = checkpoint / FOLDER, number
         self._processes = processes
         self._stopped = threading.Event()
@@ -56,6 +58,7 @@ def acquire(checkpoint: Path, processes: list[int]) -> Lease:
     """Take the checkpoint for these processes (driver first, then its JVM), or say who holds it."""
     folder = checkpoint / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
+    mine: list[Identity] = [(pid, _started(pid)) for pid in processes]
     deadline = time.monotonic() + LINGER_SECONDS
     while True:
         held = _newest(folder)
@@ -69,12 +72,12 @@ def acquire(checkpoint: Path, processes: list[int]) -> Lease:
                 "end that run first, or use another checkpoint",
             )
         time.sleep(0.1)
-    if not put_if_absent(_path(folder, held + 1), _record(processes)):
+    if not put_if_absent(_path(folder, held + 1), _record(mine)):
         raise StateError(f"checkpoint {checkpoint} was taken by another run just now", "use another checkpoint")
     for old in folder.glob("[0-9]*.json"):
         if int(old.stem) <= held:
             old.unlink(missing_ok=True)
-    return Lease(checkpoint, held + 1, processes)
+    return Lease(checkpoint, held + 1, mine)
 
 
 def holder(checkpoint: Path) -> dict[str, Any] | None:
@@ -83,9 +86,8 @@ def holder(checkpoint: Path) -> dict[str, Any] | None:
     return None if owner is None or _gone(owner) else owner
 
 
-def _record(processes: list[int], released: bool = False) -> bytes:
-    known = [[pid, _started(pid)] for pid in processes]
-    record = {"host": socket.gethostname(), "processes": known, "renewed": time.time(), "released": released}
+def _record(processes: list[Identity], released: bool = False) -> bytes:
+    record = {"host": socket.gethostname(), "processes": processes, "renewed": time.time(), "released": released}
     return json.dumps(record).encode()
 
 

@@ -75,7 +75,7 @@ def load(checkpoint: Path, batch: int) -> Manifest | None:
     try:
         head, _, body = data.partition(b',"manifest":')
         checksum = json.loads(head + b"}")["checksum"]
-        if checksum != xxhash.xxh3_64_hexdigest(body[:-1]):
+        if checksum != xxhash.xxh3_64_hexdigest(body[:-1]) or not body.endswith(b"}"):
             raise ValueError("checksum")
         return Manifest(**json.loads(body[:-1]))
     except (ValueError, KeyError, TypeError) as error:

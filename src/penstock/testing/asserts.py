@@ -115,7 +115,7 @@ def _same(a: Any, b: Any) -> bool:
 def _unpaired(left: list[Row], right: list[Row]) -> tuple[list[Row], list[Row]]:
     """Pair rows off greedily: sorting alone may pair wrongly where one row is missing or several floats differ."""
     if len(left) * len(right) > PAIRS:  # a readable diff is not worth minutes
-        return left[: len(left) - len(right)] or left, right[: len(right) - len(left)] or right
+        return left, right
     lacking = list(right)
     extra = []
     for row in left:

@@ -1,0 +1,101 @@
+"""Documents are true: what they name exists, their links lead somewhere, and examples in docstrings hold."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
+DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+PATH = re.compile(r"(?<![\w/])((?:src/)?penstock/[\w/]+\.\w+)")
+OTHER_PATH = re.compile(r"(?<![\w/.])((?:examples|tests|docs)/[\w/.-]+\.\w+)")
+DOTTED = re.compile(r"(?<![\w./])(penstock(?:\.\w+)+)")
+# `runtime.leaf` or `leaf.Leaf.absorb` in ARCHITECTURE.md: a package's module, then names inside it.
+SHORT = re.compile(
+    r"`((?:lang|logical|sharing|kernels|state|sources|sinks|runtime|monitor|bench|app|testing)\.[\w.]+)`"
+)
+LINK = re.compile(r"\]\(([^)#:]+)\)")
+
+
+def text_of(document: Path) -> str:
+    return document.read_text(encoding="utf-8")
+
+
+def missing_part(dotted: str) -> str:
+    """The first part of a dotted name that is neither a module nor a name inside one; empty if all are there."""
+    parts = dotted.split(".")
+    depth = len(parts)
+    while depth and not _is_module(".".join(parts[:depth])):
+        depth -= 1
+    found: object = importlib.import_module(".".join(parts[:depth])) if depth else None
+    for part in parts[depth:]:
+        fields = getattr(found, "__dataclass_fields__", {})
+        if not hasattr(found, part) and part not in fields:
+            return part
+        found = getattr(found, part, None)
+    return ""
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def named(pattern: re.Pattern[str]) -> list[tuple[str, str]]:
+    return [(d.name, name) for d in DOCUMENTS for name in sorted(set(pattern.findall(text_of(d))))]
+
+
+def test_the_documents_are_there() -> None:
+    for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE"):
+        assert (ROOT / name).stat().st_size > 500
+
+
+@pytest.mark.parametrize(("document", "path"), [*named(PATH), *named(OTHER_PATH)])
+def test_paths_exist(document: str, path: str) -> None:
+    assert (SOURCE / path).exists() or (ROOT / path).exists(), f"{document} names {path}"
+
+
+@pytest.mark.parametrize(("document", "name"), named(DOTTED))
+def test_dotted_names_exist(document: str, name: str) -> None:
+    assert not missing_part(name), f"{document} names {name}"
+
+
+@pytest.mark.parametrize(("document", "name"), named(SHORT))
+def test_short_names_exist(document: str, name: str) -> None:
+    assert not missing_part(f"penstock.{name}"), f"{document} names {name}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in LINK.findall(text_of(document)):
+        assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_the_makefile_has_the_targets_of_the_documents() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", text_of(ROOT / "Makefile"), re.MULTILINE))
+    # At the start of a line or of a code span: a command, not the verb.
+    called = {name for d in DOCUMENTS for name in re.findall(r"(?:^|`)make ([a-z-]+)", text_of(d), re.MULTILINE)}
+    assert called <= targets, called - targets
+
+
+def modules_with_examples() -> Iterator[str]:
+    for path in sorted((SOURCE / "penstock").rglob("*.py")):
+        if ">>>" in path.read_text(encoding="utf-8"):
+            yield ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("name", modules_with_examples())
+def test_examples_in_docstrings_hold(name: str) -> None:
+    tested = doctest.testmod(importlib.import_module(name))
+    assert tested.attempted > 0
+    assert tested.failed == 0

@@ -1,0 +1,108 @@
+"""Garbage collection keeps what a replay may need, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import StateError
+from penstock.state import garbage
+from penstock.state import manifest as manifests
+from penstock.state.manifest import first_manifest
+
+
+def commit(checkpoint: Path, batch: int, named: list[str], ended: bool = False) -> None:
+    segments = [{"path": name, "windows": {}, "bytes": 1} for name in named]
+    manifests.put(checkpoint, replace(first_manifest(["q"]), batch=batch, segments=segments, ended=ended))
+
+
+def segments(checkpoint: Path, *names: str) -> None:
+    (checkpoint / garbage.SEGMENTS).mkdir(exist_ok=True)
+    for name in names:
+        (checkpoint / garbage.SEGMENTS / name).write_bytes(b"x")
+
+
+def left(checkpoint: Path) -> list[str]:
+    return sorted(path.name for path in (checkpoint / garbage.SEGMENTS).iterdir())
+
+
+def names(*batches: int) -> list[str]:
+    return [garbage.segment_name(batch, 0, "aa") for batch in batches]
+
+
+def test_names_sort_by_batch_and_task() -> None:
+    assert garbage.segment_name(7, 3, "0f") == "00000007-0003-0f.seg"
+
+
+def test_keeps_what_the_last_two_manifests_name(tmp_path: Path) -> None:
+    segments(tmp_path, *names(0, 1, 2, 3, 4))
+    for batch, live in [(0, [0]), (1, [0, 1]), (2, [1, 2]), (3, [3])]:
+        commit(tmp_path, batch, names(*live))
+    assert garbage.collect(tmp_path, 3) == 3  # segment 0, manifests 0 and 1
+    assert left(tmp_path) == names(1, 2, 3, 4)
+    assert manifests.batches(tmp_path) == [2, 3]
+    assert garbage.collect(tmp_path, 3) == 0
+
+
+def test_leaves_later_batches_alone(tmp_path: Path) -> None:
+    """They belong to tasks that may be running, or to a batch that was committed but not by Spark."""
+    segments(tmp_path, *names(0, 1, 2))
+    commit(tmp_path, 0, [])
+    commit(tmp_path, 1, names(1))
+    garbage.collect(tmp_path, 0)
+    assert left(tmp_path) == names(1, 2)
+    assert manifests.batches(tmp_path) == [0, 1]
+
+
+def test_deletes_what_killed_attempts_left(tmp_path: Path) -> None:
+    segments(tmp_path, *names(0, 1), garbage.segment_name(1, 0, "bb"), garbage.segment_name(1, 1, "cc"))
+    commit(tmp_path, 0, names(0))
+    commit(tmp_path, 1, [*names(0, 1), garbage.segment_name(1, 1, "cc")])
+    (tmp_path / manifests.FOLDER / ".00000002.json.1234abcd.tmp").write_bytes(b"half a mani")
+    assert garbage.collect(tmp_path, 1) == 2
+    assert left(tmp_path) == [*names(0, 1), garbage.segment_name(1, 1, "cc")]
+    assert sorted(path.name for path in (tmp_path / manifests.FOLDER).iterdir()) == ["00000000.json", "00000001.json"]
+
+
+def test_after_the_end_nothing_is_needed(tmp_path: Path) -> None:
+    segments(tmp_path, *names(0, 1, 2))
+    commit(tmp_path, 1, names(0, 1))
+    commit(tmp_path, 2, [], ended=True)
+    garbage.collect(tmp_path, 2)
+    assert left(tmp_path) == []
+    assert manifests.newest(tmp_path) is not None
+
+
+def test_the_first_batch(tmp_path: Path) -> None:
+    segments(tmp_path, *names(0), garbage.segment_name(0, 0, "bb"))
+    commit(tmp_path, 0, names(0))
+    assert garbage.collect(tmp_path, 0) == 1
+    assert left(tmp_path) == names(0)
+
+
+def test_a_run_that_was_overtaken_deletes_nothing(tmp_path: Path) -> None:
+    """Its manifest is gone because a later owner went on; that owner's manifests name what lives."""
+    segments(tmp_path, *names(0, 5, 9))
+    commit(tmp_path, 8, names(0, 5))
+    commit(tmp_path, 9, names(0, 5, 9))
+    assert garbage.collect(tmp_path, 5) == 0
+    assert left(tmp_path) == names(0, 5, 9)
+
+
+def test_files_of_others_stay(tmp_path: Path) -> None:
+    segments(tmp_path, *names(0), "notes.seg", "README")
+    commit(tmp_path, 0, [])
+    garbage.collect(tmp_path, 0)
+    assert left(tmp_path) == ["README", "notes.seg"]
+
+
+def test_a_damaged_manifest_deletes_nothing(tmp_path: Path) -> None:
+    segments(tmp_path, *names(0, 1))
+    commit(tmp_path, 0, names(0))
+    commit(tmp_path, 1, names(1))
+    manifests.path_of(tmp_path, 0).write_bytes(b"{}")
+    with pytest.raises(StateError, match=r"00000000\.json is damaged"):
+        garbage.collect(tmp_path, 1)
+    assert left(tmp_path) == names(0, 1)

@@ -1,0 +1,243 @@
+"""Segments: what goes in comes out, by window and slot; what was damaged is noticed."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from penstock.errors import StateError
+from penstock.kernels.dictionary import Dictionary
+from penstock.sharing.plan import State
+from penstock.state.groups import Groups, code_base
+from penstock.state.segment import PAGE, TAIL, Block, Segment
+from penstock.state.segment_write import SegmentWriter
+
+LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
+STRINGS = [b"", b"a", "é".encode(), b"x" * 300, b"a\0b", *(b"s%d" % n for n in range(40))]
+TEXT, ADDRESS, NUMBER = "value:host", "inet6:src", "value:n"
+SUM, WIDE, FLOAT = State("sum", "n"), State("sum", "wide"), State("max", "x")
+
+
+def dictionary(strings: list[bytes]) -> Dictionary:
+    made = Dictionary()
+    start = np.cumsum([0, *map(len, strings)]).astype(np.int64)
+    made.intern(start, np.frombuffer(b"".join(strings), np.uint8))
+    return made
+
+
+def integers(dice: np.random.Generator, rows: int) -> np.ndarray:
+    """Integers of a random width, the extremes among them at times."""
+    bits = int(dice.integers(0, 63))
+    values = dice.integers(-(1 << bits), (1 << bits), rows, endpoint=bits < 63)
+    if rows and dice.random() < 0.5:
+        values[dice.integers(0, rows)] = dice.choice([LEAST, GREATEST])
+    return values
+
+
+def random_groups(seed: int, rows: int, strings: Dictionary, addresses: Dictionary) -> Groups:
+    dice = np.random.default_rng(seed)
+    floats = dice.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-310, 3.5], rows)
+    return Groups(
+        dice.integers(-5, 5, rows) * int(dice.choice([1, 10**12])),
+        {
+            NUMBER: integers(dice, rows),
+            TEXT: dice.integers(0, strings.count, rows),
+            ADDRESS: dice.integers(0, addresses.count + 1, rows),
+            "null:n": dice.integers(0, 2, rows),
+        },
+        {TEXT: strings, ADDRESS: addresses},
+        dice.integers(1, 1 << int(dice.integers(1, 63)), rows),
+        {SUM: (integers(dice, rows),), WIDE: (integers(dice, rows), integers(dice, rows)), FLOAT: (floats,)},
+    )
+
+
+def rows_in(groups: Groups) -> list[tuple[Any, ...]]:
+    """The groups as plain tuples with strings instead of codes."""
+    codes = {name: _strings(d.offsets, d.data) for name, d in groups.dictionaries.items()}
+    columns = [_decoded(name, values, codes) for name, values in groups.components.items()]
+    words = [word.view(np.int64).tolist() for state in groups.states.values() for word in state]
+    return sorted(zip(groups.window.tolist(), groups.count.tolist(), *columns, *words, strict=True), key=repr)
+
+
+def rows_out(block: Block, start: int, stop: int) -> list[tuple[Any, ...]]:
+    names = [name for name in block.meta["columns"] if ":" in name]
+    codes = {name: _strings(*block.dictionary(name)) for name in (TEXT, ADDRESS)}
+    columns = [_decoded(name, block.column(name, start, stop), codes) for name in names]
+    windows = np.repeat(block.windows(), np.diff(block.starts()))[start:stop]
+    words = [block.column(w, start, stop).view(np.int64).tolist() for state in block.states().values() for w in state]
+    counts = block.column("count", start, stop).tolist()
+    return sorted(zip(windows.tolist(), counts, *columns, *words, strict=True), key=repr)
+
+
+def _strings(offsets: np.ndarray, data: np.ndarray) -> list[bytes]:
+    whole = data.tobytes()
+    return [whole[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
+
+
+def _decoded(name: str, values: np.ndarray, codes: dict[str, list[bytes]]) -> list[Any]:
+    if name not in codes:
+        return values.tolist()
+    return [codes[name][v - code_base(name)] if v >= code_base(name) else None for v in values.tolist()]
+
+
+def write(path: Path, seed: int, sizes: list[int], slots: int = 32) -> tuple[dict[str, Any], list[Groups]]:
+    """A segment of one block per size and a run per two blocks, of query q0, q1, q0, …"""
+    writer, made = SegmentWriter(path, slots), []
+    for number, rows in enumerate(sizes):
+        if number % 2 == 0:
+            strings = dictionary(random.Random(seed + number).sample(STRINGS, 20))
+            addresses = dictionary([bytes([number, k]) * 8 for k in range(9)])
+        groups = random_groups(seed + number, rows, strings, addresses)
+        assert writer.add(f"q{number % 2}", groups) == np.unique(groups.window).tolist()
+        made.append(groups)
+        if number % 2 == 1 or number == len(sizes) - 1:
+            writer.end_run({TEXT: strings, ADDRESS: addresses})
+    return writer.close(), made
+
+
+def read_everything(path: Path, reference: dict[str, Any] | None = None) -> None:
+    segment = Segment(path, reference)
+    for block in segment.blocks:
+        rows_out(block, 0, block.rows)
+        block.slots(0, block.rows)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_groups_come_back(tmp_path: Path, seed: int) -> None:
+    sizes = [int(n) for n in np.random.default_rng(seed).integers(0, 400, 5)]
+    reference, made = write(tmp_path / "s.seg", seed, sizes, slots=[1, 5, 32, 256][seed % 4])
+    assert reference["bytes"] == (tmp_path / "s.seg").stat().st_size
+    segment = Segment(tmp_path / "s.seg", reference)
+    assert [block.meta["query"] for block in segment.blocks] == ["q0", "q1", "q0", "q1", "q0"]
+    assert [block.meta["run"] for block in segment.of("q0")] == [0, 1, 2]
+    for block, groups in zip(segment.blocks, made, strict=True):
+        assert rows_out(block, 0, block.rows) == rows_in(groups)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_hardly_any_groups(tmp_path: Path, rows: int) -> None:
+    reference, made = write(tmp_path / "s.seg", 3, [rows])
+    (block,) = Segment(tmp_path / "s.seg", reference).blocks
+    assert rows_out(block, 0, rows) == rows_in(made[0])
+    assert block.row_range(LEAST, GREATEST) == (0, rows)
+
+
+def test_a_task_without_groups_leaves_a_valid_segment(tmp_path: Path) -> None:
+    reference = SegmentWriter(tmp_path / "s.seg", 32).close()
+    assert Segment(tmp_path / "s.seg", reference).blocks == []
+
+
+@pytest.mark.parametrize("values", [[LEAST, GREATEST], [LEAST], [GREATEST], [0, 255], [0, 256], [-1, 1 << 32], [7, 7]])
+def test_extreme_columns(tmp_path: Path, values: list[int]) -> None:
+    column = np.array(values, np.int64)
+    groups = Groups(np.zeros(len(values), np.int64), {NUMBER: column}, {}, np.ones(len(values), np.int64), {})
+    writer = SegmentWriter(tmp_path / "s.seg", 1)
+    writer.add("q", groups)
+    writer.end_run({})
+    writer.close()
+    (block,) = Segment(tmp_path / "s.seg").blocks
+    assert block.column(NUMBER, 0, block.rows).tolist() == values
+    assert block.span(NUMBER) == (min(values), max(values))
+
+
+def test_windows_and_slots_are_found(tmp_path: Path) -> None:
+    """Any cut into window ranges and slot ranges gives each row once."""
+    _, made = write(tmp_path / "s.seg", 5, [3_000])
+    (block,) = Segment(tmp_path / "s.seg").blocks
+    windows = np.unique(made[0].window)
+    for first, beyond in [(windows[0], windows[3]), (windows[3], windows[-1] + 1), (windows[-1] + 1, GREATEST)]:
+        start, stop = block.row_range(int(first), int(beyond))
+        inside = (made[0].window >= first) & (made[0].window < beyond)
+        assert stop - start == inside.sum()
+        assert set(rows_out(block, start, stop)) == {row for row in rows_in(made[0]) if first <= row[0] < beyond}
+    starts = block.starts()
+    for start, stop in pairwise(starts):
+        slots = block.slots(int(start), int(stop))
+        assert (np.diff(slots) >= 0).all()
+        assert slots.max() < 32
+
+
+def test_a_group_has_the_same_slot_in_every_segment(tmp_path: Path) -> None:
+    """Other codes, other order, other task: blocks of any two tasks meet in the same slot."""
+    strings = list(STRINGS)
+    slots: list[dict[bytes, int]] = []
+    for turn in range(2):
+        random.Random(turn).shuffle(strings)
+        known, rows = dictionary(strings), len(strings)
+        components = {TEXT: np.arange(rows), "null:host": np.zeros(rows, np.int64)}
+        groups = Groups(np.full(rows, turn), components, {TEXT: known}, np.ones(rows, np.int64), {})
+        writer = SegmentWriter(tmp_path / f"{turn}.seg", 16)
+        writer.add("q", groups)
+        writer.end_run({TEXT: known})
+        writer.close()
+        (block,) = Segment(tmp_path / f"{turn}.seg").blocks
+        named = _strings(*block.dictionary(TEXT))
+        order = [named[code] for code in block.column(TEXT, 0, rows).tolist()]
+        slots.append(dict(zip(order, block.slots(0, rows).tolist(), strict=True)))
+    assert slots[0] == slots[1]
+
+
+def test_any_flipped_byte_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "s.seg"
+    reference, _ = write(path, 7, [200, 100])
+    whole = path.read_bytes()
+    dice = random.Random(7)
+    places = {0, 8, len(whole) - TAIL.size, len(whole) - 1, *(dice.randrange(len(whole)) for _ in range(200))}
+    for place in sorted(places):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << dice.randrange(8))]) + whole[place + 1 :])
+        with pytest.raises(StateError, match=r"segment .*/s\.seg is damaged"):
+            read_everything(path, reference)
+        with pytest.raises(StateError, match=r"segment .*/s\.seg is damaged"):
+            read_everything(path)
+
+
+def test_a_cut_off_or_missing_segment_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "s.seg"
+    reference, _ = write(path, 9, [50])
+    whole = path.read_bytes()
+    for size in [0, 1, TAIL.size, len(whole) // 2, len(whole) - 1]:
+        path.write_bytes(whole[:size])
+        for known in (reference, None):
+            with pytest.raises(StateError, match=r"segment .*/s\.seg"):
+                Segment(path, known)
+    path.unlink()
+    with pytest.raises(StateError, match=r"segment .*/s\.seg cannot be read"):
+        Segment(path, reference)
+
+
+def test_another_segment_in_its_place_is_noticed(tmp_path: Path) -> None:
+    first, _ = write(tmp_path / "a.seg", 1, [50])
+    write(tmp_path / "b.seg", 2, [50])
+    with pytest.raises(StateError, match=r"b\.seg"):
+        Segment(tmp_path / "b.seg", first)
+
+
+def test_pages_are_verified_where_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "s.seg"
+    reference, _ = write(path, 11, [120_000])
+    whole = bytearray(path.read_bytes())
+    assert len(whole) > 4 * PAGE
+    read_everything(path, reference)
+    column = Segment(path).blocks[0].meta["columns"]["sum wide 1"]
+    place = column["at"] + 3 * np.dtype(column["kind"]).itemsize
+    whole[place] ^= 1
+    path.write_bytes(whole)
+    (block,) = Segment(path, reference).blocks
+    page = place // PAGE
+    assert len(block.windows()) > 0  # at the front: intact
+    far = (page + 1) * PAGE - column["at"]
+    rows = far // np.dtype(column["kind"]).itemsize + 1
+    block.column("sum wide 1", rows, rows + 10)
+    with pytest.raises(StateError, match=rf"s\.seg is damaged between bytes {page * PAGE} and {(page + 1) * PAGE}"):
+        block.column("sum wide 1", 0, 10)
+
+
+def test_a_segment_is_never_written_over(tmp_path: Path) -> None:
+    write(tmp_path / "s.seg", 1, [5])
+    with pytest.raises(FileExistsError):
+        SegmentWriter(tmp_path / "s.seg", 32)
