@@ -527,7 +527,6 @@ def test_signals_end_a_run_between_two_batches(lineage: Lineage, reference: Refe
         send(running)
         ended = faults.wait(running)
         assert ended.code == 0, ended.messages
-        check_messages(ended, lineage.log)
         assert ended.summary is not None
         assert ended.summary["ended"] is False
         assert_account_closes(ended.summary)

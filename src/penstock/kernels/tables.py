@@ -1,12 +1,15 @@
 """Two hash tables over packed keys: exact and growable, and direct-mapped.
 
-Both keep a row of 64-bit words per group: the key words, count(*), then the states of the other aggregates.
-count(*) is always kept; 0 marks an empty row.  `probe_*` finds or makes the row of every tuple of a chunk,
+Both keep a row of 64-bit words per group: the key words, count(*) (always kept), then the states of the other
+aggregates.  `probe_*` finds or makes the row of every tuple of a chunk,
 adds its weight to count(*), and leaves the row numbers; `kernels.fold` then folds each aggregate column by
 column.  Probing and folding apart keeps the loops free of interpretation: a plan is data, not code.
 
-* **exact** grows; a leaf of the plan, it holds every group of a task once.
-* **direct** has a fixed number of buckets and evicts the resident on a collision (seed smap, Sec. 2.2).
+* **exact** grows; a leaf of the plan, it holds every group of a task once. Rows stand one after the other in
+  the order of arrival, beside an index of their numbers: a new group costs one write into the small index and one at
+  the end of the rows, growing moves no row out of order, and the finished groups need no gathering.
+* **direct** has a fixed number of buckets, a row each (count(*) of 0 is empty), and evicts the resident on a
+  collision (seed smap, Sec. 2.2).
   A group's stay in its bucket is an *entry*; evicted entries leave in the order of eviction, exactly as in
   tuple-at-a-time processing, but complete only after the chunk is folded.
 """
@@ -17,6 +20,8 @@ from numba import int64, types, uint64
 
 from penstock.kernels.hashing import combine, mix
 from penstock.kernels.jit import I32, I64, U64, inline, kernel, ro, rw
+
+LOW, HIGH = uint64(0xFFFFFFFF), uint64(0xFFFFFFFF00000000)
 
 
 @inline
@@ -53,71 +58,82 @@ def start_row(rows, r, keys, i, fresh):
         rows[r, words + s] = fresh[s]
 
 
-@kernel(types.UniTuple(I64, 2), ro(U64, 2), I64, I64, ro(I64), I64, I64, ro(U64), rw(U64, 2), rw(I64))
-def probe_exact(keys, start, stop, weights, groups, limit, fresh, rows, at):
-    """Probe tuples [start, stop); ends early, before the tuple that would make more than `limit` groups.
+@kernel(types.UniTuple(I64, 2), ro(U64, 2), I64, I64, ro(I64), I64, ro(U64), rw(U64), rw(U64, 2), rw(I64))
+def probe_exact(keys, start, stop, weights, count, fresh, index, rows, at):
+    """Probe tuples [start, stop); ends early, before the tuple whose new group has no room.
 
-    Returns (end, groups). `weights` empty: every tuple counts one.
+    Returns (end, groups). `weights` empty: every tuple counts one. An index entry is the upper half of the hash
+    and the row's number + 1: a mismatch is mostly seen without touching the row.
     """
     words = keys.shape[0]
-    last = uint64(rows.shape[0] - 1)
+    last = uint64(index.shape[0] - 1)
+    limit = min(rows.shape[0], index.shape[0] // 2)
     weighted = weights.shape[0] > 0
     for i in range(start, stop):
-        r = key_hash(keys, i) & last
-        while rows[r, words] != 0 and not same_key(rows, r, keys, i):
-            r = (r + uint64(1)) & last
-        if rows[r, words] == 0:
-            if groups >= limit:
-                return int64(i), groups
-            start_row(rows, r, keys, i, fresh)
-            groups += 1
+        h = key_hash(keys, i)
+        slot, tag = h & last, h & HIGH
+        while True:
+            entry = index[slot]
+            if entry == 0:
+                if count >= limit:
+                    return int64(i), count
+                r = count
+                start_row(rows, r, keys, i, fresh)
+                count += 1
+                index[slot] = tag | uint64(count)
+                break
+            if entry & HIGH == tag:
+                r = int64(entry & LOW) - 1
+                if same_key(rows, r, keys, i):
+                    break
+            slot = (slot + uint64(1)) & last
         rows[r, words] += uint64(weights[i]) if weighted else uint64(1)
-        at[i] = int64(r)
-    return stop, groups
+        at[i] = r
+    return stop, count
 
 
-@kernel(types.UniTuple(I64, 2), ro(U64), I64, I64, I64, I64, ro(U64), rw(U64, 2), rw(I64))
-def probe_exact_word(key, start, stop, groups, limit, fresh, rows, at):
-    """`probe_exact` for keys of one word and tuples that count one: the common case of raw tuples."""
-    last = uint64(rows.shape[0] - 1)
+@kernel(types.UniTuple(I64, 2), ro(U64), I64, I64, ro(I64), I64, ro(U64), rw(U64), rw(U64, 2), rw(I64))
+def probe_exact_word(key, start, stop, weights, count, fresh, index, rows, at):
+    """`probe_exact` for keys of one word, the common case."""
+    last = uint64(index.shape[0] - 1)
+    limit = min(rows.shape[0], index.shape[0] // 2)
+    weighted = weights.shape[0] > 0
     for i in range(start, stop):
         k = key[i]
-        r = mix(k) & last
-        while rows[r, 1] != 0 and rows[r, 0] != k:
-            r = (r + uint64(1)) & last
-        if rows[r, 1] == 0:
-            if groups >= limit:
-                return int64(i), groups
-            rows[r, 0] = k
-            for s in range(fresh.shape[0]):
-                rows[r, 1 + s] = fresh[s]
-            groups += 1
-        rows[r, 1] += uint64(1)
-        at[i] = int64(r)
-    return stop, groups
+        h = mix(k)
+        slot, tag = h & last, h & HIGH
+        while True:
+            entry = index[slot]
+            if entry == 0:
+                if count >= limit:
+                    return int64(i), count
+                r = count
+                rows[r, 0] = k
+                for s in range(fresh.shape[0]):
+                    rows[r, 1 + s] = fresh[s]
+                count += 1
+                index[slot] = tag | uint64(count)
+                break
+            if entry & HIGH == tag:
+                r = int64(entry & LOW) - 1
+                if rows[r, 0] == k:
+                    break
+            slot = (slot + uint64(1)) & last
+        rows[r, 1] += uint64(weights[i]) if weighted else uint64(1)
+        at[i] = r
+    return stop, count
 
 
-@kernel(types.void, ro(U64, 2), I64, rw(U64, 2))
-def rehash(old, words, rows):
-    """Move all groups of `old` into the larger, empty `rows`."""
-    last = uint64(rows.shape[0] - 1)
-    for o in range(old.shape[0]):
-        if old[o, words] != 0:
-            r = row_hash(old, o, words) & last
-            while rows[r, words] != 0:
-                r = (r + uint64(1)) & last
-            rows[r] = old[o]
-
-
-@kernel(I64, ro(U64, 2), I64, rw(U64, 2))
-def compact(rows, words, dense):
-    """Copy the occupied rows to the front of `dense`; returns how many."""
-    n = 0
-    for r in range(rows.shape[0]):
-        if rows[r, words] != 0:
-            dense[n] = rows[r]
-            n += 1
-    return int64(n)
+@kernel(types.void, ro(U64, 2), I64, I64, rw(U64))
+def fill_index(rows, count, words, index):
+    """Index the first `count` rows, all of different keys, in an empty index."""
+    last = uint64(index.shape[0] - 1)
+    for r in range(count):
+        h = row_hash(rows, r, words)
+        slot = h & last
+        while index[slot] != 0:
+            slot = (slot + uint64(1)) & last
+        index[slot] = (h & HIGH) | uint64(r + 1)
 
 
 @kernel(types.UniTuple(I64, 2), ro(U64, 2), I64, ro(U64), rw(U64, 2), rw(I32), rw(I64), rw(I64))

@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow.compute
-import pyarrow.parquet
 from pyspark import daemon
 
-import penstock.runtime.lfta
-import penstock.runtime.merge
 import penstock.sources.registry  # noqa: F401
 
 run_worker = daemon.worker

@@ -21,7 +21,6 @@ from penstock.sharing.plan import Relation, State, column_of, value_component, w
 from penstock.state.groups import Groups
 
 Array = np.ndarray
-LOAD = 0.7  # a table grows when this part of it is full
 SMALL = 1 << 18
 ALWAYS = 1 << 16  # a table may always grow to this many bytes, so that every leaf makes progress
 PIECE = 1 << 18  # table rows turned into columns at a time: bounds the memory of writing a large table
@@ -57,12 +56,13 @@ class Leaf:
         self.width = self.words + len(fresh)
 
     def _clear(self, capacity: int) -> None:
-        self.rows = np.zeros((capacity, self.width), np.uint64)
+        self.rows = np.empty((capacity, self.width), np.uint64)
+        self.index = np.zeros(2 * capacity, np.uint64)
         self.count = 0
 
     @property
     def nbytes(self) -> int:
-        return int(self.rows.nbytes)
+        return int(self.rows.nbytes + self.index.nbytes)
 
     def keys(self, words: Array, rows: Array) -> Array:
         """The relation's key words of the chosen tuples."""
@@ -83,39 +83,34 @@ class Leaf:
         return done
 
     def _probe(self, keys: Array, start: int, weights: Array, at: Array) -> int:
-        limit, stop = int(LOAD * len(self.rows)), keys.shape[1]
-        if self.words == 1 and not len(weights):
-            done, self.count = tables.probe_exact_word(
-                keys[0], start, stop, self.count, limit, self.fresh, self.rows, at
-            )
-        else:
-            done, self.count = tables.probe_exact(
-                keys, start, stop, weights, self.count, limit, self.fresh, self.rows, at
-            )
+        one_word = self.words == 1
+        probe = tables.probe_exact_word if one_word else tables.probe_exact
+        done, self.count = probe(
+            keys[0] if one_word else keys,
+            start, keys.shape[1], weights, self.count, self.fresh, self.index, self.rows, at,
+        )  # fmt: skip
         return int(done)
 
     def _grow(self, room: int) -> bool:
-        # Small tables grow fast: rewriting them costs more than their memory.
+        # Small tables grow fast: indexing them anew costs more than their memory.
         factor = 4 if self.nbytes < SMALL else 2
         if self.nbytes * factor > max(room, ALWAYS):
             return False
         old = self.rows
-        self.rows = np.zeros((len(old) * factor, self.width), np.uint64)
-        tables.rehash(old, self.words, self.rows)
+        self.rows = np.empty((len(old) * factor, self.width), np.uint64)
+        self.rows[: self.count] = old[: self.count]
+        self.index = np.zeros(2 * len(self.rows), np.uint64)
+        tables.fill_index(self.rows, self.count, self.words, self.index)
         return True
 
     def pieces(self, dictionaries: Mapping[str, Dictionary]) -> Iterator[Groups]:
         """All groups as canonical columns, a part of the table at a time; the table stays as it is."""
-        for start in range(0, len(self.rows), PIECE):
-            groups = self.groups(dictionaries, start, start + PIECE)
-            if len(groups):
-                yield groups
+        for start in range(0, self.count, PIECE):
+            yield self.groups(dictionaries, start, start + PIECE)
 
     def groups(self, dictionaries: Mapping[str, Dictionary], start: int = 0, stop: int | None = None) -> Groups:
         """The groups in rows [start, stop) of the table."""
-        table = self.rows[start:stop]
-        dense = np.empty((min(self.count, len(table)), self.width), np.uint64)
-        dense = dense[: tables.compact(table, self.words, dense)]
+        dense = self.rows[start : min(self.count, self.count if stop is None else stop)]
         components = {}
         for part in self.relation.parts:
             place = self.projection.places[part.component]
@@ -146,7 +141,7 @@ class Leaf:
         everything = np.arange(len(groups), dtype=np.int32)
         keys = self.keys(pack_words(layout, components, len(groups)), everything)
         at = np.empty(len(groups), np.int64)
-        _, self.count = tables.probe_exact(keys, 0, len(groups), groups.count, 0, capacity, self.fresh, self.rows, at)
+        _, self.count = tables.probe_exact(keys, 0, len(groups), groups.count, 0, self.fresh, self.index, self.rows, at)
         numbers = self.rows.view(np.int64)
         for state, column in self.columns.items():
             words = groups.states.get(state, (groups.count,))

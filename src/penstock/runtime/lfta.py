@@ -31,11 +31,21 @@ from penstock.runtime.memory import memory_report, note_baseline
 from penstock.runtime.selection import Selector
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.layout import Layout, Range, lay_out, union
-from penstock.sharing.plan import SharedPlan, inet6_component, null_component, value_component, window_component
+from penstock.sharing.plan import (
+    Relation,
+    SharedPlan,
+    inet6_component,
+    null_component,
+    value_component,
+    window_component,
+)
 from penstock.state.segment_write import SegmentWriter
 
 Array = np.ndarray
 BOUND = 1 << 63
+ROW_BYTES = 64  # of a typical group with its share of the index
+# Groups per relation in this worker's last task: a cache that saves growing tables, never truth.
+_groups_seen: dict[Relation, int] = {}
 
 
 @dataclass(frozen=True)
@@ -197,7 +207,7 @@ class Lfta:
         )
         self.layout = lay_out({name: self.ranges.get(name, (0, 0)) for name in self.components})
         if not self.leaves:
-            self.leaves = [Leaf(r, self.layout, self.shape, self.settings.table_rows) for r in self.plan.relations]
+            self.leaves = [Leaf(r, self.layout, self.shape, self._capacity(r)) for r in self.plan.relations]
             self.fronts = [
                 Front(leaf, leaf.relation.buckets) if leaf.relation.buckets else None for leaf in self.leaves
             ]
@@ -208,6 +218,11 @@ class Lfta:
         for front in self.fronts:
             if front is not None:
                 front.reset()
+
+    def _capacity(self, relation: Relation) -> int:
+        """Rows of a fresh table: as many groups as this relation had in the worker's last task, memory permitting."""
+        share = self.settings.task_memory // (4 * ROW_BYTES * len(self.plan.relations))
+        return max(self.settings.table_rows, min(_groups_seen.get(relation, 0), share))
 
     def _feed(self, leaf: Leaf, front: Front | None, chunk: Chunk, rows: Array) -> None:
         keys = leaf.keys(chunk.words, rows)
@@ -251,6 +266,7 @@ class Lfta:
         if not any(leaf.count for leaf in self.leaves):
             return
         for leaf in self.leaves:
+            _groups_seen[leaf.relation] = leaf.count
             for groups in leaf.pieces(self.ingest.dictionaries):
                 self.windows[leaf.relation.window].update(self.writer.add(leaf.relation.query, groups))
             leaf.restart()

@@ -123,8 +123,8 @@ class Merge:
             self._wide(parts),
         )  # fmt: skip
         self.layout = lay_out(self._ranges(parts))
-        largest = max((len(part) for part in parts), default=1)
-        self.leaf = Leaf(self.relation, self.layout, shape, 2 * largest)
+        # Room for every row as a group of its own: no growing, and the item was cut to fit.
+        self.leaf = Leaf(self.relation, self.layout, shape, max(1, sum(map(len, parts))))
 
     def _join_dictionaries(self, parts: list[Rows]) -> None:
         """Give every string that the rows use a code of the merged dictionary."""

@@ -16,6 +16,7 @@ from penstock.state.groups import Groups, canonical_hashes
 from penstock.state.segment import MAGIC, PAGE, TAIL, state_columns
 
 Array = np.ndarray
+NEAR = 1 << 16  # window numbers this close together are counted, not sorted
 
 
 class SegmentWriter:
@@ -34,11 +35,11 @@ class SegmentWriter:
     def add(self, query: str, groups: Groups) -> list[int]:
         """One query's groups of the current run, put in order here. Returns their windows."""
         reach("segment.write")
-        windows, index = np.unique(groups.window, return_inverse=True)
+        windows, index = distinct(groups.window)
         hashes = canonical_hashes(groups.components, groups.dictionaries, len(groups))
         cuts = np.zeros(len(windows) * self.slots + 1, np.int64)
         order = np.empty(len(groups), np.int64)
-        order_groups(hashes, index.astype(np.int64), len(windows), self.slots, cuts, order)
+        order_groups(hashes, index, len(windows), self.slots, cuts, order)
         columns = {"count": groups.count, **groups.components}
         for state, words in groups.states.items():
             columns.update(zip(state_columns(state, len(words)), words, strict=True))
@@ -104,3 +105,15 @@ class SegmentWriter:
             if self._size % PAGE == 0:
                 self._pages.append(self._page.intdigest())
                 self._page = xxhash.xxh3_64()
+
+
+def distinct(windows: Array) -> tuple[Array, Array]:
+    """The different window numbers, ascending, and for each group the position of its own among them."""
+    low = int(windows.min())
+    span = int(windows.max()) - low + 1
+    if span > NEAR:
+        found, index = np.unique(windows, return_inverse=True)
+        return found, index.astype(np.int64)
+    shifted = windows - low
+    there = np.bincount(shifted, minlength=span) > 0
+    return np.flatnonzero(there) + low, (np.cumsum(there) - 1)[shifted]
