@@ -109,6 +109,8 @@ class SegmentWriter:
 
 def distinct(windows: Array) -> tuple[Array, Array]:
     """The different window numbers, ascending, and for each group the position of its own among them."""
+    if not len(windows):
+        return windows, windows
     low = int(windows.min())
     span = int(windows.max()) - low + 1
     if span > NEAR:
