@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
-QUICK = (*range(1, 13), 20261138, 20261147)  # the last two once split a NULL group, and failed on an empty dictionary
+# The last three once split a NULL group, failed on an empty dictionary, and lost a value to a new layout.
+QUICK = (*range(1, 12), 20261138, 20261147, 20261276)
 SLOW_CASES, CHUNK = 200, 10
 # Every setting as unlike the case's own as it can be.
 OTHER = Settings(batch_rows=0, parallelism=3, memory=4_096, task_memory=30_000, chunk_rows=37, table_rows=4, slots=5)

@@ -198,10 +198,10 @@ class Lfta:
 
     def _fit(self, ranges: dict[str, Range], shape: Shape) -> None:
         """Make layout and shape hold this chunk, rewriting the tables if they did not."""
-        ranges = {name: span for name, span in ranges.items() if span[0] <= span[1]}
-        if self.layout is not None and self.layout.holds(ranges) and self.shape.covers(shape):
+        # Every value met counts, also one that the present layout happens to hold: the next one must hold it too.
+        self.ranges = union(self.ranges, {name: span for name, span in ranges.items() if span[0] <= span[1]})
+        if self.layout is not None and self.layout.holds(self.ranges) and self.shape.covers(shape):
             return
-        self.ranges = union(self.ranges, ranges)
         self.shape = Shape(
             self.shape.floats, self.shape.strings, self.shape.nullable | shape.nullable, self.shape.wide | shape.wide
         )
