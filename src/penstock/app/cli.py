@@ -131,7 +131,7 @@ def run(
     if not quiet:
         from penstock.monitor.progress import account_table
 
-        errors.print(account_table(summary), width=max(errors.width, 110))
+        Console(stderr=True, width=max(errors.width, 110)).print(account_table(summary))
         for reason, count in summary["malformed"].items():
             errors.print(f"malformed: {reason}: {count:,}", markup=False)
 

@@ -22,11 +22,11 @@ READ_ROWS = 131072
 
 
 def flow_file(work: Path, rows: int, rate: float, progress: Callable[[str], None]) -> Path:
-    """Clustered flow records, made when they are not there yet."""
+    """Flow records as a router exports them, one a flow; made when they are not there yet."""
     path = work / f"flows-{rows}-{rate:g}.parquet"
     if not path.exists():
         progress(f"generating {rows:,} records")
-        write_parquet(open_generate("clustered", {"rows": str(rows), "rate": f"{rate!r}"}), path)
+        write_parquet(open_generate("clustered", {"rows": str(rows), "rate": f"{rate!r}", "flow_length": "1"}), path)
     return path
 
 

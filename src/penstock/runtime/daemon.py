@@ -5,11 +5,22 @@ Every task then finds the kernels compiled and pyarrow loaded; a fresh worker co
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from pyspark import daemon
 
-import penstock.sources.registry  # noqa: F401
+PRELOADED = (
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "penstock.runtime.lfta",
+    "penstock.runtime.merge",
+    "penstock.sources.registry",
+    "penstock.sinks.registry",
+    "pyspark.worker",
+    "pyspark.sql.worker.plan_data_source_read",
+    "pyspark.sql.streaming.datasource",
+)
 
 run_worker = daemon.worker
 
@@ -23,5 +34,7 @@ def worker(sock: Any, authenticated: bool) -> int:
 
 
 if __name__ == "__main__":
+    for module in PRELOADED:
+        importlib.import_module(module)
     daemon.worker = worker
     daemon.manager()

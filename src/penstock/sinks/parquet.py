@@ -60,7 +60,7 @@ class ParquetSink:
         reach("merge.write")
         try:
             # Without the Arrow schema readers see plain strings, not dictionaries.
-            pq.write_table(table, staged, store_schema=False)
+            pq.write_table(table, staged, store_schema=False, use_dictionary=_repetitive(table.schema))
         except OSError as error:
             staged.unlink(missing_ok=True)
             raise RunError(f"cannot write results to {self.folder}: {error}", "make room, then run again") from error
@@ -80,6 +80,12 @@ class ParquetSink:
 
     def files(self) -> list[str]:
         return sorted(str(path) for path in Path(self.folder).glob("*.parquet"))
+
+
+def _repetitive(schema: pa.Schema) -> list[str]:
+    """Columns worth a dictionary: all but aggregates and wide keys, whose values seldom repeat."""
+    wide = (pa.int32(), pa.int64(), pa.float64())
+    return [field.name for field in schema if field.type not in wide]
 
 
 def _owner(mark: Path) -> str | None:

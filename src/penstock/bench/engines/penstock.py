@@ -8,17 +8,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.bench.digest import Digest, digest_batches
 from penstock.bench.job import Answer, Job, elapsed, serve
+from penstock.logical.query import Field
+from penstock.sources.base import fields
 
 
 def run(job: Job) -> Answer:
     import penstock
 
     app = penstock.App(master=f"local[{job.threads}]")
-    app.stream("flows", f"parquet:{job.file}", time=job.time, delay="1 second")  # as for Spark's streaming queries
+    # Addresses as the numbers that the peers read, and the watermark of Spark's streaming queries.
+    app.stream("flows", f"parquet:{job.file}", fields=_numbers(job), time=job.time, delay="1 second")
     for number, keys in enumerate(job.queries):
         app.query(f"q{number}", _query(job, keys), sink=f"parquet:{job.work}/out-{number}")
     started = app.start(checkpoint=f"{job.work}/checkpoint", plan=job.mode or "none", batch_rows=job.batch_rows)
@@ -30,6 +34,11 @@ def run(job: Job) -> Answer:
     digests = tuple(_digest(job, number) for number in range(len(job.queries)))
     extra: dict[str, Any] = {name: summary[name] for name in ("memory", "work", "seconds") if name in summary}
     return Answer(_version(), seconds, rows, cold, digests, note, extra)
+
+
+def _numbers(job: Job) -> tuple[Field, ...]:
+    """The file's columns by their stored types alone."""
+    return fields(pa.schema([field.remove_metadata() for field in pq.read_schema(job.file)]))
 
 
 def _query(job: Job, keys: tuple[str, ...]) -> str:

@@ -15,7 +15,9 @@ def run(job: Job) -> Answer:
     from penstock.bench.digest import digest_batches
 
     def execute() -> list[Any]:
-        return polars.collect_all(_frames(polars, job), engine="streaming" if job.mode == "streaming" else "auto")
+        engine = "streaming" if job.mode == "streaming" else "auto"
+        frames: list[Any] = polars.collect_all(_frames(polars, job), engine=engine)
+        return frames
 
     results = execute()
     cold = elapsed(job)
