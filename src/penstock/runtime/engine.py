@@ -50,7 +50,7 @@ class RunSettings:
     checkpoint: str | None = None
     output: str = "penstock-out"
     overwrite: bool = False
-    batch_rows: int = 500_000
+    batch_rows: int = 1_000_000
     parallelism: int | None = None
     task: TaskSettings = field(default_factory=TaskSettings)
 

@@ -23,7 +23,7 @@ from penstock.state.groups import Groups
 Array = np.ndarray
 SMALL = 1 << 18
 ALWAYS = 1 << 16  # a table may always grow to this many bytes, so that every leaf makes progress
-PIECE = 1 << 18  # table rows turned into columns at a time: bounds the memory of writing a large table
+PIECE = 1 << 17  # table rows turned into columns at a time: bounds the memory of writing a large table
 
 
 class Leaf:

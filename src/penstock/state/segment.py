@@ -16,7 +16,7 @@ This module reads segments (and imports no kernels: the driver reads indexes); `
 from __future__ import annotations
 
 import json
-import mmap
+import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,18 +88,20 @@ class Block:
 
 
 class Segment:
-    """A segment opened for reading; bytes are verified page by page, when first touched."""
+    """A segment opened for reading; what is read is verified page by page.
+
+    Bytes are read, not mapped: mapped pages would count as the task's memory, and a file that shrinks under a
+    mapping kills the process.
+    """
 
     def __init__(self, path: Path, reference: dict[str, Any] | None = None) -> None:
         self.path = path
         try:
-            with open(path, "rb") as file:
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:
+            self._size = path.stat().st_size
+            self.index = self._read_index(reference)
+        except OSError as error:
             raise StateError(f"segment {path} cannot be read: {error}", RESTORE) from error
-        self.index = self._read_index(reference)
         self.blocks = [Block(self, meta) for meta in self.index["blocks"]]
-        self._verified = np.zeros(len(self.index["pages"]), bool)
 
     def of(self, query: str) -> list[Block]:
         return [block for block in self.blocks if block.meta["query"] == query]
@@ -115,33 +117,45 @@ class Segment:
         return values
 
     def stored(self, meta: dict[str, Any], start: int = 0, stop: int | None = None) -> Array:
-        """The bytes as stored, without a copy."""
+        """Values [start, stop) of a column as stored."""
         stop = meta["n"] if stop is None else stop
         dtype = np.dtype(meta["kind"])
-        begin = meta["at"] + start * dtype.itemsize
-        self._verify(begin, begin + (stop - start) * dtype.itemsize)
-        return np.frombuffer(self._map, dtype, stop - start, begin)
+        begin, end = (meta["at"] + row * dtype.itemsize for row in (start, stop))
+        first = begin // PAGE * PAGE
+        data = self._read(first, min(-(-end // PAGE) * PAGE, self._end))
+        self._verify(first, data)
+        return np.frombuffer(data, dtype, stop - start, begin - first)
 
-    def _verify(self, start: int, stop: int) -> None:
-        for page in range(start // PAGE, -(-stop // PAGE)):
-            if not self._verified[page]:
-                data = memoryview(self._map)[page * PAGE : min((page + 1) * PAGE, self._end)]
-                if xxhash.xxh3_64_intdigest(data) != self.index["pages"][page]:
-                    raise StateError(
-                        f"segment {self.path} is damaged between bytes {page * PAGE} and {page * PAGE + len(data)}",
-                        RESTORE,
-                    )
-                self._verified[page] = True
+    def _read(self, start: int, stop: int) -> bytes:
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                data = os.pread(file.fileno(), stop - start, start)
+        except OSError as error:
+            raise StateError(f"segment {self.path} cannot be read: {error}", RESTORE) from error
+        if len(data) != stop - start:
+            raise StateError(f"segment {self.path} ends before byte {stop}", RESTORE)
+        return data
+
+    def _verify(self, first: int, data: bytes) -> None:
+        view, number = memoryview(data), first // PAGE
+        for at in range(0, len(data), PAGE):
+            page = view[at : at + PAGE]
+            if xxhash.xxh3_64_intdigest(page) != self.index["pages"][number + at // PAGE]:
+                begin = first + at
+                raise StateError(
+                    f"segment {self.path} is damaged between bytes {begin} and {begin + len(page)}", RESTORE
+                )
 
     def _read_index(self, reference: dict[str, Any] | None) -> dict[str, Any]:
-        size = len(self._map)
+        size = self._size
         if reference is not None and size != reference["bytes"]:
             raise StateError(f"segment {self.path} has {size} bytes, {reference['bytes']} were written", RESTORE)
-        length, checksum, magic = TAIL.unpack(self._map[-TAIL.size :]) if size >= TAIL.size else (0, 0, b"")
+        tail = self._read(size - TAIL.size, size) if size >= TAIL.size else b""
+        length, checksum, magic = TAIL.unpack(tail) if tail else (0, 0, b"")
         self._end = size - TAIL.size - length
-        data = self._map[max(0, self._end) : size - TAIL.size]
-        wrong = reference is not None and checksum != reference["checksum"]
-        if magic != MAGIC or wrong or xxhash.xxh3_64_intdigest(data) != checksum:
+        wrong = magic != MAGIC or self._end < 0 or (reference is not None and checksum != reference["checksum"])
+        data = b"" if wrong else self._read(self._end, size - TAIL.size)
+        if wrong or xxhash.xxh3_64_intdigest(data) != checksum:
             raise StateError(f"segment {self.path} is damaged in its index, after byte {max(0, self._end)}", RESTORE)
         index: dict[str, Any] = json.loads(data)
         return index
