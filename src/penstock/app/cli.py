@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import threading
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -139,7 +139,7 @@ def run(
 def watch(
     loaded: Any, checkpoint: str | None, plan: str, memory: int | None, settings: dict[str, Any], quiet: bool
 ) -> dict[str, Any]:
-    """Run a loaded app to its end with a progress display; Ctrl-C stops it between two batches."""
+    """Run a loaded app to its end with a progress display; Ctrl-C and SIGTERM stop it between two batches."""
     from penstock.monitor.progress import ProgressDisplay
 
     total = loaded.source(loaded.query_set()).rows()
@@ -151,19 +151,18 @@ def watch(
 
         running = loaded.start(checkpoint, plan=plan, memory=memory, listener=show, on_phase=display.phase, **settings)
         display.phase("first batch")
-        signal.signal(signal.SIGTERM, _interrupt)
-        try:
-            running.await_end()
-        except KeyboardInterrupt:
-            display.phase("stopping after this batch")
-            running.stop()
+        stopping = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # A flag, not an exception: one raised inside py4j would leave its connection in disorder.
+            signal.signal(number, lambda *_: stopping.set())
+        while not running.await_end(1):
+            if stopping.is_set():
+                display.phase("stopping after this batch")
+                running.stop()
+                break
         summary: dict[str, Any] = running.summary()
     loaded.close()
     return summary
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 @app.command(epilog="Example: penstock generate flows -o flows.parquet --rows 5000000 --seed 7 --option flow_length=50")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from penstock.errors import ConfigError
 from penstock.monitor.progress import time_text
 from penstock.sharing.explain import duration_text
-from penstock.state import lease
+from penstock.state import identity, lease
 from penstock.state import manifest as manifests
 from penstock.state.files import local_path
 from penstock.state.manifest import Manifest, open_windows
@@ -16,16 +15,16 @@ from penstock.state.manifest import Manifest, open_windows
 
 def state_of(checkpoint: str) -> dict[str, Any]:
     path = local_path(checkpoint, "checkpoint")
-    if not (path / "app.json").exists():
+    if not (path / identity.NAME).exists():
         raise ConfigError(f"{path} is not a checkpoint of penstock", "give the folder of run --checkpoint")
-    identity = json.loads((path / "app.json").read_bytes())
+    known_as = identity.load(path)
     manifest = manifests.newest(path)
     owner = lease.holder(path)
     known: dict[str, Any] = {
         "checkpoint": str(path),
-        "id": identity["id"],
-        "queries": identity["queries"],
-        "slots": identity["slots"],
+        "id": known_as["id"],
+        "queries": known_as["queries"],
+        "slots": known_as["slots"],
         "owner": None if owner is None else {"host": owner["host"], "process": owner["processes"][0][0]},
         "files": {"segments": len(list((path / "segments").glob("*.seg"))), "manifests": len(manifests.batches(path))},
     }

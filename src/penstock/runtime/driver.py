@@ -67,6 +67,8 @@ class BatchDriver:
         except PenstockError as error:
             self.failure = error
             raise
+        except ConnectionError:  # to a JVM that is gone: reported as that where the run is awaited
+            raise
         except OSError as error:
             self.failure = RunError(f"batch {batch} failed: {error}", "make room or mend the disk, then run again")
             raise self.failure from error
@@ -105,7 +107,7 @@ class BatchDriver:
     def collect_garbage(self) -> None:
         """Delete what nobody needs once Spark has committed the newest batch."""
         batch = self.manifest.batch
-        if (self.checkpoint / "spark" / "commits" / str(batch)).exists():
+        if committed(self.checkpoint, batch):
             garbage.collect(self.checkpoint, batch)
 
     def _advance(
@@ -188,6 +190,11 @@ def publish(manifest: Manifest, sinks: dict[str, Sink]) -> None:
     """Roll the staged results of a committed batch forward."""
     for query, staged, final in manifest.staged:
         sinks[query].publish(staged, final)
+
+
+def committed(checkpoint: Path, batch: int) -> bool:
+    """Whether Spark has logged the batch as done: it will never be replayed."""
+    return (checkpoint / "spark" / "commits" / str(batch)).exists()
 
 
 def read_offset(checkpoint: Path, batch: int) -> dict[str, Any]:

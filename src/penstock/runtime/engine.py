@@ -5,7 +5,6 @@ prepare (app.json, lease, roll forward, sinks) ──► writeStream.foreachBatc
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 import time
@@ -24,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.errors import ConfigError, PenstockError, RunError, StateError
 from penstock.faults import reach
 from penstock.logical.query import QuerySet
-from penstock.runtime.driver import BatchDriver, BatchReport, publish
+from penstock.runtime.driver import BatchDriver, BatchReport, committed, publish
 from penstock.runtime.fused import FusedSource
 from penstock.runtime.job import Job, encode
 from penstock.runtime.results import result_schema
@@ -34,9 +33,10 @@ from penstock.sharing.plan import SharedPlan
 from penstock.sinks.base import Sink
 from penstock.sinks.registry import open_sink
 from penstock.sources.base import Source
+from penstock.state import identity
 from penstock.state import lease as leases
 from penstock.state import manifest as manifests
-from penstock.state.files import local_path, put_if_absent
+from penstock.state.files import local_path
 from penstock.state.garbage import SEGMENTS
 from penstock.state.manifest import Manifest, first_manifest
 
@@ -67,22 +67,23 @@ def start(
     """Start the app's streaming query; returns at once."""
     reach("driver.start")
     checkpoint = _open_checkpoint(settings.checkpoint)
-    identity = _identify(checkpoint, app, source, settings)
+    sinks = _open_sinks(app, settings.output)
+    mine = _identify(checkpoint, app, source, settings, sinks)
     jvm = spark._jvm  # the lease waits for a dead driver's JVM to end
     processes = [os.getpid(), int(jvm.java.lang.ProcessHandle.current().pid())] if jvm is not None else [os.getpid()]
     lease = leases.acquire(checkpoint, processes)
     try:
-        sinks = _open_sinks(app, settings.output)
         manifest = manifests.newest(checkpoint)
-        if manifest is not None:
+        # What Spark committed was published; consumers may have moved it away since.
+        if manifest is not None and not committed(checkpoint, manifest.batch):
             publish(manifest, sinks)
         for sink in sinks.values():
-            sink.prepare(identity["id"], settings.overwrite)
-        slots = replace(settings.task, slots=identity["slots"])
+            sink.prepare(mine["id"], settings.overwrite)
+        slots = replace(settings.task, slots=mine["slots"])
         parallelism = settings.parallelism or spark.sparkContext.defaultParallelism
         job = Job(plan, source, slots, str(checkpoint), settings.batch_rows, parallelism)
         manifest = manifest or first_manifest([query.name for query in app.queries])
-        driver = BatchDriver(spark, app, job, identity["app"], sinks, lease, manifest, listener)
+        driver = BatchDriver(spark, app, job, mine["app"], sinks, lease, manifest, listener)
         return Run(spark, driver, _start_query(spark, job, driver), sinks, seconds)
     except BaseException:
         lease.release()
@@ -106,26 +107,21 @@ def _open_checkpoint(uri: str | None) -> Path:
     return path
 
 
-def _identify(checkpoint: Path, app: QuerySet, source: Source, settings: RunSettings) -> dict[str, Any]:
+def _identify(
+    checkpoint: Path, app: QuerySet, source: Source, settings: RunSettings, sinks: dict[str, Sink]
+) -> dict[str, Any]:
     """Whose checkpoint this is: written by its first run, compared by every later one."""
-    digest = xxhash.xxh3_64_hexdigest(repr(app).encode())
     mine = {
         "version": 1,
         "id": uuid.uuid4().hex,
-        "app": digest,
+        "app": xxhash.xxh3_64_hexdigest(repr(app).encode()),
         "source": source.fingerprint(),
         "slots": settings.task.slots,
         "queries": [query.name for query in app.queries],
-        "outputs": {query.name: query.sink for query in app.queries},
+        "outputs": {name: sink.place() for name, sink in sinks.items()},
     }
-    path = checkpoint / "app.json"
-    if put_if_absent(path, json.dumps(mine).encode()):
-        return mine
-    try:
-        found: dict[str, Any] = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise StateError(f"{path} is damaged", "restore it from a copy, or start with an empty checkpoint") from error
-    if found["app"] != digest:
+    found = identity.claim(checkpoint, mine)
+    if found["app"] != mine["app"]:
         raise StateError(
             f"checkpoint {checkpoint} belongs to another app: its streams or queries differ from these",
             "run the app it was made with, or use another checkpoint",
@@ -135,6 +131,12 @@ def _identify(checkpoint: Path, app: QuerySet, source: Source, settings: RunSett
             f"the records of the source differ from those that checkpoint {checkpoint} was made with",
             "restore the files, or use another checkpoint",
         )
+    for name, place in sinks.items():
+        if found["outputs"][name] != place.place():
+            raise StateError(
+                f"query '{name}' of checkpoint {checkpoint} writes to {found['outputs'][name]}, not {place.place()}",
+                "give the same --output as before, or use another checkpoint",
+            )
     return found
 
 

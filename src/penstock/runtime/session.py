@@ -6,14 +6,17 @@ two speed settings are lost if that session was built without `spark_settings`.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+from pyspark import accumulators
 from pyspark.sql import SparkSession
 
+from penstock.errors import ConfigError
 from penstock.runtime.java import ensure_java
 
 ATTEMPTS = 4
@@ -62,11 +65,26 @@ def build_session(master: str = "local[*]", app_name: str = "penstock") -> Spark
     builder = SparkSession.builder.master(local_retries(master)).appName(app_name)
     for key, value in spark_settings().items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
+    _quiet_end()
+    try:
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+    except Exception as error:  # of py4j or PySpark, which have no common root
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ConfigError(
+            f"Spark could not be started on '{master}': {reason}", "see that the master is right and Java runs"
+        ) from error
     if compiling is not None:
         compiling.wait()
     return session
+
+
+def _quiet_end() -> None:
+    """A JVM that is killed is reported once, by penstock; PySpark's own threads would print tracebacks as well."""
+    logging.getLogger("py4j").addHandler(logging.NullHandler())
+    logging.getLogger().addHandler(logging.NullHandler())
+    for server in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]
 
 
 def compile_kernels() -> subprocess.Popen[bytes] | None:

@@ -9,18 +9,15 @@ manifest rolls its renames forward, so a kill at any moment leaves each window i
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import xxhash
-
 from penstock.errors import StateError
 from penstock.faults import reach
+from penstock.state import checked
 from penstock.state.account import opening
 from penstock.state.files import put_if_absent
-from penstock.state.segment import RESTORE
 
 FOLDER = "manifests"
 
@@ -53,9 +50,7 @@ def first_manifest(queries: list[str]) -> Manifest:
 
 def put(checkpoint: Path, manifest: Manifest) -> None:
     """Commit a batch."""
-    body = json.dumps(asdict(manifest), separators=(",", ":"))
-    checksum = xxhash.xxh3_64_hexdigest(body.encode())
-    data = f'{{"checksum":"{checksum}","manifest":{body}}}'.encode()
+    data = checked.encode(asdict(manifest))
     reach("manifest.write")
     if not put_if_absent(path_of(checkpoint, manifest.batch), data):
         raise StateError(
@@ -72,14 +67,7 @@ def load(checkpoint: Path, batch: int) -> Manifest | None:
         data = path.read_bytes()
     except FileNotFoundError:
         return None
-    try:
-        head, _, body = data.partition(b',"manifest":')
-        checksum = json.loads(head + b"}")["checksum"]
-        if checksum != xxhash.xxh3_64_hexdigest(body[:-1]) or not body.endswith(b"}"):
-            raise ValueError("checksum")
-        return Manifest(**json.loads(body[:-1]))
-    except (ValueError, KeyError, TypeError) as error:
-        raise StateError(f"manifest {path} is damaged", RESTORE) from error
+    return Manifest(**checked.decode(data, path, "manifest"))
 
 
 def batches(checkpoint: Path) -> list[int]:
