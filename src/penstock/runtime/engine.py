@@ -66,6 +66,7 @@ def start(
 ) -> Run:
     """Start the app's streaming query; returns at once."""
     reach("driver.start")
+    begun = time.time()
     checkpoint = _open_checkpoint(settings.checkpoint)
     sinks = _open_sinks(app, settings.output)
     mine = _identify(checkpoint, app, source, settings, sinks)
@@ -84,7 +85,9 @@ def start(
         job = Job(plan, source, slots, str(checkpoint), settings.batch_rows, parallelism)
         manifest = manifest or first_manifest([query.name for query in app.queries])
         driver = BatchDriver(spark, app, job, mine["app"], sinks, lease, manifest, listener)
-        return Run(spark, driver, _start_query(spark, job, driver), sinks, seconds)
+        query = _start_query(spark, job, driver)
+        seconds["startup"] = seconds.get("startup", 0.0) + time.time() - begun
+        return Run(spark, driver, query, sinks, seconds)
     except BaseException:
         lease.release()
         raise

@@ -6,13 +6,17 @@ two speed settings are lost if that session was built without `spark_settings`.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark import accumulators
 from pyspark.sql import SparkSession
 
@@ -76,7 +80,19 @@ def build_session(master: str = "local[*]", app_name: str = "penstock") -> Spark
         ) from error
     if compiling is not None:
         compiling.wait()
+    threading.Thread(target=_wake_workers, args=(session,), name="penstock-wake", daemon=True).start()
     return session
+
+
+def _wake_workers(session: SparkSession) -> None:
+    """Start the Python daemon and a worker per core while the streaming query is still being set up."""
+    with contextlib.suppress(Exception):  # only a head start: whatever is wrong will show in the first batch
+        cores = session.sparkContext.defaultParallelism
+        session.range(0, cores, 1, cores).mapInArrow(_unchanged, "id bigint").collect()
+
+
+def _unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return batches
 
 
 def _quiet_end() -> None:
