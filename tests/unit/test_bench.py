@@ -49,7 +49,7 @@ def test_digest_knows_values_not_types() -> None:
 
 def test_warm_part_of_streams_shares_time_among_running_batches() -> None:
     alone = [[Batch(0, 10, 100), Batch(10, 14, 100), Batch(14, 15, 1), Batch(15, 16, 0)]]
-    assert warm_part(alone) == (4, 100)
+    assert warm_part(alone) == (6, 101)
     in_step = [[Batch(0, 10, 100), Batch(10, 14, 100)], [Batch(0, 10, 100), Batch(10, 14, 100)]]
     assert warm_part(in_step) == (4, 100)
     staggered = [[Batch(0, 10, 100), Batch(10, 12, 100)], [Batch(0, 12, 100), Batch(12, 14, 100)]]

@@ -32,7 +32,7 @@ class Leaf:
     def __init__(self, relation: Relation, layout: Layout, shape: Shape, capacity: int) -> None:
         self.relation = relation
         self._lay_out(layout, shape)
-        self._clear(max(4, 1 << (capacity - 1).bit_length()))
+        self._clear(capacity)
         self.probes = 0
 
     def _lay_out(self, layout: Layout, shape: Shape) -> None:
@@ -56,9 +56,13 @@ class Leaf:
         self.width = self.words + len(fresh)
 
     def _clear(self, capacity: int) -> None:
-        self.rows = np.empty((capacity, self.width), np.uint64)
-        self.index = np.zeros(2 * capacity, np.uint64)
+        self.rows = np.empty((max(4, capacity), self.width), np.uint64)
+        self.index = self._empty_index()
         self.count = 0
+
+    def _empty_index(self) -> Array:
+        """At most half full when the rows are."""
+        return np.zeros(1 << (2 * len(self.rows) - 1).bit_length(), np.uint64)
 
     @property
     def nbytes(self) -> int:
@@ -99,7 +103,7 @@ class Leaf:
         old = self.rows
         self.rows = np.empty((len(old) * factor, self.width), np.uint64)
         self.rows[: self.count] = old[: self.count]
-        self.index = np.zeros(2 * len(self.rows), np.uint64)
+        self.index = self._empty_index()
         tables.fill_index(self.rows, self.count, self.words, self.index)
         return True
 
@@ -151,8 +155,8 @@ class Leaf:
                 numbers[at, column + w] = word.view(np.int64)
 
     def restart(self) -> None:
-        """Forget all groups, and give most of the memory back to the leaves that need it."""
-        self._clear(max(4, len(self.rows) // 4))
+        """Forget all groups; room for as many again, what else there was is free for other leaves."""
+        self._clear(self.count)
 
 
 def _blank_nulls(components: dict[str, Array], strings: frozenset[str]) -> None:

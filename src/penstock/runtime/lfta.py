@@ -207,7 +207,8 @@ class Lfta:
         )
         self.layout = lay_out({name: self.ranges.get(name, (0, 0)) for name in self.components})
         if not self.leaves:
-            self.leaves = [Leaf(r, self.layout, self.shape, self._capacity(r)) for r in self.plan.relations]
+            sized = zip(self.plan.relations, self._capacities(), strict=True)
+            self.leaves = [Leaf(relation, self.layout, self.shape, rows) for relation, rows in sized]
             self.fronts = [
                 Front(leaf, leaf.relation.buckets) if leaf.relation.buckets else None for leaf in self.leaves
             ]
@@ -219,10 +220,11 @@ class Lfta:
             if front is not None:
                 front.reset()
 
-    def _capacity(self, relation: Relation) -> int:
-        """Rows of a fresh table: as many groups as this relation had in the worker's last task, memory permitting."""
-        share = self.settings.task_memory // (4 * ROW_BYTES * len(self.plan.relations))
-        return max(self.settings.table_rows, min(_groups_seen.get(relation, 0), share))
+    def _capacities(self) -> list[int]:
+        """Rows of fresh tables: as many groups as each relation had in the worker's last run, memory permitting."""
+        seen = [_groups_seen.get(relation, 0) for relation in self.plan.relations]
+        part = min(1.0, 0.8 * self.settings.task_memory / (ROW_BYTES * max(1, sum(seen))))
+        return [max(self.settings.table_rows, int(part * groups)) for groups in seen]
 
     def _feed(self, leaf: Leaf, front: Front | None, chunk: Chunk, rows: Array) -> None:
         keys = leaf.keys(chunk.words, rows)
@@ -266,7 +268,8 @@ class Lfta:
         if not any(leaf.count for leaf in self.leaves):
             return
         for leaf in self.leaves:
-            _groups_seen[leaf.relation] = leaf.count
+            # A task's last run is often short: forget slowly.
+            _groups_seen[leaf.relation] = max(leaf.count, _groups_seen.get(leaf.relation, 0) * 3 // 4)
             for groups in leaf.pieces(self.ingest.dictionaries):
                 self.windows[leaf.relation.window].update(self.writer.add(leaf.relation.query, groups))
             leaf.restart()

@@ -11,5 +11,5 @@ class TaskSettings:
 
     chunk_rows: int = 32_768
     table_rows: int = 4_096
-    task_memory: int = 96 << 20
+    task_memory: int = 112 << 20
     slots: int = 32

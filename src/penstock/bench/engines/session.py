@@ -22,7 +22,6 @@ def start(job: Job) -> Any:
         "spark.driver.memory": f"{heap}g",
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(job.threads),
         "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINTS,
         "spark.scheduler.mode": "FAIR",
         "spark.driver.host": "127.0.0.1",
@@ -31,6 +30,8 @@ def start(job: Job) -> Any:
         "spark.local.dir": f"{job.work}/local",
         "spark.log.level": "ERROR",
     }
+    if job.mode != "default":  # Spark ships with 200
+        settings["spark.sql.shuffle.partitions"] = str(job.threads)
     builder = SparkSession.builder.master(f"local[{job.threads}]").appName("penstock-bench")
     for name, value in settings.items():
         builder = builder.config(name, value)
