@@ -103,8 +103,9 @@ def _choose(engines: list[str] | None, quick: bool) -> list[Contender]:
 
 
 def _shortened(contender: Contender) -> Contender:
-    prefix = min(contender.prefix, QUICK_PREFIX)
-    return replace(contender, prefix=prefix, part_rows=min(contender.part_rows, QUICK_PREFIX // 2))
+    if not contender.part_rows:
+        return contender
+    return replace(contender, prefix=QUICK_PREFIX, part_rows=QUICK_PREFIX // 2)
 
 
 def _compare(contenders: list[Contender], job: Job, tell: Progress) -> Iterator[dict[str, Any]]:
