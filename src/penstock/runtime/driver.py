@@ -22,7 +22,7 @@ from penstock.errors import PenstockError, RunError, StateError
 from penstock.faults import reach
 from penstock.logical.query import Query, QuerySet
 from penstock.runtime.job import Job
-from penstock.runtime.merge_job import run_merge_job
+from penstock.runtime.merge_job import MergeWork, run_merge_job
 from penstock.runtime.merge_plan import Closing, closing, items, share_out
 from penstock.sinks.base import Sink
 from penstock.state import account, garbage
@@ -161,7 +161,8 @@ class BatchDriver:
         if not shares:
             return closed, []
         queries = {query.name: query for query in self.app.queries}
-        return closed, run_merge_job(self.spark, shares, queries, self.sinks, folder, affected, batch)
+        work = MergeWork(queries, self.sinks, str(folder), affected, batch)
+        return closed, run_merge_job(self.spark, shares, work)
 
     def _report(
         self, manifest: Manifest, tasks: list[dict[str, Any]], merged: list[dict[str, Any]], first: float, second: float
