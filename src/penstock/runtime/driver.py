@@ -24,7 +24,7 @@ from penstock.logical.query import Query, QuerySet
 from penstock.runtime.job import Job
 from penstock.runtime.merge_job import MergeWork, run_merge_job
 from penstock.runtime.merge_plan import Closing, closing, items, share_out
-from penstock.sinks.base import Sink
+from penstock.sinks.base import Owner, Sink
 from penstock.state import account, garbage
 from penstock.state import manifest as manifests
 from penstock.state.lease import Lease
@@ -54,6 +54,7 @@ class BatchDriver:
     app: QuerySet
     job: Job
     digest: str
+    owner: Owner
     sinks: dict[str, Sink]
     lease: Lease
     manifest: Manifest
@@ -100,6 +101,8 @@ class BatchDriver:
         collected = time.perf_counter()
         manifest, merged = self._advance(batch, digest, offset, tasks)
         self.lease.check()
+        for sink in self.sinks.values():
+            sink.check(self.owner)
         manifests.put(self.checkpoint, manifest)
         publish(manifest, self.sinks)
         self._report(manifest, tasks, merged, collected - started, time.perf_counter() - collected)

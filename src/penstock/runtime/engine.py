@@ -30,7 +30,7 @@ from penstock.runtime.results import result_schema
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.summary import summarise
 from penstock.sharing.plan import SharedPlan
-from penstock.sinks.base import Sink
+from penstock.sinks.base import Owner, Sink
 from penstock.sinks.registry import open_sink
 from penstock.sources.base import Source
 from penstock.state import identity
@@ -74,17 +74,18 @@ def start(
     processes = [os.getpid(), int(jvm.java.lang.ProcessHandle.current().pid())] if jvm is not None else [os.getpid()]
     lease = leases.acquire(checkpoint, processes)
     try:
+        owner = Owner(mine["id"], str(checkpoint))
         manifest = manifests.newest(checkpoint)
         # What Spark committed was published; consumers may have moved it away since.
         if manifest is not None and not committed(checkpoint, manifest.batch):
             publish(manifest, sinks)
         for sink in sinks.values():
-            sink.prepare(mine["id"], settings.overwrite)
+            sink.prepare(owner, settings.overwrite)
         slots = replace(settings.task, slots=mine["slots"])
         parallelism = settings.parallelism or spark.sparkContext.defaultParallelism
         job = Job(plan, source, slots, str(checkpoint), settings.batch_rows, parallelism)
         manifest = manifest or first_manifest([query.name for query in app.queries])
-        driver = BatchDriver(spark, app, job, mine["app"], sinks, lease, manifest, listener)
+        driver = BatchDriver(spark, app, job, mine["app"], owner, sinks, lease, manifest, listener)
         query = _start_query(spark, job, driver)
         seconds["startup"] = seconds.get("startup", 0.0) + time.time() - begun
         return Run(spark, driver, query, sinks, seconds)

@@ -43,6 +43,7 @@ from penstock.state.segment_write import SegmentWriter
 
 Array = np.ndarray
 BOUND = 1 << 63
+GREATEST = BOUND - 1
 ROW_BYTES = 64  # of a typical group with its share of the index
 # Groups per relation in this worker's last task: a cache that saves growing tables, never truth.
 _groups_seen: dict[Relation, int] = {}
@@ -114,30 +115,29 @@ class Lfta:
                 self._feed(leaf, front, chunk, rows)
 
     def _time(self, column: Ingested) -> tuple[Array, Array | None]:
-        """Usable times, and which tuples have one (None: all). A time too far ahead is none."""
-        ts, timely = column.numbers, None
+        """Usable times, and which tuples have one (None: all)."""
+        ts, name = column.numbers, self.plan.stream.time
+        timely = np.ones(len(ts), bool) if column.bad is None else ~column.bad
         if len(column.valid):
-            timely = column.valid.astype(bool)
-            self._reason(f"{self.plan.stream.time} is NULL", int(len(ts) - timely.sum()))
-        if column.bad is not None:
-            timely = ~column.bad if timely is None else timely & ~column.bad
+            timely = self._only(timely, column.valid.astype(bool), f"{name} is NULL")
+        limit = GREATEST - max(self.windows)
+        if ts.max() > limit or ts.min() < -limit:
+            timely = self._only(timely, (ts <= limit) & (ts >= -limit), f"{name} has a window beyond the calendar")
         ahead, greatest = self.plan.stream.ahead, self.epoch.greatest
         if ahead is not None and greatest is not None:
-            near = ts <= greatest + ahead
-            self._reason(
-                f"{self.plan.stream.time} is further ahead than MAX AHEAD",
-                int(np.count_nonzero(~near if timely is None else timely & ~near)),
-            )
-            timely = near if timely is None else timely & near
-        if timely is not None and not timely.all():
-            usable = ts[timely]
-            ts = np.where(timely, ts, usable[0] if len(usable) else 0)
-        else:
-            timely = None
-        if timely is None or timely.any():
-            high = int(ts.max())
-            self.greatest = high if self.greatest is None else max(self.greatest, high)
-        return ts, timely
+            timely = self._only(timely, ts <= greatest + ahead, f"{name} is further ahead than MAX AHEAD")
+        usable = ts[timely]
+        if len(usable):
+            self.greatest = int(max(usable.max(), usable[0] if self.greatest is None else self.greatest))
+        if len(usable) == len(ts):
+            return ts, None
+        return np.where(timely, ts, usable[0] if len(usable) else 0), timely
+
+    def _only(self, timely: Array, good: Array, reason: str) -> Array:
+        """Keep the good ones; those that are not are malformed for this reason."""
+        self._reason(reason, int(np.count_nonzero(timely & ~good)))
+        kept: Array = timely & good
+        return kept
 
     def _reason(self, reason: str, count: int) -> None:
         if count:

@@ -77,7 +77,7 @@ class Segments:
 def merge_item(query: Query, item: MergeItem, segments: Segments) -> pa.Table:
     """The finished result rows of one item."""
     parts = list(_rows(query, item, segments))
-    merge = Merge(query, parts)
+    merge = Merge(query, parts, item.passes)
     for part in parts:
         reach("merge.block")
         merge.absorb(part, item)
@@ -103,7 +103,7 @@ def _rows(query: Query, item: MergeItem, segments: Segments) -> Iterator[Rows]:
 class Merge:
     """One item's leaf and dictionaries."""
 
-    def __init__(self, query: Query, parts: list[Rows]) -> None:
+    def __init__(self, query: Query, parts: list[Rows], passes: int) -> None:
         self.relation: Relation = relation(query)
         types = {f.name: f.type.kind for f in _columns(query)}
         strings = frozenset(name for name, kind in types.items() if kind is Kind.STRING)
@@ -123,8 +123,8 @@ class Merge:
             self._wide(parts),
         )  # fmt: skip
         self.layout = lay_out(self._ranges(parts))
-        # Room for every row as a group of its own: no growing, and the item was cut to fit.
-        self.leaf = Leaf(self.relation, self.layout, shape, max(1, sum(map(len, parts))))
+        # Room for every row of a pass as a group of its own: mostly no growing, and the item was cut to fit.
+        self.leaf = Leaf(self.relation, self.layout, shape, sum(map(len, parts)) // passes + 1)
 
     def _join_dictionaries(self, parts: list[Rows]) -> None:
         """Give every string that the rows use a code of the merged dictionary."""

@@ -21,7 +21,7 @@ from penstock.state.segment import Segment
 
 LEAST_ROWS = 50_000  # below this, one more item costs more than it shares
 ITEMS_PER_TASK = 4
-FOREVER = 1 << 62
+FOREVER = 1 << 64
 
 
 @dataclass(frozen=True)

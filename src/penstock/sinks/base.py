@@ -9,16 +9,29 @@ To add a sink: a module with a class of this shape, and its scheme in `sinks.reg
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
 
+@dataclass(frozen=True)
+class Owner:
+    """A checkpoint whose results these are: its identity, and where it is."""
+
+    id: str
+    checkpoint: str
+
+
 class Sink(Protocol):
     """Where a query's results go. Instances are pickled to tasks."""
 
-    def prepare(self, owner: str, overwrite: bool) -> None:
-        """Before the first batch of a run: claim the place for the checkpoint `owner`, or refuse."""
+    def prepare(self, owner: Owner, overwrite: bool) -> None:
+        """Before the first batch of a run: claim the place for its owner, or refuse."""
+        ...
+
+    def check(self, owner: Owner) -> None:
+        """Before a batch is committed: raise if the place is no longer the owner's."""
         ...
 
     def stage(self, table: pa.Table, batch: int, part: int, attempt: str) -> list[str]:

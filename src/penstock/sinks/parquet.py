@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+import re
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,13 @@ import pyarrow.parquet as pq
 
 from penstock.errors import ConfigError, RunError
 from penstock.faults import reach
-from penstock.state.files import replace
+from penstock.sinks.base import Owner
+from penstock.state.files import put_if_absent, replace
+from penstock.state.lease import holder
 
 OWNER = "_penstock.json"
 STAGED = ".penstock"
+RESULT = re.compile(r".+-\d{8}-\d{4,}\.parquet")
 
 
 @dataclass(frozen=True)
@@ -31,29 +35,42 @@ class ParquetSink:
     query: str
     folder: str
 
-    def prepare(self, owner: str, overwrite: bool) -> None:
+    def prepare(self, owner: Owner, overwrite: bool) -> None:
         folder = Path(self.folder)
+        mark = folder / OWNER
         try:
             (folder / STAGED).mkdir(parents=True, exist_ok=True)
-            mark = folder / OWNER
-            if _owner(mark) != owner:
-                self._clear(folder, overwrite)
+            new = put_if_absent(mark, _record(owner))
+            found = None if new else _owner(mark)
+            if found is None or found.id != owner.id:
+                self._take_over(folder, found, overwrite)
+                replace(mark, _record(owner))
             for leftover in [*(folder / STAGED).iterdir(), *folder.glob(f".{OWNER}.*.tmp")]:  # of a killed run
                 leftover.unlink(missing_ok=True)
-            replace(mark, json.dumps({"query": self.query, "checkpoint": owner}).encode())
         except OSError as error:
             raise ConfigError(f"output folder {folder} cannot be used: {error.strerror}", "choose another") from error
 
-    def _clear(self, folder: Path, overwrite: bool) -> None:
-        """Another run's results: refuse to mix, or remove them if asked to."""
-        results = sorted(folder.glob("*.parquet"))
-        if results and not overwrite:
+    def _take_over(self, folder: Path, found: Owner | None, overwrite: bool) -> None:
+        """Another run's results, or files of nobody we know: refuse to mix; remove results if asked to."""
+        files = sorted(folder.glob("*.parquet"))
+        results = [path for path in files if RESULT.fullmatch(path.name)] if found else []
+        if len(files) > len(results):
+            (folder / OWNER).unlink(missing_ok=True)
+            raise ConfigError(f"output folder {folder} holds files that are not results of penstock", "choose another")
+        if found and holder(Path(found.checkpoint)) is not None:
+            raise ConfigError(f"another run is writing to output folder {folder}", "end it first, or choose another")
+        if (results or any((folder / STAGED).iterdir())) and not overwrite:
             raise ConfigError(
                 f"output folder {folder} already holds results of another run",
                 "use --overwrite, another folder, or the checkpoint of that run",
             )
         for path in results:
             path.unlink()
+
+    def check(self, owner: Owner) -> None:
+        found = _owner(Path(self.folder) / OWNER)
+        if found is None or found.id != owner.id:
+            raise RunError(f"another run has taken over output folder {self.folder}", "give each run its own")
 
     def stage(self, table: pa.Table, batch: int, part: int, attempt: str) -> list[str]:
         name = f"{self.query}-{batch:08d}-{part:04d}"
@@ -94,13 +111,16 @@ def _encodings(schema: pa.Schema) -> dict[str, Any]:
     }
 
 
-def _owner(mark: Path) -> str | None:
-    """The checkpoint whose results these are; None if nothing says so."""
+def _record(owner: Owner) -> bytes:
+    return json.dumps(asdict(owner)).encode()
+
+
+def _owner(mark: Path) -> Owner | None:
+    """Whose results these are; None if nothing readable says so."""
     try:
-        found = json.loads(mark.read_bytes())
-    except (FileNotFoundError, ValueError):
+        return Owner(**json.loads(mark.read_bytes()))
+    except (FileNotFoundError, ValueError, TypeError):
         return None
-    return found.get("checkpoint") if isinstance(found, dict) else None
 
 
 def _remove_attempts(staged: Path) -> None:

@@ -8,6 +8,7 @@ renewed for a while (another machine). An owner that was taken over sees a newer
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -50,8 +51,9 @@ class Lease:
 
     def _renew(self) -> None:
         while not self._stopped.wait(RENEW_SECONDS):
-            if _newest(self._folder) == self._number:
-                replace(_path(self._folder, self._number), _record(self._processes))
+            with contextlib.suppress(OSError):  # a full disk must not end the renewals for good
+                if _newest(self._folder) == self._number:
+                    replace(_path(self._folder, self._number), _record(self._processes))
 
 
 def acquire(checkpoint: Path, processes: list[int]) -> Lease:
@@ -73,6 +75,9 @@ def acquire(checkpoint: Path, processes: list[int]) -> Lease:
             )
         time.sleep(0.1)
     if not put_if_absent(_path(folder, held + 1), _record(mine)):
+        raise StateError(f"checkpoint {checkpoint} was taken by another run just now", "use another checkpoint")
+    if _newest(folder) != held + 1:  # others came and went while this one was looking
+        _path(folder, held + 1).unlink(missing_ok=True)
         raise StateError(f"checkpoint {checkpoint} was taken by another run just now", "use another checkpoint")
     for old in folder.glob("[0-9]*.json"):
         if int(old.stem) <= held:

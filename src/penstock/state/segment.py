@@ -60,7 +60,9 @@ class Block:
     def row_range(self, first: int, beyond: int) -> tuple[int, int]:
         """Rows of the windows numbered [first, beyond)."""
         windows, starts = self.windows(), self.starts()
-        low, high = np.searchsorted(windows, [first, beyond])
+        # The bounds may lie beyond 64 bits: from the beginning, to the end of time.
+        low = np.count_nonzero(windows < first)
+        high = np.count_nonzero(windows < beyond)
         return int(starts[low]), int(starts[high])
 
     def slots(self, start: int, stop: int) -> Array:
