@@ -116,7 +116,7 @@ def test_demo_runs_over_an_earlier_one(tmp_path: Path) -> None:
     """What an earlier demo left is replaced, but for the trace."""
     earlier = tmp_path / "demo-out" / "results" / "talkers"
     earlier.mkdir(parents=True)
-    (earlier / "_penstock.json").write_text(json.dumps({"query": "talkers", "checkpoint": "another"}))
+    (earlier / "_penstock.json").write_text(json.dumps({"id": "another", "checkpoint": "gone"}))
     (earlier / "talkers-00000000-0000.parquet").write_text("no longer wanted")
     (tmp_path / "demo-out" / "checkpoint").mkdir()
     (tmp_path / "demo-out" / "checkpoint" / "app.json").write_text("{}")
