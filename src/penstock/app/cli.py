@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="penstock: many continuous aggregate queries on one fast stream, in one Spark streaming query.",
     epilog="Start with: [bold]penstock generate flows -o flows.parquet --rows 1000000[/], then "
-    "[bold]penstock run examples/flows.sql[/].",
+    "[bold]penstock run examples/flows.sql --set trace=flows.parquet[/].",
 )
 errors = Console(stderr=True, highlight=False)
 
