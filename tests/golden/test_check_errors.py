@@ -14,7 +14,7 @@ import pytest
 from penstock.errors import QueryError, SourceError
 from penstock.logical.query import Field
 from penstock.logical.resolve import resolve_app
-from penstock.logical.types import TIMESTAMP
+from penstock.logical.types import INT, TIMESTAMP
 
 CASES = sorted((Path(__file__).parent / "check").glob("*.sql"))
 VARIABLES = {"name": "a_rather_long_name", "folder": "it's", "window": "'5 minutes'", "bad": "'5 minuts'"}
@@ -23,7 +23,7 @@ VARIABLES = {"name": "a_rather_long_name", "folder": "it's", "window": "'5 minut
 def schema_of(uri: str, options: Mapping[str, str]) -> tuple[Field, ...]:
     if uri.startswith("missing:"):
         raise SourceError("no file 'a.pcap'", "paths are relative to where penstock is started")
-    return (Field("ts", TIMESTAMP),)
+    return (Field("ts", TIMESTAMP), Field("Host", INT), Field("host", INT))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)

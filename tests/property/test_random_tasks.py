@@ -1,15 +1,17 @@
-"""Random apps through tasks and merges alone, without Spark: many more cases in the same time.
+"""Random apps through tasks, compaction and merges alone, without Spark: many more cases in the same time.
 
-Splits, chunks, table sizes, memory, direct-mapped fronts, slots and passes are random; every query must equal the
-oracle. Nothing is late here: batches and watermarks are the business of `test_random_apps`.
+Splits, chunks, table sizes, memory, direct-mapped fronts, slots, passes, compactions and cuts into merge items are
+random; every query must equal the oracle. Nothing is late here: watermarks are the business of `test_random_apps`.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +19,15 @@ import pytest
 
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.resolve import resolve_app
-from penstock.runtime.lfta import Epoch, run_task
-from penstock.runtime.merge import Segments, merge_item
-from penstock.runtime.merge_plan import FOREVER, MergeItem
+from penstock.runtime.closing import Segments, Setting, merge_item
+from penstock.runtime.compaction import CompactionWork, Keep, _items, compact_share
+from penstock.runtime.epoch import Epoch, landmark_start
+from penstock.runtime.job import columns
+from penstock.runtime.lfta import run_task
+from penstock.runtime.merge_plan import FOREVER, Closing, MergeItem, closing, cut_windows, items, share_out
 from penstock.runtime.results import result_schema
 from penstock.runtime.settings import TaskSettings
-from penstock.sharing.plan import unshared_plan
+from penstock.runtime.version import Version, levels, make_version
 from penstock.sources.base import even_splits, fields
 from penstock.sources.registry import open_source
 from penstock.testing.asserts import assert_same_rows
@@ -33,22 +38,66 @@ SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
 QUICK, SLOW = 40, 400
 
 
+@dataclass
+class Bench:
+    """What the driver knows: segments, and the first and greatest time of every stream and every query's results."""
+
+    folder: Path
+    version: Version
+    settings: TaskSettings
+    rng: np.random.Generator
+    references: list[dict[str, Any]] = field(default_factory=list)
+    firsts: dict[str, int | None] = field(default_factory=dict)
+    greatest: dict[str, int | None] = field(default_factory=dict)
+    files: Iterator[int] = field(default_factory=itertools.count)
+
+    def take(self, stream: str, epoch: Epoch, batches: Iterator[pa.RecordBatch]) -> None:
+        """Run one task."""
+        path = self.folder / f"{next(self.files)}.seg"
+        told = run_task(self.version.plans[stream], self.settings, epoch, batches, path)
+        self.references.append(told["segment"])
+        known = [t for t in (self.greatest.get(stream), told["greatest"]) if t is not None]
+        self.greatest[stream] = max(known, default=None)
+        firsts = [t for t in (self.firsts.get(stream), told["least"]) if t is not None]
+        self.firsts[stream] = told["first"] if epoch.ordered else min(firsts, default=None)
+
+    def compact(self) -> None:
+        """Rewrite a random number of the newest segments."""
+        at = int(self.rng.integers(0, len(self.references) + 1))
+        old = self.references[at:]
+        relations = [relation for plan in self.version.plans.values() for relation in plan.relations]
+        keeps = {relation.query: Keep(relation, -FOREVER, None) for relation in relations}
+        cut = [item for keep in keeps.values() for item in _items(keep, self.folder, old, self.settings)]
+        shares = share_out(cut, int(self.rng.integers(1, 4)))
+        work = CompactionWork(keeps, str(self.folder), old, self.settings, next(self.files))
+        new = [compact_share(shares, work, number)["segment"] for number in range(len(shares))]
+        self.references[at:] = [segment for segment in new if segment["panes"]]
+
+    def close(self, query: Query) -> list[pa.Table]:
+        """All windows of a query, an item at a time."""
+        window, stream = query.window, query.stream
+        last = greatest = self.greatest.get(stream)
+        if window.landmark:
+            last = None if greatest is None else greatest // window.slide
+        segments = Segments(self.folder, self.references)
+        due = closing(query, segments.blocks(query.name), -FOREVER, FOREVER, last if window.landmark else None)
+        start = landmark_start(window, self.firsts.get(stream), None) if window.landmark else None
+        setting = Setting(self.version.app.stream(stream).time, start)
+        return [merge_item(query, item, segments, setting).cast(result_schema(query)) for item in self.cut(due)]
+
+    def cut(self, due: Closing) -> list[MergeItem]:
+        """As the engine does, or into items of any size."""
+        if self.rng.random() < 0.5:
+            return items([due], self.settings, 2)
+        limit = int(self.rng.choice([1, 7, 50, 1000])) if len(due.windows) < 50 else 500
+        together, whole = int(self.rng.integers(1, 9)), due.query.limit is not None
+        name, slots = due.query.name, self.settings.slots
+        return list(cut_windows(name, due.windows, due.rows, limit, slots, together, whole))
+
+
 def everything(app: QuerySet) -> QuerySet:
     """The same app with nothing late and nothing ahead."""
     return QuerySet(tuple(replace(s, delay=None, ahead=None) for s in app.streams), app.queries)
-
-
-def cut(query: Query, slots: int, rng: np.random.Generator) -> list[MergeItem]:
-    """Items that cover all windows and slots of a query, in some random way."""
-    edges = sorted({0, slots, *rng.integers(0, slots + 1, 2).tolist()})
-    middle = int(rng.integers(-10, 10))
-    passes = int(rng.integers(1, 4))
-    return [
-        MergeItem(query.name, 0, first, beyond, low, high, turn, passes)
-        for first, beyond in ((-FOREVER, middle), (middle, FOREVER))
-        for low, high in itertools.pairwise(edges)
-        for turn in range(passes)
-    ]
 
 
 def check(seed: int, folder: Path) -> None:
@@ -56,26 +105,35 @@ def check(seed: int, folder: Path) -> None:
     case = random_case(seed)
     text = case.write(folder / "in")
     app = everything(resolve_app(text, "random.sql", lambda uri, options: fields(open_source(uri, options).schema())))
+    expected = expect(app, case.data, [case.data.num_rows])
+    chosen = case.settings
+    settings = TaskSettings(chosen.chunk_rows, chosen.table_rows, chosen.task_memory, chosen.slots)
+    bench = Bench(folder, make_version(0, app, chosen.memory, {}), settings, rng)
     (stream,) = app.streams
     source = open_source(stream.source, dict(stream.options))
-    settings = TaskSettings(
-        case.settings.chunk_rows, case.settings.table_rows, case.settings.task_memory, case.settings.slots
-    )
-    plan = unshared_plan(app, case.settings.memory)
-    used = {stream.time}.union(*(query.columns for query in app.queries))
-    columns = [field.name for field in stream.fields if field.name in used]
-    references = []
-    splits = even_splits(0, source.rows(), int(rng.integers(1, 6))) if source.rows() else []
-    for number, split in enumerate(splits):
-        batches = source.read(split, columns, settings.chunk_rows)
-        path = folder / f"{number}.seg"
-        references.append(run_task(plan, settings, Epoch(0, None, None), batches, path)["segment"])
-    expected = expect(app, case.data, [case.data.num_rows])
-    segments = Segments(folder, references)
-    for query in app.queries:
-        schema = result_schema(query)
-        tables = [merge_item(query, item, segments).cast(schema) for item in cut(query, settings.slots, rng)]
-        assert_same_rows(pa.concat_tables(tables), expected.rows[query.name], f"seed {seed}, query {query.name}")
+    for split in even_splits(0, source.rows(), int(rng.integers(1, 6))) if source.rows() else []:
+        epoch = Epoch(0, first=bench.firsts.get(stream.name), row=split.start)
+        bench.take(stream.name, epoch, source.read(split, columns(bench.version.plans[stream.name]), chosen.chunk_rows))
+    for level in levels(app):
+        if rng.random() < 0.6:
+            bench.compact()
+        for query in level:
+            tables = bench.close(query)
+            if not query.hidden:
+                got = pa.concat_tables(tables) if tables else result_schema(query).empty_table()
+                assert_same_rows(got, expected.rows[query.name], f"seed {seed}, query {query.name}\n{text}")
+            if query.name in bench.version.plans:
+                feed(bench, query, tables, int(rng.integers(1, 4)))
+
+
+def feed(bench: Bench, query: Query, tables: list[pa.Table], tasks: int) -> None:
+    """Give a query's results to the queries on them, as merge tasks do."""
+    for number in range(tasks):
+        mine = [table for table in tables[number::tasks] if table.num_rows]
+        if "ts" not in result_schema(query).names:
+            mine = [table.append_column("ts", table.column("window_end")) for table in mine]
+        batches = (batch for table in mine for batch in table.to_batches(max_chunksize=bench.settings.chunk_rows))
+        bench.take(query.name, Epoch(0, ordered=False), batches)
 
 
 @pytest.mark.parametrize("start", range(0, QUICK, 10))

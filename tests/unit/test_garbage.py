@@ -14,8 +14,8 @@ from penstock.state.manifest import first_manifest
 
 
 def commit(checkpoint: Path, batch: int, named: list[str], ended: bool = False) -> None:
-    segments = [{"path": name, "windows": {}, "bytes": 1} for name in named]
-    manifests.put(checkpoint, replace(first_manifest(["q"]), batch=batch, segments=segments, ended=ended))
+    segments = [{"path": name, "panes": {}, "bytes": 1} for name in named]
+    manifests.put(checkpoint, replace(first_manifest(), batch=batch, segments=segments, ended=ended))
 
 
 def segments(checkpoint: Path, *names: str) -> None:
@@ -29,11 +29,11 @@ def left(checkpoint: Path) -> list[str]:
 
 
 def names(*batches: int) -> list[str]:
-    return [garbage.segment_name(batch, 0, "aa") for batch in batches]
+    return [garbage.segment_name(batch, "0000", "aa") for batch in batches]
 
 
 def test_names_sort_by_batch_and_task() -> None:
-    assert garbage.segment_name(7, 3, "0f") == "00000007-0003-0f.seg"
+    assert garbage.segment_name(7, "0003", "0f") == "00000007-0003-0f.seg"
 
 
 def test_keeps_what_the_last_two_manifests_name(tmp_path: Path) -> None:
@@ -57,12 +57,12 @@ def test_leaves_later_batches_alone(tmp_path: Path) -> None:
 
 
 def test_deletes_what_killed_attempts_left(tmp_path: Path) -> None:
-    segments(tmp_path, *names(0, 1), garbage.segment_name(1, 0, "bb"), garbage.segment_name(1, 1, "cc"))
+    segments(tmp_path, *names(0, 1), garbage.segment_name(1, "0000", "bb"), garbage.segment_name(1, "0001", "cc"))
     commit(tmp_path, 0, names(0))
-    commit(tmp_path, 1, [*names(0, 1), garbage.segment_name(1, 1, "cc")])
+    commit(tmp_path, 1, [*names(0, 1), garbage.segment_name(1, "0001", "cc")])
     (tmp_path / manifests.FOLDER / ".00000002.json.1234abcd.tmp").write_bytes(b"half a mani")
     assert garbage.collect(tmp_path, 1) == 2
-    assert left(tmp_path) == [*names(0, 1), garbage.segment_name(1, 1, "cc")]
+    assert left(tmp_path) == [*names(0, 1), garbage.segment_name(1, "0001", "cc")]
     assert sorted(path.name for path in (tmp_path / manifests.FOLDER).iterdir()) == ["00000000.json", "00000001.json"]
 
 
@@ -76,7 +76,7 @@ def test_after_the_end_nothing_is_needed(tmp_path: Path) -> None:
 
 
 def test_the_first_batch(tmp_path: Path) -> None:
-    segments(tmp_path, *names(0), garbage.segment_name(0, 0, "bb"))
+    segments(tmp_path, *names(0), garbage.segment_name(0, "0000", "bb"))
     commit(tmp_path, 0, names(0))
     assert garbage.collect(tmp_path, 0) == 1
     assert left(tmp_path) == names(0)

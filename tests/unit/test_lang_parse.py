@@ -74,6 +74,7 @@ def test_table() -> None:
         ("[WINDOW 1 HOUR]", "range", 3600, None),
         ("[WINDOW UNTIL NOW]", "landmark", None, None),
         ("[ROWS 100]", "rows", None, None),
+        ("[ROWS 100 SLIDE 10]", "rows", None, None),
     ],
 )
 @pytest.mark.parametrize("pattern", ["{} AS p", "{} p", "AS p {}", "p {}", "{}"])
@@ -84,6 +85,23 @@ def test_windows(window: str, kind: str, size: int | None, slide: int | None, pa
     assert (source.window.size and source.window.size.microseconds) == (size and size * 1_000_000)
     assert (source.window.slide and source.window.slide.microseconds) == (slide and slide * 1_000_000)
     assert (source.alias.text if source.alias else None) == ("p" if "p" in pattern.replace("{}", "") else None)
+
+
+@pytest.mark.parametrize(
+    ("window", "rows", "slide"),
+    [
+        ("ROWS 100", "100", None),
+        ("rows 9 slide 3", "9", "3"),
+        ("ROWS 9 SLIDE BY 3 ROWS", "9", "3"),
+        ("ROWS -1", "-1", None),
+    ],
+)
+def test_windows_of_rows(window: str, rows: str, slide: str | None) -> None:
+    parsed = select(f"SELECT 1 FROM r [{window}]").sources[0].window
+    assert parsed is not None
+    assert parsed.rows is not None
+    assert parsed.rows.text == rows
+    assert (parsed.row_slide.text if parsed.row_slide else None) == slide
 
 
 def test_clauses() -> None:
@@ -97,7 +115,7 @@ def test_clauses() -> None:
     assert [item.alias and item.alias.text for item in parsed.group] == [None, "tb"]
     assert parsed.every is not None
     assert parsed.every.microseconds == 300_000_000
-    assert [order.descending for order in parsed.order] == [True, False]
+    assert [(order.descending, order.nulls) for order in parsed.order] == [(True, "LAST"), (False, "")]
     assert parsed.limit is not None
     assert parsed.delay is not None
     assert parsed.delay.microseconds == 1_000_000
@@ -139,6 +157,17 @@ def test_soft_words_are_names(name: str) -> None:
         ("(SELECT 1 FROM r)", exp.Subquery),
         ("sum(a) FILTER (WHERE b) OVER (PARTITION BY (c))", exp.Window),
         (".5", exp.Literal),
+        ("a || b + 1", exp.DPipe),
+        ("a + b::INT", exp.Add),
+        ("a::DOUBLE PRECISION", exp.Cast),
+        ("CAST(a AS DOUBLE PRECISION)", exp.Cast),
+        ("extract(hour FROM a)", exp.Anonymous),
+        ("a IS DISTINCT FROM b", exp.NullSafeNEQ),
+        ("a IS NOT DISTINCT FROM b", exp.NullSafeEQ),
+        ("a ILIKE 'x' ESCAPE '!'", exp.Escape),
+        ('"null"', exp.Column),
+        ('"case"(1)', exp.Anonymous),
+        ("approx_frequent(a, 0.01, 0.001)", exp.Anonymous),
     ],
 )
 def test_expressions(text: str, kind: type[exp.Expr]) -> None:

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve import resolve_app
-from penstock.runtime.lfta import Epoch, run_task
-from penstock.runtime.merge import Segments, merge_item
+from penstock.runtime.closing import Segments, Setting, merge_item
+from penstock.runtime.epoch import Epoch
+from penstock.runtime.lfta import run_task
 from penstock.runtime.merge_plan import FOREVER, MergeItem
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import unshared_plan
@@ -28,9 +29,9 @@ def run(folder: Path, data: pa.Table, query: str, epoch: Epoch, **settings: int)
     chosen = TaskSettings(**settings)
     batches = source.read(Split(0, source.rows()), data.column_names, chosen.chunk_rows)
     path = folder / "0.seg"
-    reference = run_task(unshared_plan(app), chosen, epoch, batches, path)
+    reference = run_task(unshared_plan(app, "s"), chosen, epoch, batches, path)
     item = MergeItem("q", 0, -FOREVER, FOREVER, 0, chosen.slots)
-    return reference, merge_item(app.queries[0], item, Segments(folder, [reference["segment"]]))
+    return reference, merge_item(app.queries[0], item, Segments(folder, [reference["segment"]]), Setting("ts"))
 
 
 def times(*values: int | None) -> pa.Table:

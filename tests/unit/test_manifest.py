@@ -15,32 +15,37 @@ from penstock.state import account
 from penstock.state import manifest as manifests
 from penstock.state.files import put_if_absent
 from penstock.state.files import replace as write_anew
-from penstock.state.manifest import Manifest, first_manifest, live_segments, open_windows
-
-SECOND = 1_000_000
+from penstock.state.manifest import Manifest, first_manifest, stream_state
 
 
 def sample(batch: int = 4) -> Manifest:
     return Manifest(
         batch=batch,
         digest="f00d",
-        offset={"n": batch + 1, "row": 70_000, "end": False, "wm": -5, "max": None, "plan": 0},
-        watermark=-(1 << 62),
-        greatest=1 << 62,
+        offset={"n": batch + 1, "plan": 2, "end": False, "streams": {"s": known(70_000)}, "origins": {"é": [None, 5]}},
+        streams={"s": known(70_000), "q": known(0)},
         ended=False,
-        plan_version=2,
-        segments=[segment("a.seg", {SECOND: [3, 4], 2 * SECOND: [1]})],
-        account=account.opening(["q", "é"]),
+        segments=[{"path": "a.seg", "bytes": 100, "checksum": (1 << 64) - 1, "panes": {"q": [-3, 1 << 62]}}],
+        account=account.book(account.opening(), "s", task(), {"ts is NULL": ["é.parquet, row 1"]}),
         results={"q": {"windows": 1, "rows": 2}},
         work={"q": {"probes": 1 << 60, "evictions": 0}},
+        volume={"written": 1 << 40, "read": 0, "compacted": 3, "compactions": 1},
         staged=[["q", "/out/.penstock-q", "/out/q.parquet"]],
         rows=70_000,
     )
 
 
-def segment(path: str, windows: dict[int, list[int]]) -> dict[str, Any]:
-    sizes = {str(size): numbers for size, numbers in windows.items()}
-    return {"path": path, "bytes": 100, "checksum": (1 << 64) - 1, "windows": sizes}
+def known(row: int) -> dict[str, Any]:
+    return {"row": row, "watermark": -(1 << 62), "greatest": 1 << 62, "first": None, "ended": False}
+
+
+def task() -> dict[str, Any]:
+    """A task's account: 5 records, one of them malformed, one late for q."""
+    return {
+        "stream": account.entry(5, 4, 0, 0),
+        "queries": {"q": account.entry(5, 3, 1, 0), "é": account.entry(5, 0, 0, 4)},
+        "malformed": {"ts is NULL": 1},
+    }
 
 
 def test_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -87,33 +92,31 @@ def test_a_cut_off_manifest_is_noticed(tmp_path: Path) -> None:
 
 
 def test_before_the_first_batch() -> None:
-    first = first_manifest(["q", "r"])
-    assert (first.batch, first.watermark, first.ended, first.segments) == (-1, None, False, [])
-    assert account.closes(first.account["stream"])
-    assert set(first.results) == set(first.work) == set(first.account["queries"]) == {"q", "r"}
+    first = first_manifest()
+    assert (first.batch, first.ended, first.segments, first.streams, first.staged) == (-1, False, [], {}, [])
+    assert first.account == account.opening()
+    assert (first.results, first.work) == ({}, {})
+    assert set(first.volume.values()) == {0}
 
 
-def test_open_windows() -> None:
-    manifest = replace(sample(), watermark=4 * SECOND + 1)
-    assert open_windows(manifest, SECOND) == [4]
-    assert open_windows(manifest, 2 * SECOND) == []
-    assert open_windows(replace(manifest, watermark=None), SECOND) == [3, 4]
-    assert open_windows(replace(manifest, ended=True), SECOND) == []
-    assert open_windows(manifest, 7) == []
+def test_what_is_known_of_a_stream() -> None:
+    fresh = {"row": 0, "watermark": None, "greatest": None, "first": None, "ended": False}
+    assert stream_state(None, "s") == stream_state(first_manifest(), "s") == stream_state(sample(), "other") == fresh
+    assert stream_state(sample(), "s") == known(70_000)
 
 
-def test_live_segments() -> None:
-    """A segment lives as long as one of its windows of any size is open: end > watermark."""
-    one, both = segment("1", {SECOND: [3]}), segment("2", {SECOND: [3], 60 * SECOND: [0]})
-    empty, before = segment("3", {SECOND: []}), segment("4", {SECOND: [-2, -1]})
-    every = [one, both, empty, before]
-    assert live_segments(every, None, False) == [one, both, before]
-    assert live_segments(every, -1, False) == [one, both, before]
-    assert live_segments(every, 0, False) == [one, both]
-    assert live_segments(every, 4 * SECOND - 1, False) == [one, both]
-    assert live_segments(every, 4 * SECOND, False) == [both]
-    assert live_segments(every, 60 * SECOND, False) == []
-    assert live_segments(every, None, True) == []
+def test_accounts_add_up_by_stream_and_query() -> None:
+    total = account.opening()
+    for turn in range(4):
+        total = account.book(total, "s", task(), {"ts is NULL": [f"row {turn}"]})
+    total = account.book(total, "other", {"stream": account.entry(2, 2, 0, 0), "queries": {}, "malformed": {}}, {})
+    assert total["streams"]["s"] == account.empty() | {"input": 20, "exact": 16, "malformed": 4}
+    assert total["queries"]["q"] == account.empty() | {"input": 20, "exact": 12, "late": 4, "malformed": 4}
+    assert total["queries"]["é"] == account.empty() | {"input": 20, "filtered": 16, "malformed": 4}
+    assert total["streams"]["other"] == account.empty() | {"input": 2, "exact": 2}
+    assert total["malformed"] == {"s": {"ts is NULL": 4}, "other": {}}
+    assert total["places"]["s"] == {"ts is NULL": ["row 0", "row 1", "row 2"]}  # the first ones only
+    assert all(account.closes(entry) for entry in (*total["streams"].values(), *total["queries"].values()))
 
 
 def _put_all(folder: str, mine: bytes, start: Barrier, count: int) -> None:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +22,7 @@ from penstock.logical.expressions import (
     Bucket,
     Column,
     Comparison,
+    Computed,
     Expression,
     InList,
     IsNull,
@@ -28,12 +32,19 @@ from penstock.logical.expressions import (
     Not,
     Prefix,
 )
-from penstock.logical.query import Field, Key, Output, Query, QuerySet, Stream, Tumbling
+from penstock.logical.query import Attribute, Field, Key, Order, Output, Query, QuerySet, Stream
+from penstock.logical.resolve import resolve_app
 from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INET, STRING, TIMESTAMP, TINYINT, Type
-from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows
-from penstock.testing.generators import MOST_BATCHES, MOST_QUERIES, random_case
-from penstock.testing.oracle import Account, Expected, expect
+from penstock.logical.window import ROWS, Window
+from penstock.sources.base import fields
+from penstock.testing.asserts import PARTS, assert_account_closes, assert_same_account, assert_same_rows
+from penstock.testing.generators import MOST_BATCHES, MOST_QUERIES, Case, random_case
+from penstock.testing.oracle import Account, Expected, Since, expect
+from penstock.testing.random_files import write_file
+from penstock.testing.random_stream import ADDRESS_KEY
+from penstock.testing.random_windows import MOST_WINDOWS
 from penstock.testing.reference import Entry, merge_entries, run_direct_table
+from penstock.testing.simulation import Record, SimulatedQuery, simulate
 
 SECOND = 1_000_000
 COUNT = Aggregate("count", None, BIGINT)
@@ -47,17 +58,22 @@ def aggregate(function: str, column: Column) -> Aggregate:
 
 def query(
     *aggregates: Aggregate,
-    keys: tuple[Column | Prefix, ...] = (),
-    where: Expression | None = None,
-    having: Expression | None = None,
+    keys: tuple[Attribute, ...] = (),
     size: int = 10 * SECOND,
     select: tuple[Expression, ...] | None = None,
     name: str = "q",
+    stream: str = "s",
+    window: Window | None = None,
+    **more: Any,
 ) -> Query:
+    """A query on the stream s, by default with its keys and aggregates as select list o0, o1, …"""
     shown = select if select is not None else (*keys, *aggregates)
     outputs = tuple(Output(f"o{i}", expression) for i, expression in enumerate(shown))
     named = tuple(Key(f"k{i}", key) for i, key in enumerate(keys))
-    return Query(name, "s", Tumbling(size), where, named, outputs, having, aggregates, None)
+    clauses = {"where": None, "having": None, "sink": None} | more
+    return Query(
+        name, stream, window or Window(size, size), keys=named, select=outputs, aggregates=aggregates, **clauses
+    )
 
 
 def ask(
@@ -67,13 +83,14 @@ def ask(
     batches: list[int] | None = None,
     delay: int | None = None,
     ahead: int | None = None,
+    since: dict[str, tuple[int | None, int, int]] | None = None,
 ) -> Expected:
     stamps = pa.array([None if t is None else round(t * SECOND) for t in times], pa.int64()).cast(pa.timestamp("us"))
     fields = (Field("ts", TIMESTAMP), *(Field(name, kind) for name, (kind, _) in columns.items()))
     stream = Stream("s", fields, "parquet:x", (), "ts", delay, ahead)
     data = pa.table({"ts": stamps} | {name: values for name, (_, values) in columns.items()})
     asked = queries if isinstance(queries, tuple) else (queries,)
-    return expect(QuerySet((stream,), asked), data, batches or [len(times)])
+    return expect(QuerySet((stream,), asked), data, batches or [len(times)], since=since)
 
 
 def rows(expected: Expected, name: str = "q") -> list[tuple[Any, ...]]:
@@ -82,6 +99,27 @@ def rows(expected: Expected, name: str = "q") -> list[tuple[Any, ...]]:
     starts = table.column("window_start").cast(pa.int64()).to_pylist()
     columns = [table.column(i).to_pylist() for i in range(table.num_columns - 2)]
     return sorted(zip(*columns, (s // SECOND for s in starts), strict=True), key=repr)
+
+
+def spans(expected: Expected, name: str = "q") -> list[tuple[Any, ...]]:
+    """Start and end of the window in seconds, then the select list."""
+    table = expected.rows[name]
+    times = [table.column(c).cast(pa.int64()).to_pylist() for c in ("window_start", "window_end")]
+    columns = [table.column(i).to_pylist() for i in range(table.num_columns - 2)]
+    seconds = [[t // SECOND for t in column] for column in times]
+    return sorted(zip(*seconds, *columns, strict=True), key=lambda row: (row[:2], repr(row)))
+
+
+def sliding(size: float, slide: float) -> Window:
+    return Window(round(size * SECOND), round(slide * SECOND))
+
+
+def landmark(slide: int) -> Window:
+    return Window(None, slide * SECOND)
+
+
+def of_rows(size: int, slide: int) -> Window:
+    return Window(size, slide, ROWS)
 
 
 A = Column("a", BIGINT)
@@ -332,6 +370,356 @@ def test_batches_must_cover_the_stream() -> None:
         ask(query(COUNT), {}, [0], [2])
 
 
+# -- windows
+
+
+def test_sliding_windows_overlap() -> None:
+    found = ask(query(COUNT, window=sliding(10, 5)), {}, [0, 7, 12])
+    assert spans(found) == [(-5, 5, 1), (0, 10, 2), (5, 15, 2), (10, 20, 1)]
+    assert found.accounts["q"] == Account(3, 3, 0, 0, 0, 0)
+
+
+def test_a_slide_that_does_not_divide_the_range() -> None:
+    found = ask(query(COUNT, window=sliding(5, 3)), {}, [3, 4, 5])
+    assert spans(found) == [(0, 5, 2), (3, 8, 3)]
+
+
+def test_tuples_between_windows_are_filtered_also_where_they_would_be_late() -> None:
+    gaps = query(COUNT, window=sliding(2, 5))
+    found = ask(gaps, {}, [0, 1.5, 3, 6])
+    assert spans(found) == [(0, 2, 2), (5, 7, 1)]
+    assert found.accounts["q"] == Account(4, 3, 0, 0, 1, 0)
+    assert ask(gaps, {}, [20, 3, 1], [1, 2], delay=0).accounts["q"] == Account(3, 1, 0, 1, 1, 0)
+
+
+def test_a_tuple_counts_in_those_of_its_windows_that_are_open() -> None:
+    # WM(0) = 12 closes [-5, 5) and [0, 10): 8 still counts in [5, 15), 4 and 3 are late.
+    found = ask(query(COUNT, window=sliding(10, 5)), {}, [12, 8, 4, 3, 12], [1, 4], delay=0)
+    assert spans(found) == [(5, 15, 3), (10, 20, 2)]
+    assert found.accounts["q"] == Account(5, 3, 0, 2, 0, 0)
+
+
+def test_rows_windows_count_every_record_and_take_their_times_from_all_that_have_one() -> None:
+    asked = query(COUNT, where=Comparison("=", A, Literal(1, BIGINT)), window=of_rows(2, 2))
+    found = ask(asked, {"a": (BIGINT, [1, 1, 0, 1, 1])}, [10, None, 5, 30, 7], [2, 2, 1], delay=0)
+    assert spans(found) == [(5, 30, 1), (7, 7, 1), (10, 10, 1)]
+    assert found.accounts["q"] == Account(5, 3, 0, 0, 1, 1)
+
+
+def test_rows_windows_slide_from_before_the_first_record() -> None:
+    found = ask(query(COUNT, window=of_rows(3, 1)), {}, [1, 2, 3, 4])
+    assert spans(found) == [(1, 1, 1), (1, 2, 2), (1, 3, 3), (2, 4, 3), (3, 4, 2), (4, 4, 1)]
+    gaps = ask(query(COUNT, window=of_rows(1, 2)), {}, [1, 2, 3])
+    assert (spans(gaps), gaps.accounts["q"].filtered) == ([(1, 1, 1), (3, 3, 1)], 1)
+
+
+def test_landmark_windows_accumulate_also_over_empty_slides() -> None:
+    found = ask(query(COUNT, window=landmark(10)), {}, [13, 17, 25, 41])
+    assert spans(found) == [(10, 20, 2), (10, 30, 3), (10, 40, 3), (10, 50, 4)]
+
+
+def test_landmark_windows_under_a_watermark() -> None:
+    # 8 and 9 are before the first slide; 12 comes when [10, 20) is closed, and counts from [10, 30) on.
+    found = ask(query(COUNT, window=landmark(10)), {}, [13, 8, 25, 12, 31, 9], [3, 2, 1], delay=0)
+    assert spans(found) == [(10, 20, 1), (10, 30, 3), (10, 40, 4)]
+    assert found.accounts["q"] == Account(6, 4, 0, 2, 0, 0)
+
+
+def test_landmark_windows_begin_and_end_with_the_stream_not_with_what_is_chosen_of_it() -> None:
+    asked = query(COUNT, where=Comparison("=", A, Literal(1, BIGINT)), window=landmark(10))
+    found = ask(asked, {"a": (BIGINT, [1, 0, 1, 0])}, [None, 3, 15, 38])
+    assert spans(found) == [(0, 20, 1), (0, 30, 1), (0, 40, 1)]
+    assert found.accounts["q"] == Account(4, 1, 0, 0, 2, 1)
+
+
+def test_several_windows_on_one_stream_share_its_account() -> None:
+    asked = (query(COUNT, window=sliding(2, 5), name="gaps"), query(COUNT, window=landmark(10), name="all"))
+    found = ask(asked, {}, [13, 4, 3], [1, 2], delay=0)
+    # 4 and 3 lie in a gap for one query, before the first slide for the other.
+    assert found.accounts["gaps"] == Account(3, 0, 0, 0, 3, 0)
+    assert found.accounts["all"] == Account(3, 1, 0, 2, 0, 0)
+    assert found.stream == Account(3, 1, 0, 2, 0, 0)
+
+
+# -- queries on queries
+
+COUNTED = Column("o1", BIGINT)
+
+
+def test_results_are_a_stream_at_the_ends_of_their_windows() -> None:
+    inner = query(COUNT, keys=(A,), hidden=True)
+    outer = query(aggregate("sum", COUNTED), COUNT, window=sliding(20, 20), name="outer", stream="q")
+    found = ask((inner, outer), {"a": (BIGINT, [1, 1, 2, 1])}, [1, 11, 12, 25])
+    assert list(found.rows) == ["outer"]
+    assert spans(found, "outer") == [(0, 20, 1, 1), (20, 40, 3, 3)]
+    assert found.accounts["outer"] == Account(4, 4, 0, 0, 0, 0)
+    assert found.stream == found.accounts["q"] == Account(4, 4, 0, 0, 0, 0)
+
+
+def test_results_are_not_late_where_their_tuples_came_late_enough() -> None:
+    inner = query(COUNT, keys=(A,))
+    outer = query(aggregate("sum", COUNTED), name="outer", stream="q", size=20 * SECOND)
+    # WM(0) = 25: the window [0, 10) is closed in batch 0, [20, 30) and [30, 40) at the end; 2 is late.
+    columns: dict[str, tuple[Type, Any]] = {"a": (BIGINT, [1, 1, 1, 1, 1])}
+    found = ask((inner, outer), columns, [1, 25, 2, 26, 31], [2, 3], delay=0)
+    assert spans(found, "q") == [(0, 10, 1, 1), (20, 30, 1, 2), (30, 40, 1, 1)]
+    assert spans(found, "outer") == [(0, 20, 1), (20, 40, 2), (40, 60, 1)]
+    assert found.accounts["outer"] == Account(3, 3, 0, 0, 0, 0)
+
+
+def test_times_addresses_and_prefixes_of_results() -> None:
+    inner = query(COUNT, keys=(SRC, Prefix(SRC, 24)))
+    address, prefix, ts = Column("o0", INET), Column("o1", STRING), Column("ts", TIMESTAMP)
+    chosen = Comparison("<", address, Literal("10.0.0.0", INET))
+    outer = query(
+        aggregate("max", address), aggregate("min", ts), keys=(prefix,), where=chosen, name="outer", stream="q"
+    )
+    found = ask((inner, outer), {"src": (INET, ["9.0.0.9", "9.0.0.10", "10.0.0.1", "::1"])}, [0, 0, 0, 0])
+    (row,) = spans(found, "outer")
+    assert row[:4] == (10, 20, "9.0.0.0/24", "9.0.0.10")
+    assert row[4].timestamp() == 10
+    assert found.accounts["outer"] == Account(4, 2, 0, 0, 2, 0)
+
+
+def test_landmark_over_results() -> None:
+    inner, outer = query(COUNT), query(COUNT, window=landmark(20), name="outer", stream="q")
+    found = ask((inner, outer), {}, [1, 11, 22, 35], [3, 1], delay=0)
+    assert spans(found, "outer") == [(0, 20, 1), (0, 40, 3), (0, 60, 4)]
+
+
+def test_landmark_over_results_goes_as_far_as_the_watermark_closes() -> None:
+    inner = query(COUNT, where=Comparison("=", A, Literal(1, BIGINT)))
+    outer = query(COUNT, window=landmark(20), name="outer", stream="q")
+    found = ask((inner, outer), {"a": (BIGINT, [1, 0])}, [1, 45], [1, 1], delay=0)
+    assert spans(found, "outer") == [(0, 20, 1), (0, 40, 1)]
+
+
+def test_queries_on_queries_on_queries() -> None:
+    first = query(COUNT)
+    second = query(aggregate("max", Column("o0", BIGINT)), size=20 * SECOND, name="second", stream="q")
+    third = query(aggregate("sum", Column("o0", BIGINT)), window=landmark(40), name="third", stream="second")
+    found = ask((first, second, third), {}, [1, 2, 11, 21, 22, 23], [3, 3], delay=0)
+    assert spans(found, "second") == [(0, 20, 2), (20, 40, 3)]
+    assert spans(found, "third") == [(0, 40, 2), (0, 80, 5)]
+
+
+# -- order and limit
+
+
+def limited(expression: Expression, descending: bool, limit: int, key: Column, values: list[Any]) -> list[Any]:
+    asked = query(COUNT, keys=(key,), order=(Order(expression, descending),), limit=limit)
+    found = ask(asked, {key.name: (key.type, values)}, [0] * len(values))
+    assert found.accounts["q"].exact == len(values)
+    return [row[2] for row in spans(found)]
+
+
+def test_limit_takes_the_first_rows_of_each_window_with_ties_by_the_keys() -> None:
+    values = [3, 1, 1, 2, None, None]
+    assert limited(COUNT, True, 1, A, values) == [None]
+    assert limited(COUNT, True, 3, A, values) == [1, 2, None]
+    assert limited(COUNT, False, 1, A, values) == [2]
+    by_window = query(COUNT, keys=(A,), order=(Order(A, True),), limit=1)
+    assert rows(ask(by_window, {"a": (BIGINT, [1, 2, 1])}, [0, 0, 10])) == [(1, 1, 10), (2, 1, 0)]
+
+
+def test_limit_alone_goes_by_the_keys_and_having_comes_first() -> None:
+    more = Comparison(">", A, Literal(1, BIGINT))
+    asked = query(COUNT, keys=(A,), having=more, limit=2)
+    assert [row[2] for row in spans(ask(asked, {"a": (BIGINT, [4, 3, 2, 1])}, [0] * 4))] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        (X, [None, -math.inf, -0.5, 0.0, 1.5, math.inf, math.nan]),
+        (TEXT, [None, "", "Z", "a", "a\0", "ab", "é", "\U0001f600"]),
+        (SRC, [None, "9.0.0.0", "10.0.0.0", "::", "::1", "ffff::"]),
+        (Column("f", BOOLEAN), [None, False, True]),
+    ],
+)
+def test_order_of_every_type(key: Column, values: list[Any]) -> None:
+    for count in range(1, len(values)):
+        assert repr(sorted(limited(key, False, count, key, values), key=repr)) == repr(sorted(values[:count], key=repr))
+        assert repr(sorted(limited(key, True, count, key, values), key=repr)) == repr(sorted(values[-count:], key=repr))
+
+
+def test_one_row_per_tuple_and_window() -> None:
+    asked = query(keys=(A,), per_tuple=True, window=sliding(10, 5))
+    found = ask(asked, {"a": (BIGINT, [1, 1, None])}, [0, 1, 7])
+    assert spans(found) == [(-5, 5, 1), (-5, 5, 1), (0, 10, 1), (0, 10, 1), (0, 10, None), (5, 15, None)]
+    first = query(keys=(A,), per_tuple=True, limit=1, order=(Order(A, True),))
+    assert rows(ask(first, {"a": (BIGINT, [1, 1, None])}, [0, 1, 7])) == [(1, 0)]
+
+
+# -- variances and computed attributes
+
+
+def test_variances() -> None:
+    asked = query(*(aggregate(f, X) for f in ("var_samp", "var_pop", "stddev_samp", "stddev_pop")), keys=(A,))
+    values = [1.0, 2.0, 4.0, None, 7.0, None, 1.0, math.nan, math.inf, math.inf, 1e15, 1e15 + 1]
+    groups = [0, 0, 0, 0, 1, 2, 3, 3, 4, 4, 5, 5]
+    found = ask(asked, {"a": (BIGINT, groups), "x": (DOUBLE, values)}, [0] * 12)
+    shown = {row[0]: row[1:5] for row in rows(found)}
+    assert shown[0] == (7 / 3, 14 / 9, math.sqrt(7 / 3), math.sqrt(14 / 9))
+    assert shown[1] == (None, 0.0, None, 0.0)
+    assert shown[2] == (None,) * 4
+    assert all(math.isnan(value) for value in shown[3] + shown[4])
+    assert shown[5] == (0.5, 0.25, math.sqrt(0.5), 0.5)
+
+
+def test_variances_of_integers_beyond_what_doubles_hold() -> None:
+    found = ask(query(aggregate("var_pop", A)), {"a": (BIGINT, [2**63 - 1, 2**63 - 3])}, [0, 0])
+    assert rows(found) == [(1.0, 0)]
+
+
+def test_a_true_zero_may_be_off_by_rounding_and_nothing_else() -> None:
+    expected = ask(
+        query(aggregate("stddev_pop", X), keys=(A,)), {"a": (BIGINT, [0, 0]), "x": (DOUBLE, [3.0, 3.0])}, [0, 0]
+    )
+    table = expected.rows["q"]
+    nearly = table.set_column(1, "o1", pa.array([2e-9]))
+    assert_same_rows(nearly, table, "case")
+    with pytest.raises(AssertionError, match="1 unexpected"):
+        assert_same_rows(table.set_column(1, "o1", pa.array([4e-9])), table, "case")
+    with pytest.raises(AssertionError, match="1 unexpected"):
+        assert_same_rows(table, nearly, "case")
+
+
+def test_computed_attributes_are_keys_and_arguments() -> None:
+    half = Computed("=a % 2", Arithmetic("%", A, Literal(2, BIGINT), BIGINT), BIGINT)
+    double = Computed("=x * 2", Arithmetic("*", X, Literal(2.0, DOUBLE), DOUBLE), DOUBLE)
+    total = Aggregate("sum", double, DOUBLE)
+    plus = Arithmetic("+", half, COUNT, BIGINT)
+    asked = query(COUNT, total, keys=(half,), select=(half, total, plus), order=(Order(half, True),), limit=2)
+    columns = {"a": (BIGINT, [1, 2, 3, None]), "x": (DOUBLE, [0.5, 1.0, None, -0.0])}
+    assert rows(ask(asked, columns, [0] * 4)) == [(0, 2.0, 1, 0), (1, 1.0, 3, 0)]
+
+
+def test_computed_zeros_are_one_group() -> None:
+    negative = Computed("=x * -1", Arithmetic("*", X, Literal(-1.0, DOUBLE), DOUBLE), DOUBLE)
+    found = ask(query(COUNT, keys=(negative,)), {"x": (DOUBLE, [0.0, -0.0])}, [0, 0])
+    assert rows(found) == [(0.0, 2, 0)]
+
+
+def test_a_value_that_does_not_fit_makes_the_record_malformed_inside_an_expression_too() -> None:
+    tiny = Column("a", TINYINT)
+    next_ = Computed("=a + 1", Arithmetic("+", tiny, Literal(1, BIGINT), BIGINT), BIGINT)
+    found = ask(query(COUNT, keys=(next_,)), {"a": (TINYINT, pa.array([1, 300], pa.int32()))}, [0, 0])
+    assert (rows(found), found.accounts["q"].malformed) == ([(2, 1, 0)], 1)
+
+
+# -- queries added later
+
+
+def test_an_added_query_reads_from_its_batch_on_and_has_only_windows_that_start_later() -> None:
+    asked = (query(COUNT, window=sliding(10, 5)), query(COUNT, window=sliding(10, 5), name="all"))
+    found = ask(asked, {}, [12, 13, 16, 21], [1, 3], since={"q": (12 * SECOND, 1, 1)})
+    assert spans(found) == [(15, 25, 2), (20, 30, 1)]
+    assert found.accounts["q"] == Account(3, 2, 0, 1, 0, 0)
+    assert found.accounts["all"] == found.stream == Account(4, 4, 0, 0, 0, 0)
+
+
+def test_an_added_query_does_not_have_the_window_that_starts_at_the_greatest_time() -> None:
+    found = ask(query(COUNT), {}, [20, 25, 30], [1, 2], since={"q": (20 * SECOND, 1, 1)})
+    assert spans(found) == [(30, 40, 1)]
+
+
+def test_an_added_query_over_rows() -> None:
+    found = ask(query(COUNT, window=of_rows(4, 2)), {}, list(range(8)), [3, 5], since={"q": (2 * SECOND, 3, 1)})
+    assert spans(found) == [(4, 7, 4), (6, 7, 2)]
+    assert found.accounts["q"] == Account(5, 4, 0, 1, 0, 0)
+
+
+def test_an_added_landmark_starts_at_the_next_slide() -> None:
+    found = ask(query(COUNT, window=landmark(10)), {}, [5, 12, 13, 25, 31], [2, 3], since={"q": (12 * SECOND, 2, 1)})
+    assert spans(found) == [(20, 30, 1), (20, 40, 2)]
+    assert found.accounts["q"] == Account(3, 2, 0, 1, 0, 0)
+
+
+def test_a_query_added_before_anything_had_a_time() -> None:
+    found = ask(query(COUNT, window=landmark(10)), {}, [None, 5], [1, 1], since={"q": (None, 1, 1)})
+    assert (spans(found), found.accounts["q"]) == ([(0, 10, 1)], Account(1, 1, 0, 0, 0, 0))
+
+
+def test_an_added_query_on_results() -> None:
+    asked = (query(COUNT), query(COUNT, size=20 * SECOND, name="outer", stream="q"))
+    found = ask(asked, {}, [1, 11, 21, 31, 41], [3, 2], delay=0, since={"outer": (21 * SECOND, 3, 1)})
+    # Of the results 10, 20 | 30, 40, 50 the outer query reads the last three; its first window starts at 40.
+    assert spans(found, "outer") == [(40, 60, 2)]
+    assert found.accounts["outer"] == Account(3, 2, 0, 1, 0, 0)
+
+
+# -- the oracle against a simulation, one tuple and one batch at a time
+
+
+def random_window(dice: random.Random, rows: bool) -> Window:
+    if dice.random() < 0.25:
+        return Window(None, dice.randint(3, 9))
+    size, slide = dice.randint(1, 12), dice.randint(2, 9)
+    return Window(size, slide, ROWS if rows and dice.random() < 0.4 else "time")
+
+
+@dataclass(frozen=True)
+class Small:
+    """A random stream of a few dozen records, in batches; microseconds are its unit of time."""
+
+    records: list[Record]
+    batches: list[int]
+    delay: int | None
+    ahead: int | None
+
+    @classmethod
+    def of(cls, dice: random.Random) -> Small:
+        disorder, left = dice.choice((0, 2, 10, 40)), dice.randint(0, 40)
+        records = []
+        for i in range(left):
+            time = None if dice.random() < 0.1 else dice.randint(-disorder, disorder) + i - 10
+            records.append((time, dice.choice((1, 2, 1, 2, 1, 2, None, 300)), dice.randint(0, 3)))
+        batches: list[int] = []
+        while left > 0 or not batches:
+            batches.append(dice.randint(0, left))
+            left -= batches[-1]
+        return cls(records, batches, dice.choice((None, 0, 3, 50)), dice.choice((None, None, 5)))
+
+    def ask(self, inner: Window, outer: Window, since: Since | None) -> Expected:
+        positive = Comparison(">", A, Literal(0, BIGINT))
+        counted = query(COUNT, aggregate("sum", A), keys=(Column("k", TINYINT),), where=positive, window=inner)
+        key = Column("o0", TINYINT)
+        again = query(COUNT, aggregate("sum", COUNTED), keys=(key,), window=outer, name="outer", stream="q")
+        data = {
+            "k": (TINYINT, pa.array([record[1] for record in self.records], pa.int32())),
+            "a": (BIGINT, pa.array([record[2] for record in self.records], pa.int64())),
+        }
+        times = [None if time is None else time / SECOND for time, _, _ in self.records]
+        added = {"q": tuple(since)} if since else None
+        return ask((counted, again), data, times, self.batches, self.delay, self.ahead, added)
+
+
+@pytest.mark.parametrize("start", range(0, 160, 40))
+def test_oracle_agrees_with_a_simulation(start: int) -> None:
+    for seed in range(start, start + 40):
+        dice = random.Random(seed)
+        stream = Small.of(dice)
+        since = None
+        if dice.random() < 0.3:
+            batch = dice.randrange(len(stream.batches))
+            since = Since(dice.randint(-5, 20) if batch else None, sum(stream.batches[:batch]), batch)
+        inner = SimulatedQuery(random_window(dice, True), lambda value: value > 0, lambda key: key == 300, *since or ())
+        outer = SimulatedQuery(random_window(dice, False))
+        simulate(stream.records, stream.batches, stream.delay, stream.ahead, inner, outer)
+        found = stream.ask(inner.window, outer.window, since)
+        for name, simulated in (("q", inner), ("outer", outer)):
+            assert microseconds(found, name) == Counter(simulated.results), (seed, name)
+            parts = [simulated.fates[part] for part in PARTS]
+            assert found.accounts[name] == Account(sum(parts), *parts), (seed, name)
+
+
+def microseconds(expected: Expected, name: str) -> Counter[tuple[Any, ...]]:
+    table = expected.rows[name]
+    times = [table.column(c).cast(pa.int64()).to_pylist() for c in ("window_start", "window_end")]
+    return Counter(zip(*times, *(table.column(i).to_pylist() for i in range(3)), strict=True))
+
+
 # -- comparing results and accounts
 
 CLOSED = {"input": 3, "exact": 1, "triaged": 0, "late": 1, "filtered": 1, "malformed": 0}
@@ -409,6 +797,65 @@ def test_equal_seeds_give_equal_apps() -> None:
     # Written out, because NaN differs from itself in Table.equals.
     assert [repr(t.to_pylist()) for t in one.tables] == [repr(t.to_pylist()) for t in other.tables]
     assert one.app != random_case(12).app
+
+
+def test_text_files_of_a_stream(tmp_path: Path) -> None:
+    texts = ["", None, 'say "hi", all', "é"]
+    address = pa.field("n", pa.uint32(), metadata={ADDRESS_KEY: b""})
+    columns = [
+        pa.array([-1, 0, 1_500_000_999, None], pa.int64()).cast(pa.timestamp("ns")),
+        pa.array(texts),
+        pa.array([1.5, None, -0.0, 5e-324]),
+        pa.array([True, False, None, None]),
+        pa.array([1, None, 0x0A000001, 2], pa.uint32()),
+    ]
+    fields = [pa.field("ts", columns[0].type), pa.field("t", pa.string()), pa.field("x", pa.float64())]
+    stream = pa.Table.from_arrays(columns, schema=pa.schema([*fields, pa.field("f", pa.bool_()), address]))
+    write_file(stream, tmp_path / "s.csv", "csv", 1)
+    assert (tmp_path / "s.csv").read_text() == (
+        "ts,t,x,f,n\n"
+        '"1969-12-31T23:59:59.999999Z","",1.5,true,"0.0.0.1"\n'
+        '"1970-01-01T00:00:00.000000Z",,,false,\n'
+        '"1970-01-01T00:00:01.500000Z","say ""hi"", all",-0.0,,"10.0.0.1"\n'
+        ',"é",5e-324,,"0.0.0.2"\n'
+    )
+    write_file(stream, tmp_path / "s.json", "json", 1)
+    last = (tmp_path / "s.json").read_text().splitlines()[-1]
+    assert last == '{"ts": null, "t": "é", "x": 5e-324, "f": null, "n": "0.0.0.2"}'
+
+
+def test_formats_are_only_those_that_hold_the_data(tmp_path: Path) -> None:
+    cases = [random_case(seed) for seed in range(60)]
+    assert {case.formats for case in cases} == {("parquet",), ("parquet", "json"), ("parquet", "csv", "json")}
+    plain = next(case for case in cases if case.formats == ("parquet",))
+    with pytest.raises(ValueError, match="cannot be written as csv"):
+        plain.write(tmp_path, "csv")
+    text = next(case for case in cases if "csv" in case.formats)
+    assert f"FROM 'csv:{tmp_path}'" in text.write(tmp_path, "csv")
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv"] * len(text.tables)
+
+
+def resolved(case: Case) -> QuerySet:
+    return resolve_app(case.text("parquet:x"), f"seed {case.seed}", lambda uri, options: fields(case.data.schema))
+
+
+def test_every_app_resolves() -> None:
+    for seed in range(100):
+        resolved(random_case(seed))
+
+
+def test_every_app_has_an_answer_of_bounded_size() -> None:
+    late = 0
+    for seed in range(25):
+        case = random_case(seed)
+        rows, size = case.data.num_rows, case.settings.batch_rows
+        found = expect(resolved(case), case.data, [min(size, rows - i) for i in range(0, rows, size)])
+        assert set(found.rows) == set(case.queries)
+        late += sum(account.late for account in found.accounts.values())
+        for name, table in found.rows.items():
+            windows = table.group_by(["window_start", "window_end"]).aggregate([]).num_rows
+            assert windows <= MOST_WINDOWS, (seed, name)
+    assert late > 0
 
 
 def test_apps_stay_within_bounds() -> None:

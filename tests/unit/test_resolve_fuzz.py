@@ -28,6 +28,15 @@ CREATE QUERY talkers INTO 'parquet:out/talkers' AS
   WHERE (p.proto IN (6, 17) OR NOT up) AND host LIKE '%.edu' AND src <> '::1' AND ts > TIMESTAMP '2024-01-01'
   GROUP BY net, proto HAVING packets BETWEEN 1 AND 10 OR max(host) IS NOT NULL;
 CREATE QUERY q2 AS select tb, dst, avg(bytes) as len from packets group by ts/5 as tb, dst every 5 minutes;
+CREATE QUERY q3 AS
+  WITH e AS (SELECT src/64 AS net, lower(host) AS h, count(*) FILTER (WHERE up) AS n
+    FROM packets [RANGE '30 s' SLIDE '7 s']
+    WHERE src/8 = '10.0.0.0/8' AND round(bytes * 1.5, 2) > CASE proto WHEN 6 THEN 1 ELSE 2 END
+    GROUP BY net, h ORDER BY n DESC NULLS LAST, 1 LIMIT 10)
+  SELECT net, h || '-' || substr(h, 2, 3) AS k, stddev(n), max(ts - INTERVAL '5 minutes') FROM e [WINDOW UNTIL NOW]
+  WHERE CAST(h AS INT) IS DISTINCT FROM 3 OR h ILIKE 'a!%' ESCAPE '!' GROUP BY net, h EVERY 1 MINUTE;
+CREATE QUERY q4 AS SELECT DISTINCT * FROM (SELECT net, coalesce(k, 'x') AS k FROM q3 EVERY 1 HOUR) AS x EVERY 1 DAY;
+CREATE QUERY q5 AS SELECT *, hour(ts) AS hour FROM packets [ROWS 100 SLIDE 10] ORDER BY bytes;
 """
 WORD = re.compile(r"\s+|\w+|'[^']*'|.", re.DOTALL)
 _NOISE = r"""
@@ -54,7 +63,8 @@ def run(text: str) -> bool:
         assert "sqlglot" not in str(problem).lower(), text
         return False
     for query in resolved.queries:
-        for output in query.select:
+        assert {query.stream} & {*(s.name for s in resolved.streams), *(q.name for q in resolved.queries)}
+        for output in (*query.select, *query.order):
             render(output.expression)
         for condition in (query.where, query.having):
             assert condition is None or render(condition)

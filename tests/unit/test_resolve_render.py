@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from penstock.logical import constants, render
+from penstock.logical import attributes, constants, render
 from penstock.logical.expressions import Expression, Not
 from penstock.logical.query import Field, Stream
 from penstock.logical.resolve import resolve_query
@@ -31,7 +31,7 @@ STREAM = Stream(
 
 
 def condition(text: str) -> Expression:
-    where = resolve_query("q", f"SELECT count(*) FROM r [RANGE '1 s'] WHERE {text}", [STREAM]).where
+    where = resolve_query("q", f"SELECT count(*) FROM r [RANGE '1 s'] WHERE {text}", [STREAM])[-1].where
     assert where is not None
     return where
 
@@ -57,6 +57,17 @@ def predicate(chance: random.Random, depth: int) -> str:
         "ts > '2024-01-01T00:00:00.5'",
         "up",
         "up = (a > 1)",
+        "src/24 = '10.0.0.0/24'",
+        "src/64 NOT IN ('2001:db8::/64', '10.0.0.1/32', NULL)",
+        f"host LIKE '5!%%' ESCAPE '!' AND lower(host) ILIKE {chance.choice(['A', 'b'])!r}",
+        f"CASE WHEN {number(chance, 1)} > 1 THEN up ELSE b > 1 END",
+        f"CASE a WHEN 1 THEN 'x' WHEN 2 THEN host END || substr(host, {chance.choice(['2', '-2, 1'])}) <> 'y'",
+        f"CAST({number(chance, 2)} AS {chance.choice(['INT', 'BOOLEAN', 'DOUBLE'])}) IS NULL",
+        f"round(coalesce({number(chance, 1)}, 0), 2) > least({number(chance, 1)}, 7)",
+        "ts + INTERVAL '90 minutes' > date_trunc('day', ts - INTERVAL '-1 s')",
+        "(ts - TIMESTAMP '2024-01-01') / 60 < epoch(ts) - 5",
+        f"a IS {chance.choice(['', 'NOT '])}DISTINCT FROM nullif(a, 3)",
+        "coalesce(src, '::1') = '10.0.0.1'",
     ]
     return chance.choice(leaves)
 
@@ -72,5 +83,6 @@ def test_negated_comparison() -> None:
 
 
 def test_doctests() -> None:
+    assert doctest.testmod(attributes).failed == 0
     assert doctest.testmod(render).failed == 0
     assert doctest.testmod(constants).failed == 0

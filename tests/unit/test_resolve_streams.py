@@ -151,7 +151,7 @@ def test_resolve_stream_refuses(arguments: dict[str, str], problem: str) -> None
         ("", "SELECT count(*) FROM r [RANGE '1 s']", "cannot be the name of a query"),
         ("x" * 300, "SELECT count(*) FROM r [RANGE '1 s']", "too long"),
         ("q", "", "the query is empty"),
-        ("q", "SELECT count(*) FROM s [RANGE '1 s']", "unknown stream 's'"),
+        ("q", "SELECT count(*) FROM s [RANGE '1 s']", "unknown stream or query 's'"),
         ("q", "SELECT b FROM r [RANGE '1 s']", "query q:1:8: unknown column 'b'"),
         ("q", "CREATE QUERY q AS SELECT 1", "expected SELECT, found 'CREATE'"),
     ],

@@ -1,8 +1,9 @@
-"""Segments: what goes in comes out, by window and slot; what was damaged is noticed."""
+"""Segments: what goes in comes out, by pane and slot; what was damaged is noticed."""
 
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from penstock.errors import StateError
 from penstock.kernels.dictionary import Dictionary
 from penstock.sharing.plan import State
 from penstock.state.groups import Groups, code_base
-from penstock.state.segment import PAGE, TAIL, Block, Segment
+from penstock.state.segment import FAN, PAGE, TAIL, Block, Segment, cover
 from penstock.state.segment_write import SegmentWriter
 
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
@@ -61,17 +62,16 @@ def rows_in(groups: Groups) -> list[tuple[Any, ...]]:
     codes = {name: _strings(d.offsets, d.data) for name, d in groups.dictionaries.items()}
     columns = [_decoded(name, values, codes) for name, values in groups.components.items()]
     words = [word.view(np.int64).tolist() for state in groups.states.values() for word in state]
-    return sorted(zip(groups.window.tolist(), groups.count.tolist(), *columns, *words, strict=True), key=repr)
+    return sorted(zip(groups.panes.tolist(), groups.count.tolist(), *columns, *words, strict=True), key=repr)
 
 
 def rows_out(block: Block, start: int, stop: int) -> list[tuple[Any, ...]]:
     names = [name for name in block.meta["columns"] if ":" in name]
     codes = {name: _strings(*block.dictionary(name)) for name in (TEXT, ADDRESS)}
     columns = [_decoded(name, block.column(name, start, stop), codes) for name in names]
-    windows = np.repeat(block.windows(), np.diff(block.starts()))[start:stop]
     words = [block.column(w, start, stop).view(np.int64).tolist() for state in block.states().values() for w in state]
     counts = block.column("count", start, stop).tolist()
-    return sorted(zip(windows.tolist(), counts, *columns, *words, strict=True), key=repr)
+    return sorted(zip(block.pane_numbers(start, stop).tolist(), counts, *columns, *words, strict=True), key=repr)
 
 
 def _strings(offsets: np.ndarray, data: np.ndarray) -> list[bytes]:
@@ -93,7 +93,7 @@ def write(path: Path, seed: int, sizes: list[int], slots: int = 32) -> tuple[dic
             strings = dictionary(random.Random(seed + number).sample(STRINGS, 20))
             addresses = dictionary([bytes([number, k]) * 8 for k in range(9)])
         groups = random_groups(seed + number, rows, strings, addresses)
-        assert writer.add(f"q{number % 2}", groups) == np.unique(groups.window).tolist()
+        writer.add(f"q{number % 2}", groups)
         made.append(groups)
         if number % 2 == 1 or number == len(sizes) - 1:
             writer.end_run({TEXT: strings, ADDRESS: addresses})
@@ -145,17 +145,17 @@ def test_extreme_columns(tmp_path: Path, values: list[int]) -> None:
     assert block.span(NUMBER) == (min(values), max(values))
 
 
-def test_windows_and_slots_are_found(tmp_path: Path) -> None:
-    """Any cut into window ranges and slot ranges gives each row once."""
+def test_panes_and_slots_are_found(tmp_path: Path) -> None:
+    """Any cut into ranges of panes and of slots gives each row once."""
     _, made = write(tmp_path / "s.seg", 5, [3_000])
     (block,) = Segment(tmp_path / "s.seg").blocks
-    windows = np.unique(made[0].window)
+    windows = np.unique(made[0].panes)
     for first, beyond in [(windows[0], windows[3]), (windows[3], windows[-1] + 1), (windows[-1] + 1, GREATEST)]:
         start, stop = block.row_range(int(first), int(beyond))
-        inside = (made[0].window >= first) & (made[0].window < beyond)
+        inside = (made[0].panes >= first) & (made[0].panes < beyond)
         assert stop - start == inside.sum()
         assert set(rows_out(block, start, stop)) == {row for row in rows_in(made[0]) if first <= row[0] < beyond}
-    starts = block.starts()
+    starts = block.starts
     for start, stop in pairwise(starts):
         slots = block.slots(int(start), int(stop))
         assert (np.diff(slots) >= 0).all()
@@ -229,7 +229,7 @@ def test_pages_are_verified_where_they_are_read(tmp_path: Path) -> None:
     path.write_bytes(whole)
     (block,) = Segment(path, reference).blocks
     page = place // PAGE
-    assert len(block.windows()) > 0  # at the front: intact
+    assert len(block.panes) > 0  # at the front: intact
     far = (page + 1) * PAGE - column["at"]
     rows = far // np.dtype(column["kind"]).itemsize + 1
     block.column("sum wide 1", rows, rows + 10)
@@ -241,3 +241,94 @@ def test_a_segment_is_never_written_over(tmp_path: Path) -> None:
     write(tmp_path / "s.seg", 1, [5])
     with pytest.raises(FileExistsError):
         SegmentWriter(tmp_path / "s.seg", 32)
+
+
+# -- panes and coarser levels
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_cover_has_each_pane_once(seed: int) -> None:
+    dice = random.Random(seed)
+    level = dice.randint(0, 4)
+    first = dice.randint(-5_000, 5_000)
+    beyond = first + dice.choice([0, 1, 7, 8, 9, 63, 64, 65, 600, dice.randint(0, 9_000)])
+    found = list(cover(first, beyond, level))
+    panes = [pane for at, low, high in found for pane in range(low * FAN**at, high * FAN**at)]
+    assert sorted(panes) == list(range(first, beyond))
+    assert all(low < high for _, low, high in found)
+    for at in range(level):
+        mine = [(low, high) for found_at, low, high in found if found_at == at]
+        assert len(mine) <= 2  # at each end
+        assert all(high - low < 2 * FAN for low, high in mine)
+
+
+def test_a_cover_may_be_empty() -> None:
+    assert list(cover(5, 5, 3)) == list(cover(6, 5, 0)) == []
+
+
+def coarse_of(groups: Groups, levels: int) -> list[Groups]:
+    """Levels as the writer gets them (rows are not merged here: what is stored where is all that matters)."""
+    made = []
+    for _ in range(levels):
+        groups = replace(groups, panes=groups.panes // FAN)
+        made.append(groups)
+    return made
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_levels_hold_the_panes_of_any_range_once(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    strings, addresses = dictionary(STRINGS), dictionary([bytes([k]) * 16 for k in range(9)])
+    groups = random_groups(seed, 700, strings, addresses)
+    groups = replace(groups, panes=np.random.default_rng(seed).integers(-900, 900, 700) // dice.choice([1, 50]))
+    groups.components["value:id"] = np.arange(700)
+    writer, levels = SegmentWriter(tmp_path / "s.seg", 4), dice.randint(0, 3)
+    writer.add("q", groups, coarse_of(groups, levels))
+    writer.end_run({TEXT: strings, ADDRESS: addresses})
+    reference = writer.close()
+    assert reference["panes"] == {"q": [int(groups.panes.min()), int(groups.panes.max())]}
+    (block,) = Segment(tmp_path / "s.seg", reference).blocks
+    assert len(block.levels) == levels + 1
+    for _ in range(30):
+        first = dice.choice([-(1 << 64), dice.randint(-1000, 1000)])
+        beyond = dice.choice([1 << 64, dice.randint(-1000, 1000)])
+        ranges = block.cover(first, beyond)
+        found = [row for level, start, stop in ranges for row in level.column("value:id", start, stop).tolist()]
+        inside = np.flatnonzero([first <= pane < beyond for pane in groups.panes.tolist()])
+        assert sorted(found) == inside.tolist(), (seed, first, beyond)
+        start, stop = block.row_range(first, beyond)
+        assert sorted(block.column("value:id", start, max(start, stop)).tolist()) == inside.tolist()
+
+
+def test_panes_of_any_rows(tmp_path: Path) -> None:
+    write(tmp_path / "s.seg", 13, [500])
+    (block,) = Segment(tmp_path / "s.seg").blocks
+    everything = np.repeat(block.panes, np.diff(block.starts))
+    dice = random.Random(13)
+    for _ in range(300):
+        start = dice.randint(0, 500)
+        stop = dice.randint(start, 500)
+        assert block.pane_numbers(start, stop).tolist() == everything[start:stop].tolist(), (start, stop)
+
+
+def test_a_reference_says_which_panes_each_query_has(tmp_path: Path) -> None:
+    reference, made = write(tmp_path / "s.seg", 17, [40, 30, 20, 10])
+    for query, mine in (("q0", made[0::2]), ("q1", made[1::2])):
+        panes = np.concatenate([groups.panes for groups in mine])
+        assert reference["panes"][query] == [panes.min(), panes.max()]
+
+
+@pytest.mark.parametrize("panes", [[LEAST, GREATEST], [LEAST], [GREATEST], [-1, 0]])
+def test_panes_at_the_ends_of_time(tmp_path: Path, panes: list[int]) -> None:
+    n = len(panes)
+    writer = SegmentWriter(tmp_path / "s.seg", 2)
+    writer.add("q", Groups(np.array(panes), {NUMBER: np.arange(n)}, {}, np.ones(n, np.int64), {}))
+    writer.end_run({})
+    writer.close()
+    (block,) = Segment(tmp_path / "s.seg").blocks
+    assert block.panes.tolist() == panes
+    assert block.row_range(-(1 << 64), 1 << 64) == (0, n)
+    assert [level.rows for level, _, _ in block.cover(-(1 << 64), 1 << 64)] == [n]
+    for pane in panes:
+        start, stop = block.row_range(pane, pane + 1)
+        assert block.pane_numbers(start, stop).tolist() == [pane]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import random
@@ -13,8 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import RunError, SourceError
-from penstock.logical.types import INET, INT, STRING
-from penstock.sources.base import TYPE_KEY, Split, fields, logical_type
+from penstock.logical.query import Field
+from penstock.logical.types import INET, INT, STRING, TIMESTAMP
+from penstock.sources.base import TYPE_KEY, Split, fields, growing, logical_type
 from penstock.sources.parquet import ParquetSource, open_parquet
 from penstock.sources.registry import open_source
 
@@ -147,17 +149,18 @@ def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert open_parquet("odd[1].parquet", {}).rows() == 3
 
 
-def test_fingerprint_follows_content_not_place(tmp_path: Path) -> None:
-    for folder in ("x", "y"):
+def test_fingerprint_follows_the_columns_not_the_files(tmp_path: Path) -> None:
+    for number, folder in enumerate(("x", "y")):
         (tmp_path / folder).mkdir()
-        pq.write_table(sample(50), tmp_path / folder / "a.parquet")
-    os.utime(tmp_path / "y" / "a.parquet", (1, 1))
+        pq.write_table(sample(50, seed=number), tmp_path / folder / "a.parquet")
     first = open_parquet(str(tmp_path / "x"), {}).fingerprint()
     assert first == open_parquet(str(tmp_path / "y"), {}).fingerprint()
-    pq.write_table(sample(50, seed=1), tmp_path / "y" / "a.parquet")
+    declared = fields(open_parquet(str(tmp_path / "x"), {}).schema())
+    assert first == open_parquet(str(tmp_path / "x"), {}, declared).fingerprint()
+    (tmp_path / "z").mkdir()
+    assert first == open_parquet(str(tmp_path / "z"), {}, declared).fingerprint()
+    pq.write_table(sample(50).drop_columns(["length"]), tmp_path / "y" / "a.parquet")
     assert first != open_parquet(str(tmp_path / "y"), {}).fingerprint()
-    pq.write_table(sample(50), tmp_path / "x" / "b.parquet")
-    assert first != open_parquet(str(tmp_path / "x"), {}).fingerprint()
 
 
 def test_instances_are_small(tmp_path: Path) -> None:
@@ -179,7 +182,7 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
         open_parquet(str(tmp_path / "*.parquet"), {})
     with pytest.raises(SourceError, match=r"no \*\.parquet file in folder"):
         open_parquet(str(tmp_path), {})
-    with pytest.raises(SourceError, match="no Parquet file given"):
+    with pytest.raises(SourceError, match="no parquet file given"):
         open_parquet("", {})
     with pytest.raises(SourceError, match="names another host"):
         open_parquet("file://elsewhere/a.parquet", {})
@@ -270,3 +273,90 @@ def test_files_without_rows(tmp_path: Path) -> None:
     assert source.cut(0, 10) == 0
     assert source.splits(0, 0, 4) == []
     assert list(source.read(Split(0, 0), ["ts"], 10)) == []
+
+
+def test_a_folder_grows(tmp_path: Path) -> None:
+    for name, rows in (("b", 5), ("d", 7)):
+        pq.write_table(sample(rows, rows), tmp_path / f"{name}.parquet", row_group_size=3)
+    source = open_parquet(str(tmp_path), {})
+    assert growing(source)
+    assert not growing(open_source("generate:zipf", {}))
+    assert source.arrivals() == []
+    for name, rows in (("c", 2), ("a", 4), (".hidden", 1), ("_aside", 1), ("e.tmp", 1)):
+        pq.write_table(sample(rows, rows), tmp_path / f"{name}.parquet")
+    (tmp_path / "e.tmp.parquet").rename(tmp_path / "e.parquet.tmp")
+    came = source.arrivals()
+    assert [(Path(e["path"]).name, e["rows"]) for e in came] == [("a.parquet", 4), ("c.parquet", 2)]
+    longer = source.extended(json.loads(json.dumps(came)))
+    assert longer.arrivals() == []
+    assert longer.rows() == 18
+    expected = pa.concat_tables([sample(n, n) for n in (5, 7, 4, 2)])
+    assert joined(longer, [Split(0, 18)], ["ts", "name"], 4).to_pylist() == expected.select(["ts", "name"]).to_pylist()
+    logged = json.loads(json.dumps(longer.entries))
+    again = open_parquet(str(tmp_path), {}).restarted(logged)
+    assert again == longer
+    assert [again.place(row) for row in (0, 4, 5, 12, 17)] == [
+        "b.parquet, row 1",
+        "b.parquet, row 5",
+        "d.parquet, row 1",
+        "a.parquet, row 1",
+        "c.parquet, row 2",
+    ]
+
+
+def test_a_source_narrowed_to_a_split_reads_the_same(tmp_path: Path) -> None:
+    for number, rows in enumerate((0, 5, 0, 7, 3, 0)):
+        pq.write_table(sample(rows, number), tmp_path / f"{number}.parquet", row_group_size=2)
+    source = open_parquet(str(tmp_path), {})
+    for start in range(15):
+        for stop in range(start, 16):
+            split = Split(start, stop)
+            narrow = pickle.loads(pickle.dumps(source.narrowed(split)))
+            assert len(narrow.files) <= 5
+            assert joined(narrow, [split], ["ts", "src"], 3) == joined(source, [split], ["ts", "src"], 3)
+    assert [Path(f.path).name for f in source.narrowed(Split(6, 9)).files] == ["3.parquet"]
+
+
+def test_changed_or_missing_files_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(sample(20), path)
+    source = open_parquet(str(tmp_path), {})
+    (entry,) = source.entries
+    os.utime(path, (1, 1))
+    assert source.changed(entry) is None
+    pq.write_table(sample(20, seed=1), path)
+    assert source.changed(entry) == "has changed"
+    path.write_bytes(b"")
+    assert source.changed(entry) == "has changed"
+    path.unlink()
+    assert source.changed(entry) == "is missing"
+
+
+def test_a_folder_without_files_needs_declared_columns(tmp_path: Path) -> None:
+    declared = (Field("ts", TIMESTAMP), Field("src", INET), Field("name", STRING))
+    for address in (str(tmp_path), f"{tmp_path}/*.parquet"):
+        source = open_source(f"parquet:{address}", {}, declared)
+        assert source.rows() == 0
+        assert fields(source.schema()) == declared
+    with pytest.raises(SourceError, match="no such file"):
+        open_parquet(str(tmp_path / "a.parquet"), {}, declared)
+    source = open_parquet(str(tmp_path), {}, declared)
+    pq.write_table(sample(9), tmp_path / "a.parquet")
+    grown = source.extended(source.arrivals())
+    assert grown.schema().field("src").type == pa.uint32()
+    assert joined(grown, [Split(0, 9)], ["src"], 4)["src"].to_pylist() == sample(9)["src"].to_pylist()
+    assert source.restarted(grown.entries) == grown
+
+
+def test_arrivals_that_do_not_fit(tmp_path: Path) -> None:
+    empty = open_parquet(str(tmp_path), {}, (Field("ts", TIMESTAMP), Field("name", INT)))
+    pq.write_table(sample(3), tmp_path / "a.parquet")
+    with pytest.raises(RunError, match=r"column 'name' of '.*a.parquet' is string"):
+        empty.arrivals()
+    source = open_parquet(str(tmp_path), {})
+    pq.write_table(sample(3).drop_columns(["length"]), tmp_path / "b.parquet")
+    with pytest.raises(RunError, match=r"b.parquet' differs from 'a.parquet': column 'length' is missing"):
+        source.arrivals()
+    (tmp_path / "b.parquet").write_bytes(b"half a file")
+    with pytest.raises(RunError, match=r"b.parquet' is not a Parquet file"):
+        source.arrivals()

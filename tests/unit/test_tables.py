@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from penstock.kernels import tables
 from penstock.logical.expressions import Column
 from penstock.logical.types import BIGINT, INT
+from penstock.logical.window import Window
 from penstock.runtime.folding import Chunk, Shape, Values, pack_words
 from penstock.runtime.front import Front, partial_chunk
 from penstock.runtime.leaf import Leaf
@@ -19,16 +21,16 @@ from penstock.testing.reference import Entry, run_direct_table
 
 STATES = (State("count", "v"), State("sum", "v"), State("min", "v"), State("max", "v"))
 RELATION = Relation(
-    "q", (Column("a", INT), Column("b", BIGINT)), 60, None, frozenset({"a", "b", "v"}), STATES
+    "q", (Column("a", INT), Column("b", BIGINT)), Window(60, 60), None, frozenset({"a", "b", "v"}), (Column("v", INT),), STATES
 )  # fmt: skip
-SHAPE = Shape(frozenset(), frozenset(), frozenset({"v"}))
+SHAPE = Shape(frozenset(), frozenset(), nullable=frozenset({"v"}))
 Column64 = np.ndarray
 
 
 def make_chunk(rng: np.random.Generator, n: int, wide: bool) -> tuple[Chunk, dict[str, Column64], Layout]:
     top = 1 << 60 if wide else 9
     columns = {
-        "window:60": rng.integers(0, 3, n),
+        "pane:time:60:0": rng.integers(0, 3, n),
         "value:a": rng.integers(-4, 5, n),
         "null:a": rng.integers(0, 2, n),
         "value:b": rng.integers(-top, top, n) // (top // 4) * (top // 4),
@@ -46,7 +48,7 @@ def expected_groups(columns: dict[str, Column64], values: Values) -> dict[tuple[
     for i in range(len(values.numbers)):
         null = int(columns["null:a"][i])
         key = (
-            int(columns["window:60"][i]),
+            int(columns["pane:time:60:0"][i]),
             0 if null else int(columns["value:a"][i]),
             null,
             int(columns["value:b"][i]),
@@ -64,7 +66,7 @@ def groups_of(leaf: Leaf) -> dict[tuple[int, ...], tuple[int, ...]]:
     found = {}
     for piece in leaf.pieces({}):
         keys = zip(
-            piece.window,
+            piece.panes,
             piece.components["value:a"],
             piece.components["null:a"],
             piece.components["value:b"],
@@ -96,7 +98,7 @@ def test_rebuilding_keeps_every_group() -> None:
     leaf.absorb(chunk, rows, leaf.keys(chunk.words, rows), 1 << 30)
     before = groups_of(leaf)
     wider = lay_out({name: (-(1 << 63), (1 << 63) - 1) if "value" in name else (0, 9) for name in columns})
-    leaf.rebuild(wider, Shape(frozenset(), frozenset(), frozenset({"v"}), frozenset({"v"})))
+    leaf.rebuild(wider, replace(SHAPE, wide=frozenset({"v"})))
     assert leaf.shape.words(State("sum", "v")) == 2
     assert groups_of(leaf) == before
 
@@ -104,7 +106,7 @@ def test_rebuilding_keeps_every_group() -> None:
 def test_a_leaf_without_room_stops_and_goes_on_after_a_restart() -> None:
     rng = np.random.default_rng(4)
     n = 60_000
-    columns = {"window:60": np.zeros(n, np.int64), "value:a": np.arange(n), "null:a": np.zeros(n, np.int64)}
+    columns = {"pane:time:60:0": np.zeros(n, np.int64), "value:a": np.arange(n), "null:a": np.zeros(n, np.int64)}
     columns |= {"value:b": rng.integers(0, 4, n), "null:b": np.zeros(n, np.int64)}
     layout = lay_out({name: (0, int(column.max())) for name, column in columns.items()})
     values = Values(rng.integers(0, 9, n), np.ones(n, np.uint8))

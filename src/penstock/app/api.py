@@ -15,26 +15,27 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import ConfigError, QueryError
 from penstock.logical.query import Field, Query, QuerySet, Stream
 from penstock.logical.resolve import resolve_app, resolve_query, resolve_stream
+from penstock.logical.types import TYPE_NAMES
+from penstock.logical.window import ROWS
+from penstock.runtime.inputs import Inputs
+from penstock.runtime.job import columns
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.explain import explain_plan, plan_text
 from penstock.sharing.plan import SharedPlan, unshared_plan
-from penstock.sources.base import Source, fields
+from penstock.sources.base import Source
+from penstock.sources.base import fields as source_fields
 from penstock.sources.fit import check_fields
 from penstock.sources.registry import open_source
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from penstock.runtime.engine import Listener, Run
 
 PLANS = ("auto", "none")
 LATER_PLANS = ("gc", "gp", "epes", "tree")
 TASK_SETTINGS = tuple(TaskSettings.__dataclass_fields__)
-
-
-def source_fields(uri: str, options: Mapping[str, str]) -> tuple[Field, ...]:
-    """Columns of a source, for streams declared without a schema."""
-    return fields(open_source(uri, options).schema())
+FRAME, TABLE = "frame:", "spark:"
 
 
 class App:
@@ -44,74 +45,158 @@ class App:
         self._spark, self._master = spark, master
         self._streams: dict[str, Stream] = {}
         self._queries: dict[str, Query] = {}
+        self._frames: dict[str, DataFrame] = {}
+        self._functions: dict[str, Any] = {}  # sinks that are no URI
 
-    def stream(self, name: str, source: str, **options: Any) -> App:
-        """Declare a stream over a source URI. Also: `time`, `delay`, `ahead`, `fields`, `options` (of the source)."""
+    def stream(
+        self,
+        name: str,
+        source: str | DataFrame,
+        *,
+        fields: tuple[Field, ...] | None = None,
+        types: Mapping[str, str] | None = None,
+        options: Mapping[str, str] | None = None,
+        **clauses: Any,
+    ) -> App:
+        """Declare a stream over a source URI or a DataFrame, streaming or static.
+
+        `types` declares columns by SQL type, like {"src": "INET"}: of a DataFrame or a file with columns of its own
+        only those that should be read as another type, of CSV and JSON without a schema all. Also: `time`, `delay`,
+        `ahead` (as in WATERMARK), `options` of the source.
+        """
+        self._claim(name, "stream")
+        address = source if isinstance(source, str) else FRAME + name
         if not isinstance(source, str):
-            raise ConfigError(
-                "a DataFrame as a stream is not executable yet", "write it to Parquet and use parquet:FOLDER"
-            )
-        self._claim(name, self._streams, "stream")
-        self._streams[name] = resolve_stream(name, source, source_fields, options.pop("options", None), **options)
+            self._frames[name] = source
+        if types is not None:
+            fields = self._typed(address, options or {}, types)
+        self._streams[name] = resolve_stream(name, address, self.fields_of, options, fields=fields, **clauses)
         return self
 
-    def query(self, name: str, select: str, sink: str | None = None) -> App:
-        """Add a query; its results go to `sink` (a URI), or into a folder of its name below `output`."""
-        self._claim(name, self._queries, "query")
-        self._queries[name] = resolve_query(name, select, self._streams.values(), sink)
+    def query(self, name: str, select: str, sink: Any = None) -> App:
+        """Add a query. `sink`: a URI, a function f(frame, batch), or a SparkSink; without one, results go into a
+        folder of the query's name below `output`."""
+        self._claim(name, "query")
+        uri = sink if isinstance(sink, str) else None
+        for query in resolve_query(name, select, self._streams.values(), uri, tuple(self._queries.values())):
+            self._queries[query.name] = query
+        if sink is not None and uri is None:
+            self._functions[name] = sink
         return self
 
     def sql(self, text: str, file: str = "app", variables: Mapping[str, str] | None = None) -> App:
         """Add the CREATE STREAM and CREATE QUERY statements of an app's text."""
-        app = resolve_app(text, file, source_fields, variables)
+        app = resolve_app(text, file, self.fields_of, variables)
         for stream in app.streams:
-            self._claim(stream.name, self._streams, "stream")
+            self._claim(stream.name, "stream")
             self._streams[stream.name] = stream
         for query in app.queries:
-            self._claim(query.name, self._queries, "query")
+            self._claim(query.name, "query")
             self._queries[query.name] = query
         return self
 
-    def _claim(self, name: str, taken: Mapping[str, Any], what: str) -> None:
-        if name.lower() in (other.lower() for other in taken):
-            raise QueryError(f"there are two of {what} '{name}'", "give each its own name")
+    def _claim(self, name: str, what: str) -> None:
+        if name.casefold() in (other.casefold() for other in (*self._streams, *self._queries)):
+            raise QueryError(f"the name '{name}' is taken", f"give each {what} its own")
+
+    def fields_of(self, uri: str, options: Mapping[str, str]) -> tuple[Field, ...]:
+        """Columns of a source, for streams declared without a schema."""
+        frame = self._frame(uri)
+        return source_fields(_arrow_schema(frame) if frame is not None else open_source(uri, options).schema())
+
+    def _typed(self, uri: str, options: Mapping[str, str], types: Mapping[str, str]) -> tuple[Field, ...]:
+        """Columns with declared types: all that are declared, and those that the source has besides."""
+        for name, kind in types.items():
+            if kind.upper() not in TYPE_NAMES:
+                raise QueryError(f"unknown type '{kind}' of column '{name}'", f"types are {', '.join(TYPE_NAMES)}")
+        declared = {name: Field(name, TYPE_NAMES[kind.upper()]) for name, kind in types.items()}
+        if uri.startswith(("csv:", "json:")):
+            return tuple(declared.values())
+        found = {field.name: field for field in self.fields_of(uri, options)}
+        return tuple({**found, **declared}.values())
+
+    def _frame(self, uri: str) -> DataFrame | None:
+        """The DataFrame behind a stream's address, if that is what it names."""
+        if uri.startswith(FRAME):
+            return self._frames[uri.removeprefix(FRAME)]
+        if uri.startswith(TABLE):
+            return self._table(uri.removeprefix(TABLE))
+        return None
+
+    def _table(self, name: str) -> DataFrame:
+        from pyspark.errors import PySparkException
+
+        try:
+            return self.session().table(name)
+        except PySparkException as error:
+            reason = str(error).strip().splitlines()[0]
+            raise ConfigError(f"Spark has no table '{name}': {reason}", "spark:NAME reads a table or view") from None
+
+    def session(self) -> SparkSession:
+        from penstock.runtime.session import build_session
+
+        if self._spark is None:
+            self._spark = build_session(self._master)
+        return self._spark
 
     def query_set(self) -> QuerySet:
         """The app, checked as far as it can be without running it."""
-        if not self._queries:
-            raise QueryError("the app has no query", "add one with App.query or CREATE QUERY")
-        used = sorted({query.stream for query in self._queries.values()})
-        if len(used) > 1:
-            raise QueryError(f"queries over several streams ({', '.join(used)}) in one app are not executable yet")
-        app = QuerySet((self._streams[used[0]],), tuple(self._queries.values()))
-        self.source(app)
+        app = self._app()
+        self.inputs(app)
         return app
 
-    def source(self, app: QuerySet) -> Source:
-        """Open the app's source and see that it has the columns that queries need, as declared."""
-        (stream,) = app.streams
-        source = open_source(stream.source, dict(stream.options))
-        used = {stream.time}.union(*(query.columns for query in app.queries))
-        check_fields(tuple(f for f in stream.fields if f.name in used), source.schema(), f"'{stream.source}'")
+    def _app(self) -> QuerySet:
+        if not self._queries:
+            raise QueryError("the app has no query", "add one with App.query or CREATE QUERY")
+        everything = QuerySet(tuple(self._streams.values()), tuple(self._queries.values()))
+        used = {everything.root(query).name for query in everything.queries}
+        streams = tuple(stream for name, stream in self._streams.items() if name in used)
+        return QuerySet(streams, everything.queries)
+
+    def inputs(self, app: QuerySet) -> Inputs:
+        """Open the app's sources and see that they have the columns that queries need, as declared."""
+        frames = {stream.name: frame for stream in app.streams if (frame := self._frame(stream.source)) is not None}
+        if not frames:
+            return Inputs({stream.name: self._open(app, stream) for stream in app.streams})
+        if len(app.streams) > 1:
+            raise QueryError("a DataFrame beside another stream in one app is not executable yet")
+        ((name, frame),) = frames.items()
+        stream = app.stream(name)
+        for query in app.readers(name):
+            if query.window.axis == ROWS:
+                raise QueryError(f"query '{query.name}' has a window of rows, but rows of a DataFrame have no order")
+        check_fields(_used(app, stream), _arrow_schema(frame), f"the DataFrame '{name}'")
+        return Inputs(frame=frame, name=name)
+
+    def _open(self, app: QuerySet, stream: Stream) -> Source:
+        source = open_source(stream.source, dict(stream.options), declared=stream.fields)
+        check_fields(_used(app, stream), source.schema(), f"'{stream.source}'")
         return source
 
-    def plan(self, app: QuerySet, kind: str = "auto", memory: int | None = None) -> SharedPlan:
-        """Plan the app; sharing is not executable yet, so `auto` is `none`."""
+    def plans(self, app: QuerySet, kind: str = "auto", memory: int | None = None) -> tuple[SharedPlan, ...]:
+        """The plan of every stream; sharing is not executable yet, so `auto` is `none`."""
         if kind in LATER_PLANS:
             raise ConfigError(f"--plan {kind} is not executable yet", f"use one of {', '.join(PLANS)}")
         if kind not in PLANS:
             raise ConfigError(f"unknown plan '{kind}'", f"use one of {', '.join(PLANS)}")
         if memory is not None and memory < 0:
             raise ConfigError("memory cannot be negative")
-        return unshared_plan(app, memory or 0)
+        names = dict.fromkeys(query.stream for query in app.queries)
+        return tuple(unshared_plan(app, name, memory or 0) for name in names)
 
     def explain(self, kind: str = "auto", memory: int | None = None) -> str:
         """The plan as text."""
-        return plan_text(self.explain_dict(kind, memory))
+        return "\n\n".join(plan_text(one) for one in self._explained(kind, memory))
 
     def explain_dict(self, kind: str = "auto", memory: int | None = None) -> dict[str, Any]:
-        app = self.query_set()
-        return explain_plan(self.plan(app, kind, memory), self.source(app).rows(), TaskSettings().slots)
+        """The plan of the stream; of several, and of results that queries read, as a list below `streams`."""
+        explained = self._explained(kind, memory)
+        return explained[0] if len(explained) == 1 else {"streams": explained}
+
+    def _explained(self, kind: str, memory: int | None) -> list[dict[str, Any]]:
+        app = self._app()
+        inputs, slots = self.inputs(app), TaskSettings().slots
+        return [explain_plan(plan, _rows(inputs, plan.stream.name), slots) for plan in self.plans(app, kind, memory)]
 
     def start(
         self,
@@ -125,20 +210,18 @@ class App:
     ) -> Run:
         """Run the app; returns at once. Settings: see `RunSettings` and `TaskSettings`."""
         from penstock.runtime.engine import RunSettings, start
-        from penstock.runtime.session import build_session
 
         started = time.time()
-        app = self.query_set()
-        chosen = self.plan(app, plan, memory)
-        source = self.source(app)
+        app = self._app()
+        self.plans(app, plan, memory)
+        inputs = self.inputs(app)
         planned = time.time()
-        run_settings = _settings(RunSettings, checkpoint, settings)
+        run_settings = _settings(RunSettings, checkpoint, settings | {"memory": memory})
         on_phase("starting Spark")
-        if self._spark is None:
-            self._spark = build_session(self._master)
+        spark = self.session()
         seconds = {"planning": planned - started, "startup": time.time() - planned}
         ignore: Listener = lambda report, manifest: None  # noqa: E731
-        return start(self._spark, app, chosen, source, run_settings, listener or ignore, seconds)
+        return start(spark, app, inputs, self._functions, run_settings, listener or ignore, seconds)
 
     def close(self) -> None:
         """Stop the Spark session."""
@@ -158,8 +241,26 @@ def _settings(kind: Any, checkpoint: str | None, given: dict[str, Any]) -> Any:
                 f"unknown setting '{name}'", f"settings are {', '.join(sorted(known | set(TASK_SETTINGS)))}"
             )
     for name, value in {**given, **task}.items():
-        if isinstance(value, int) and not isinstance(value, bool) and value < 1:
+        if isinstance(value, int) and not isinstance(value, bool) and value < (0 if name == "memory" else 1):
             raise ConfigError(f"{name} must be at least 1, not {value}")
     if task.get("slots", 1) > 256:
         raise ConfigError(f"slots must be at most 256, not {task['slots']}")
     return kind(checkpoint=checkpoint, task=TaskSettings(**task), **given)
+
+
+def _used(app: QuerySet, stream: Stream) -> tuple[Field, ...]:
+    used = columns(unshared_plan(app, stream.name))
+    return tuple(field for field in stream.fields if field.name in used)
+
+
+def _rows(inputs: Inputs, stream: str) -> int | None:
+    source = inputs.sources.get(stream)
+    return None if source is None else source.rows()
+
+
+def _arrow_schema(frame: DataFrame) -> Any:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    # Columns of types that Arrow does not know cannot be read, but do not stand in the way of the others.
+    usable = [field.name for field in frame.schema.fields if field.dataType.typeName() not in ("void", "variant")]
+    return to_arrow_schema(frame.select(*(f"`{name}`" for name in usable)).schema, timezone="UTC")

@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 
 from penstock.errors import ConfigError, PenstockError, QueryError, RunError
+from penstock.sinks.console import write_to
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -78,12 +79,13 @@ def _load(path: Path, variables: list[str] | None, master: str = "local[*]") -> 
 def check(path: AppFile, variables: Set = None, as_json: Json = False) -> None:
     """Parse and resolve only: errors with line, column and caret, and what is not executable yet."""
     queries = _load(path, variables).query_set()
-    (stream,) = queries.streams
+    streams = [stream.name for stream in queries.streams]
+    names = [query.name for query in queries.queries if not query.hidden]
     if as_json:
-        print(json.dumps({"stream": stream.name, "queries": [query.name for query in queries.queries]}))
+        print(json.dumps({"stream": streams[0], "streams": streams, "queries": names}))
         return
-    count = len(queries.queries)
-    print(f"{path}: {count} {'query' if count == 1 else 'queries'} over stream '{stream.name}', ready to run")
+    over = f"stream{'s' if len(streams) > 1 else ''} " + ", ".join(f"'{name}'" for name in streams)
+    print(f"{path}: {len(names)} {'query' if len(names) == 1 else 'queries'} over {over}, ready to run")
 
 
 @app.command(epilog="Example: penstock explain app.sql --json")
@@ -113,27 +115,29 @@ def run(
     batch_rows: Annotated[int | None, typer.Option(metavar="N", help="Most rows of a micro-batch.")] = None,
     task_memory: Annotated[int | None, typer.Option(metavar="BYTES", help="Cap on a task's tables.")] = None,
     parallelism: Annotated[int | None, typer.Option(metavar="N", help="Tasks per batch; default: cores.")] = None,
-    until: Annotated[str, typer.Option(help="end: until the sources end.")] = "end",
+    until: Annotated[
+        str, typer.Option(help="end: until the sources end; stopped: on, as files arrive, until Ctrl-C.")
+    ] = "end",
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no account.")] = False,
 ) -> None:
     """Run an app until its sources end. Kill it at any moment: with --checkpoint, the next run goes on."""
-    if until != "end":
-        raise ConfigError(f"--until {until} is not possible: this app's sources are finite", "leave it out")
+    if as_json:
+        write_to(sys.stderr)
     loaded = _load(path, variables, master)
     settings = {
         "output": output, "overwrite": overwrite, "batch_rows": batch_rows,
-        "task_memory": task_memory, "parallelism": parallelism,
+        "task_memory": task_memory, "parallelism": parallelism, "until": until,
     }  # fmt: skip
     summary = watch(loaded, checkpoint, plan, memory, settings, quiet)
     if as_json:
         print(json.dumps(summary))
     if not quiet:
-        from penstock.monitor.progress import account_table
+        from penstock.monitor.progress import account_table, malformed_lines
 
         Console(stderr=True, width=max(errors.width, 110)).print(account_table(summary))
-        for reason, count in summary["malformed"].items():
-            errors.print(f"malformed: {reason}: {count:,}", markup=False)
+        for line in malformed_lines(summary):
+            errors.print(line, markup=False, soft_wrap=True)
 
 
 def watch(
@@ -142,14 +146,17 @@ def watch(
     """Run a loaded app to its end with a progress display; Ctrl-C and SIGTERM stop it between two batches."""
     from penstock.monitor.progress import ProgressDisplay
 
-    total = loaded.source(loaded.query_set()).rows()
-    with ProgressDisplay(errors, total, quiet) as display:
+    with ProgressDisplay(errors, quiet) as display:
+        done: dict[str, Any] = {"rows": 0}
 
         def show(report: Any, manifest: Any) -> None:
+            done["rows"] += report.rows
             windows = sum(result["windows"] for result in manifest.results.values())
-            display.batch(report.batch, manifest.account["stream"]["input"], windows, manifest.watermark)
+            total = done["run"].progress()["total"] if "run" in done else None
+            display.batch(report.batch, done["rows"], total, windows, report.watermark)
 
         running = loaded.start(checkpoint, plan=plan, memory=memory, listener=show, on_phase=display.phase, **settings)
+        done["run"] = running
         display.phase("first batch")
         stopping = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):

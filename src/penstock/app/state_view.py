@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from penstock.errors import ConfigError
+from penstock.logical.query import Query
+from penstock.logical.window import TIME
 from penstock.monitor.progress import time_text
-from penstock.sharing.explain import duration_text
+from penstock.runtime import version as versions
+from penstock.runtime.driver import watermark_of
+from penstock.runtime.hfta import open_panes
+from penstock.runtime.version import Version
+from penstock.sharing.explain import window_text
 from penstock.state import identity, lease
 from penstock.state import manifest as manifests
 from penstock.state.files import local_path
-from penstock.state.manifest import Manifest, open_windows
+from penstock.state.manifest import Manifest
 
 
 def state_of(checkpoint: str) -> dict[str, Any]:
@@ -20,39 +27,63 @@ def state_of(checkpoint: str) -> dict[str, Any]:
     known_as = identity.load(path)
     manifest = manifests.newest(path)
     owner = lease.holder(path)
+    number = versions.newest(path)
+    version = versions.load(path, number) if number is not None else None
     known: dict[str, Any] = {
         "checkpoint": str(path),
         "id": known_as["id"],
-        "queries": known_as["queries"],
+        "queries": [query.name for query in version.app.queries if not query.hidden] if version else [],
         "slots": known_as["slots"],
+        "plan_version": number,
         "owner": None if owner is None else {"host": owner["host"], "process": owner["processes"][0][0]},
         "files": {"segments": len(list((path / "segments").glob("*.seg"))), "manifests": len(manifests.batches(path))},
     }
-    return known | (_manifest_state(manifest) if manifest else {"batch": None})
+    return known | (_manifest_state(path, manifest) if manifest else {"batch": None})
 
 
-def _manifest_state(manifest: Manifest) -> dict[str, Any]:
-    sizes = sorted({int(size) for segment in manifest.segments for size in segment["windows"]})
+def _manifest_state(path: Path, manifest: Manifest) -> dict[str, Any]:
+    version = versions.load(path, manifest.offset["plan"])
+    closed = sum(result["windows"] for result in manifest.results.values())
     return {
         "batch": manifest.batch,
         "ended": manifest.ended,
-        "watermark": manifest.watermark,
-        "greatest_time": manifest.greatest,
-        "plan_version": manifest.plan_version,
+        "watermark": watermark_of(manifest),
+        "streams": manifest.streams,
         "offset": manifest.offset,
-        "segments": [{"path": s["path"], "bytes": s["bytes"]} for s in manifest.segments],
+        "segments": [{"path": s["path"], "bytes": s["bytes"], "panes": s["panes"]} for s in manifest.segments],
         "bytes": sum(segment["bytes"] for segment in manifest.segments),
-        "panes": {str(size): open_windows(manifest, size) for size in sizes},
+        "manifest_bytes": manifests.path_of(path, manifest.batch).stat().st_size,
+        "volume": manifest.volume,
+        "bytes_read_per_window": manifest.volume["read"] // closed if closed else 0,
+        "panes": {query.name: _open_panes(query, version, manifest) for query in version.app.queries},
         "results": manifest.results,
         "accounting": manifest.account,
         "work": manifest.work,
     }
 
 
+def _open_panes(query: Query, version: Version, manifest: Manifest) -> dict[str, Any] | None:
+    """First and last pane that an open window of a query holds; None: there is none."""
+    floor = open_panes(version, manifest.streams)[query.name]
+    found = [s["panes"][query.name] for s in manifest.segments if query.name in s["panes"]]
+    if not found or max(high for _, high in found) < floor:
+        return None
+    panes = query.window.panes
+    first, last = max(floor, min(low for low, _ in found)), max(high for _, high in found)
+    return {
+        "window": window_text(query.window),
+        "axis": panes.axis,
+        "first": first,
+        "last": last,
+        "from": panes.start(first),
+        "to": panes.start(last + 1),
+    }
+
+
 def state_text(found: dict[str, Any]) -> str:
     owner = found["owner"]
     holder = "none: free to run" if owner is None else f"process {owner['process']} on {owner['host']}"
-    ended = " (the source has ended)" if found.get("ended") else ""
+    ended = " (the sources have ended)" if found.get("ended") else ""
     lines = [
         f"checkpoint  {found['checkpoint']}",
         f"owner       {holder}",
@@ -60,19 +91,37 @@ def state_text(found: dict[str, Any]) -> str:
     ]
     if found["batch"] is None:
         return "\n".join([*lines, "no batch committed yet"])
-    watermark = "none yet" if found["watermark"] is None else time_text(found["watermark"])
+    volume = found["volume"]
+    lines += [f"batch       {found['batch']}{ended}", *_stream_lines(found)]
     lines += [
-        f"batch       {found['batch']}{ended}, at row {found['offset']['row']:,}",
-        f"watermark   {watermark}",
         f"segments    {len(found['segments'])} live, {found['bytes']:,} bytes; {found['files']['segments']} files",
+        f"written     {volume['written']:,} bytes by tasks",
+        f"compacted   {volume['compacted']:,} bytes written by {volume['compactions']:,} compactions",
+        f"read        {volume['read']:,} bytes to close windows, {found['bytes_read_per_window']:,} a window",
+        f"manifest    {found['manifest_bytes']:,} bytes",
         f"plan        version {found['plan_version']}, {found['slots']} slots",
     ]
-    for size, windows in found["panes"].items():
-        if windows:
-            first, last = (time_text(int(size) * number) for number in (windows[0], windows[-1]))
-            lines.append(f"panes       {len(windows)} open of {duration_text(int(size))}: {first} to {last}")
-    stream = found["accounting"]["stream"]
-    lines.append("account     " + ", ".join(f"{part} {count:,}" for part, count in stream.items()))
-    for reason, count in found["accounting"]["malformed"].items():
-        lines.append(f"            malformed: {reason}: {count:,}")
+    for name, panes in found["panes"].items():
+        if panes:
+            lines.append(f"panes       {name}, {panes['window']}: {_panes_text(panes)}")
+    for name, entry in found["accounting"]["streams"].items():
+        lines.append(f"account     {name}: " + ", ".join(f"{part} {count:,}" for part, count in entry.items()))
+        for reason, count in found["accounting"]["malformed"].get(name, {}).items():
+            places = "; ".join(found["accounting"]["places"].get(name, {}).get(reason, []))
+            lines.append(f"            malformed: {reason}: {count:,}" + (f" (first: {places})" if places else ""))
     return "\n".join(lines)
+
+
+def _stream_lines(found: dict[str, Any]) -> list[str]:
+    lines = []
+    for name in found["offset"]["streams"]:
+        state = found["streams"][name]
+        watermark = "none yet" if state["watermark"] is None else time_text(state["watermark"])
+        lines.append(f"stream      {name}: at row {state['row']:,}, watermark {watermark}")
+    return lines
+
+
+def _panes_text(panes: dict[str, Any]) -> str:
+    places = (panes["from"], panes["to"])
+    first, last = (time_text(place) if panes["axis"] == TIME else f"row {place:,}" for place in places)
+    return f"{panes['last'] - panes['first'] + 1:,} open, from {first} to {last}"

@@ -3,7 +3,7 @@
 Every kernel takes the rows' states, a state column, the row number `at[i]` of each tuple of [start, stop),
 and reads value[rows[i]] where valid[rows[i]] (`valid` empty: all). Partial aggregates (evicted entries, blocks of
 segments) are folded by the same kernels: a partial count or sum is a value to add, a partial minimum is a
-value to compare. Only wide and floating sums have two words and so a second kernel.
+value to compare. Only states of several words (wide and floating sums, moments) have a second kernel.
 
 Timestamps, booleans and floats are integers here: `order_bits` maps floats to integers in the same order.
 """
@@ -123,6 +123,107 @@ def fold_string(states, column, at, start, stop, rows, code, valid, offsets, dat
             best = states[at[i], column]
             if best < 0 or (best != c and compare_bytes(offsets, data, c, best) * sign > 0):
                 states[at[i], column] = c
+
+
+@kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I32), ro(I64), ro(U8), ro(I64), ro(U8), I64)
+def fold_address(states, column, at, start, stop, rows, value, valid, offsets, data, sign):
+    """min (sign −1) or max (sign 1) of addresses: below 2**32 an IPv4 number, from there on 2**32 plus the code of
+    an IPv6 address, whose bytes in network order compare as the address does; a state of −1 is none yet."""
+    everything = valid.shape[0] == 0
+    four = int64(1) << 32
+    for i in range(start, stop):
+        v = value[rows[i]]
+        if (everything or valid[rows[i]]) and v >= 0:
+            best = states[at[i], column]
+            if best >= four and v >= four:
+                above = compare_bytes(offsets, data, v - four, best - four)
+            else:  # at least one is IPv4, and IPv4 sorts before IPv6
+                above = v - best
+            if best < 0 or above * sign > 0:
+                states[at[i], column] = v
+
+
+@inline
+def two_sum(a, b):
+    """a + b and what rounding lost (Knuth)."""
+    total = a + b
+    back = total - a
+    return total, (a - (total - back)) + (b - back)
+
+
+@inline
+def two_product(a, b):
+    """a · b and what rounding lost (Dekker's product of halves)."""
+    product = a * b
+    t = float64(134217729.0) * a
+    a_high = t - (t - a)
+    a_low = a - a_high
+    t = float64(134217729.0) * b
+    b_high = t - (t - b)
+    b_low = b - b_high
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@inline
+def double_add(a, a_rest, b, b_rest):
+    total, rest = two_sum(a, b)
+    return two_sum(total, rest + a_rest + b_rest)
+
+
+@inline
+def double_product(a, a_rest, b, b_rest):
+    product, rest = two_product(a, b)
+    return two_sum(product, rest + (a * b_rest + a_rest * b))
+
+
+@inline
+def double_divide(a, a_rest, n):
+    """A double-double by a double."""
+    first = a / n
+    product, rest = two_product(first, n)
+    return two_sum(first, ((a - product) - rest + a_rest) / n)
+
+
+@inline
+def merge_moments(states, r, column, n, mean, mean_rest, square, square_rest):
+    """Chan's merge of (n, mean, sum of squared deviations) in double-double: stable, and its order does not show."""
+    mine = states[r, column]
+    if mine == 0.0:
+        states[r, column], states[r, column + 1], states[r, column + 2] = n, mean, mean_rest
+        states[r, column + 3], states[r, column + 4] = square, square_rest
+        return
+    total = mine + n
+    delta, delta_rest = double_add(mean, mean_rest, -states[r, column + 1], -states[r, column + 2])
+    step, step_rest = double_product(delta, delta_rest, n, 0.0)
+    step, step_rest = double_divide(step, step_rest, total)
+    grown, grown_rest = double_product(delta, delta_rest, step, step_rest)
+    grown, grown_rest = double_product(grown, grown_rest, mine, 0.0)
+    square, square_rest = double_add(square, square_rest, grown, grown_rest)
+    states[r, column] = total
+    states[r, column + 1], states[r, column + 2] = double_add(
+        states[r, column + 1], states[r, column + 2], step, step_rest
+    )
+    states[r, column + 3], states[r, column + 4] = double_add(
+        states[r, column + 3], states[r, column + 4], square, square_rest
+    )
+
+
+@kernel(types.void, rw(F64, 2), I64, ro(I64), I64, I64, ro(I32), ro(F64), ro(F64), ro(U8))
+def add_moments(states, column, at, start, stop, rows, value, rest, valid):
+    """Count, mean and sum of squared deviations, five words: n, mean (two), squares (two). A value is a
+    double and what it lacks of an integer beyond 53 bits (`rest` empty: nothing)."""
+    everything, whole = valid.shape[0] == 0, rest.shape[0] == 0
+    for i in range(start, stop):
+        row = rows[i]
+        if everything or valid[row]:
+            merge_moments(states, at[i], column, 1.0, value[row], 0.0 if whole else rest[row], 0.0, 0.0)
+
+
+@kernel(types.void, rw(F64, 2), I64, ro(I64), I64, I64, ro(F64), ro(F64), ro(F64), ro(F64), ro(F64))
+def add_moments_partial(states, column, at, start, stop, n, mean, mean_rest, square, square_rest):
+    for i in range(start, stop):
+        if n[i] != 0.0:
+            merge_moments(states, at[i], column, n[i], mean[i], mean_rest[i], square[i], square_rest[i])
 
 
 @kernel(types.void, ro(F64), rw(I64))

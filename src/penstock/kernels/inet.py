@@ -183,7 +183,8 @@ def put_groups(out, at, groups):
 
 @kernel(I64, ro(U8), ro(U64), ro(U64), I64, rw(I64), rw(U8))
 def print_addresses(version, high, low, length, start, out):
-    """Text of each address, with `/length` unless that is negative; nothing for version 0. Returns the size."""
+    """Text of each address, with `/length` unless that is negative (an IPv4 address has 32 bits at most);
+    nothing for version 0. Returns the size."""
     groups = np.zeros(8, np.int64)
     at = int64(0)
     for i in range(version.shape[0]):
@@ -197,7 +198,7 @@ def print_addresses(version, high, low, length, start, out):
             at = put_groups(out, at, groups)
         if version[i] and length >= 0:
             out[at] = SLASH
-            at = put_decimal(out, at + 1, length)
+            at = put_decimal(out, at + 1, min(length, int64(32)) if version[i] == 4 else length)
     start[version.shape[0]] = at
     return at
 

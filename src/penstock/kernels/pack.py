@@ -1,7 +1,7 @@
 """Components of attributes into packed key words, and from there to the key of a relation.
 
 A *component* is an int64 array: an integer, the bits of a float, a dictionary code, an IPv4 address, a NULL
-flag, a window number.  `sharing.layout` gives every component a bit field in one of a few 64-bit words; a
+flag, a pane number.  `sharing.layout` gives every component a bit field in one of a few 64-bit words; a
 relation's key is then a set of masked, rotated words (*terms*): from the stream, or from a parent to a child.
 """
 
@@ -64,18 +64,25 @@ def extract(groups, column, shift, mask, base, values):
         values[i] = int64((groups[i, column] >> by) & mask) + base
 
 
-@kernel(types.void, ro(I64), I64, rw(I64))
-def window_number(ts, size, numbers):
-    """floor(ts / size); neighbours mostly share a window, so most tuples need no division."""
+@kernel(types.void, ro(I64), I64, I64, rw(I64))
+def pane_number(places, slide, cut, numbers):
+    """The pane of every place on an axis (`logical.window.Panes`); neighbours mostly share one: few divisions."""
     low, high, number = int64(1), int64(0), int64(0)
-    for i in range(ts.shape[0]):
-        t = ts[i]
-        if not low <= t < high:
-            number = t // size
-            low = number * size
-            high = low + size
-            if high < low:  # the last window before the end of time wraps: do not reuse it
+    for i in range(places.shape[0]):
+        place = places[i]
+        if not low <= place < high:
+            number = place // slide
+            low = number * slide
+            high = low + slide
+            if high < low:  # the last pane before the end of time wraps: do not reuse it
                 high = low
+            if cut:
+                number *= 2
+                if place - low >= cut:
+                    low += cut
+                    number += 1
+                else:
+                    high = low + cut
         numbers[i] = number
 
 

@@ -37,12 +37,17 @@ class Duration:
 
 @dataclass(frozen=True)
 class Window:
-    """`[RANGE size SLIDE slide]`; landmark and row windows are known by `kind`."""
+    """`[RANGE size SLIDE slide]`; landmark and row windows are known by `kind`.
+
+    Windows of rows have their numbers in `rows` and `row_slide`, as written.
+    """
 
     kind: str  # range, landmark, rows
     size: Duration | None
     slide: Duration | None
     span: Span
+    rows: Word | None = None
+    row_slide: Word | None = None
 
 
 @dataclass(frozen=True)
@@ -88,8 +93,11 @@ class CommonTable:
 
 @dataclass(frozen=True)
 class Order:
+    """One entry of ORDER BY; `nulls` is FIRST or LAST where that is written."""
+
     expression: exp.Expr
     descending: bool
+    nulls: str = ""
 
 
 @dataclass(frozen=True)

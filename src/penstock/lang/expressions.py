@@ -1,6 +1,6 @@
 """Scalar expressions, as sqlglot nodes with places.
 
-or_ ─► and_ ─► not_ ─► predicate ─► sum_ ─► product ─► sign ─► primary
+or_ ─► and_ ─► not_ ─► predicate ─► joined ─► sum_ ─► product ─► sign ─► cast ─► primary
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _COMPARISONS: dict[TokenType, type[exp.Binary]] = {
     TokenType.GT: exp.GT,
     TokenType.GTE: exp.GTE,
 }
+_JOINED: dict[TokenType, type[exp.Binary]] = {TokenType.DPIPE: exp.DPipe}
 _SUMS: dict[TokenType, type[exp.Binary]] = {TokenType.PLUS: exp.Add, TokenType.DASH: exp.Sub}
 _PRODUCTS: dict[TokenType, type[exp.Binary]] = {
     TokenType.STAR: exp.Mul,
@@ -59,24 +60,29 @@ class ExpressionGrammar(Cursor):
 
     def _predicate(self) -> exp.Expr:
         index = self._index
-        left = self._sum()
+        left = self._joined_text()
         if self._match_set(_COMPARISONS):
             kind = _COMPARISONS[self._prev.token_type]
-            return self.node(kind(this=left, expression=self._sum()), index)
+            return self.node(kind(this=left, expression=self._joined_text()), index)
         if self.take("IS"):
             return self._is(left, index)
         negated = self.take("NOT")
         test = self._test(left, index)
         if test is None:
             if negated:
-                raise self.unexpected("IN, BETWEEN or LIKE after NOT", near=("IN", "BETWEEN", "LIKE"))
+                raise self.unexpected("IN, BETWEEN or LIKE after NOT", near=("IN", "BETWEEN", "LIKE", "ILIKE"))
             return left
         return self.node(exp.Not(this=test), index) if negated else test
 
     def _is(self, left: exp.Expr, index: int) -> exp.Expr:
         negated = self.take("NOT")
+        if self.take("DISTINCT"):
+            self.expect("FROM")
+            kind = exp.NullSafeEQ if negated else exp.NullSafeNEQ
+            return self.node(kind(this=left, expression=self._joined_text()), index)
         if not any(self.ahead(word) for word in ("NULL", "TRUE", "FALSE")):
-            raise self.unexpected("NULL, TRUE or FALSE after IS" if negated else "NOT, NULL, TRUE or FALSE after IS")
+            words = "NULL, TRUE, FALSE or DISTINCT FROM after IS"
+            raise self.unexpected(words if negated else f"NOT, {words}", near=("NULL", "TRUE", "FALSE", "DISTINCT"))
         test = self.node(exp.Is(this=left, expression=self._primary()), index)
         return self.node(exp.Not(this=test), index) if negated else test
 
@@ -91,16 +97,19 @@ class ExpressionGrammar(Cursor):
             self.expect(")")
             return self.node(exp.In(this=left, expressions=list(items)), index)
         if self.take("BETWEEN"):
-            low = self._sum()
+            low = self._joined_text()
             self.expect("AND")
-            return self.node(exp.Between(this=left, low=low, high=self._sum()), index)
+            return self.node(exp.Between(this=left, low=low, high=self._joined_text()), index)
         if self.take("LIKE") or self.take("ILIKE"):
             kind = exp.Like if self._prev.text.upper() == "LIKE" else exp.ILike
-            like: exp.Expr = self.node(kind(this=left, expression=self._sum()), index)
+            like: exp.Expr = self.node(kind(this=left, expression=self._joined_text()), index)
             if self.take("ESCAPE"):
                 like = self.node(exp.Escape(this=like, expression=self._primary()), index)
             return like
         return None
+
+    def _joined_text(self) -> exp.Expr:
+        return self._binary(self._sum, _JOINED)
 
     def _sum(self) -> exp.Expr:
         return self._binary(self._product, _SUMS)
@@ -123,7 +132,14 @@ class ExpressionGrammar(Cursor):
             with self.nested():
                 operand = self._sign()
             return self.node(exp.Neg(this=operand) if negative else exp.Paren(this=operand), index)
-        return self._primary()
+        return self._cast_short()
+
+    def _cast_short(self) -> exp.Expr:
+        index = self._index
+        operand = self._primary()
+        while self._match(TokenType.DCOLON):
+            operand = self.node(self._cast_to(operand), index)
+        return operand
 
     # -- primaries
 
@@ -138,8 +154,10 @@ class ExpressionGrammar(Cursor):
             return self.node(exp.Literal.number(f"0.{fraction.text}"), index)
         if self._match(TokenType.L_PAREN):
             return self._parenthesised(index)
-        if token.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
+        if token.token_type is TokenType.VAR:
             return self._special(index) or self._name_or_call(index)
+        if token.token_type is TokenType.IDENTIFIER:
+            return self._name_or_call(index)
         raise self.unexpected("an expression")
 
     def _parenthesised(self, index: int) -> exp.Expr:
@@ -162,7 +180,7 @@ class ExpressionGrammar(Cursor):
         return self.node(node, index)
 
     def _special(self, index: int) -> exp.Expr | None:
-        """Words that begin something else than a name: constants, typed constants, CASE, CAST, EXISTS."""
+        """Words that begin something else than a name: constants, typed constants, CASE, CAST, EXTRACT, EXISTS."""
         if self.take("NULL"):
             return self.node(exp.Null(), index)
         if self.take("TRUE") or self.take("FALSE"):
@@ -172,11 +190,15 @@ class ExpressionGrammar(Cursor):
             return self.node(exp.Cast(this=literal, to=exp.DataType.build("TIMESTAMP")), index)
         if self._next.token_type in (TokenType.STRING, TokenType.NUMBER) and self.ahead("INTERVAL"):
             duration = self.duration()
-            return self.node(exp.Interval(this=exp.Literal.number(duration.microseconds)), index)
+            interval = self.node(exp.Interval(), index)
+            interval.meta["microseconds"] = duration.microseconds
+            return interval
         if self.take("CASE"):
             return self._case(index)
         if self._next.token_type is TokenType.L_PAREN and self.take("CAST"):
             return self._cast(index)
+        if self._next.token_type is TokenType.L_PAREN and self.take("EXTRACT"):
+            return self._extract(index)
         if self.take("EXISTS"):
             self.expect("(")
             return self.node(exp.Exists(this=self._subquery(self._index - 1)), index)
@@ -186,18 +208,39 @@ class ExpressionGrammar(Cursor):
         self.expect("(")
         operand = self.expression_()
         self.expect("AS")
-        target = self.name("a type")
+        cast = self._cast_to(operand)
         self.expect(")")
-        return self.node(exp.Cast(this=operand, to=exp.Var(this=target.text)), index)
+        return self.node(cast, index)
+
+    def _cast_to(self, operand: exp.Expr) -> exp.Expr:
+        target = self.name("a type")
+        if target.same("double"):
+            self.take("PRECISION")
+        cast = exp.Cast(this=operand, to=exp.Var(this=target.text))
+        cast.meta["type_name"] = target
+        return cast
+
+    def _extract(self, index: int) -> exp.Expr:
+        """EXTRACT(HOUR FROM ts) is hour(ts)."""
+        self.expect("(")
+        part = self.name("a part of a time like HOUR")
+        self.expect("FROM")
+        operand = self.expression_()
+        self.expect(")")
+        call = self.node(exp.Anonymous(this=part.text, expressions=[operand]), index)
+        call.meta["name"] = part
+        call.meta["extract"] = True
+        return call
 
     def _case(self, index: int) -> exp.Expr:
         subject = None if self.ahead("WHEN") else self.expression_()
         branches: list[exp.Expr] = []
         while not branches or self.ahead("WHEN"):
+            start = self._index
             self.expect("WHEN")
             condition = self.expression_()
             self.expect("THEN")
-            branches.append(exp.If(this=condition, true=self.expression_()))
+            branches.append(self.node(exp.If(this=condition, true=self.expression_()), start))
         default = self.expression_() if self.take("ELSE") else None
         self.expect("END")
         return self.node(exp.Case(this=subject, ifs=branches, default=default), index)

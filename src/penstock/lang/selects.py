@@ -138,25 +138,39 @@ class SelectGrammar(ExpressionGrammar):
         index = self._index
         if not self._match(TokenType.L_BRACKET):
             return None
-        kind, size = self._window_size()
-        slide = None
-        if kind == "range" and self.take("SLIDE"):
+        window = self._window_size()
+        if window.kind != "landmark" and self.take("SLIDE"):
             self.take("BY")
-            slide = self.duration()
+            if window.kind == "rows":
+                window = replace(window, row_slide=self._row_count("a number of rows after SLIDE"))
+                self.take("ROWS")
+            else:
+                window = replace(window, slide=self.duration())
         if not self._match(TokenType.R_BRACKET):
-            raise self.unexpected("SLIDE or ']'" if slide is None else "']'", near=("SLIDE",))
-        return Window(kind, size, slide, self.since(index))
+            complete = window.kind == "landmark" or window.slide or window.row_slide
+            raise self.unexpected("']'" if complete else "SLIDE or ']'", near=("SLIDE",))
+        return replace(window, span=self.since(index))
 
-    def _window_size(self) -> tuple[str, Duration | None]:
+    def _window_size(self) -> Window:
+        here = self.here()
         if self.take("WINDOW"):
-            return ("landmark", None) if self.take("UNTIL", "NOW") else ("range", self.duration())
+            if self.take("UNTIL", "NOW"):
+                return Window("landmark", None, None, here)
+            return Window("range", self.duration(), None, here)
         if self.take("RANGE"):
             self.take("BY")
-            return "range", self.duration()
+            return Window("range", self.duration(), None, here)
         if self.take("ROWS"):
-            self.number("a number of rows")
-            return "rows", None
+            return Window("rows", None, None, here, rows=self._row_count("a number of rows"))
         raise self.unexpected("RANGE, WINDOW or ROWS", near=("RANGE", "WINDOW", "ROWS"))
+
+    def _row_count(self, what: str) -> Word:
+        """A number as written, its minus sign included: `logical.windows` says what is wrong with it."""
+        index = self._index
+        self._match(TokenType.DASH)
+        self.number(what)
+        span = self.since(index)
+        return Word(self.app_text.at(span), span)
 
     # -- after FROM
 
@@ -204,9 +218,12 @@ class SelectGrammar(ExpressionGrammar):
         descending = self.take("DESC")
         if not descending:
             self.take("ASC")
-        if self.take("NULLS") and not (self.take("FIRST") or self.take("LAST")):
-            raise self.unexpected("FIRST or LAST after NULLS")
-        return Order(expression, descending)
+        nulls = ""
+        if self.take("NULLS"):
+            if not (self.take("FIRST") or self.take("LAST")):
+                raise self.unexpected("FIRST or LAST after NULLS")
+            nulls = self._prev.text.upper()
+        return Order(expression, descending, nulls)
 
     def clause_error(self) -> None:
         """Called where a select should have ended: whatever stands here is no clause."""

@@ -1,21 +1,22 @@
 """Aggregate functions: which there are, what they take and give.
 
-To add one: an entry in `_EXECUTABLE` with its rule, its state in `kernels`, its final step in `runtime.finish`,
+To add one: an entry in `AGGREGATES` with its rule, its state in `kernels`, its final step in `runtime.finish`,
 and an example in the tests of `resolve`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 
 from sqlglot import exp
 
 from penstock.lang.ast import Word, span_of
-from penstock.lang.text import AppText
-from penstock.logical.expressions import Aggregate, Column
-from penstock.logical.scalars import not_yet
-from penstock.logical.types import BIGINT, DOUBLE, Kind, Type
+from penstock.logical.attributes import attribute_of
+from penstock.logical.expressions import Aggregate, Case, Column, Computed, Expression, Literal, Prefix
+from penstock.logical.placed import Resolve, Scope, condition, not_yet
+from penstock.logical.render import render
+from penstock.logical.type_rules import is_null
+from penstock.logical.types import BIGINT, DOUBLE, INT, Kind, Type
 
 
 def _any(argument: Type) -> Type:
@@ -36,80 +37,93 @@ def _extreme(argument: Type) -> Type | None:
     return argument
 
 
-_EXECUTABLE: dict[str, Callable[[Type], Type | None]] = {
+AGGREGATES: dict[str, Callable[[Type], Type | None]] = {
     "count": _any,
     "sum": _sum,
     "avg": _average,
     "min": _extreme,
     "max": _extreme,
+    "variance": _average,
+    "var_samp": _average,
+    "var_pop": _average,
+    "stddev": _average,
+    "stddev_samp": _average,
+    "stddev_pop": _average,
 }
-_LATER = frozenset(
-    {
-        "variance",
-        "var_samp",
-        "var_pop",
-        "stddev",
-        "stddev_samp",
-        "stddev_pop",
-        "approx_count_distinct",
-        "approx_percentile",
-        "approx_frequent",
-    }
-)
+_CANONICAL = {"variance": "var_samp", "stddev": "stddev_samp"}
+LATER = frozenset({"approx_count_distinct", "approx_percentile", "approx_frequent"})
 
 
 def is_aggregate(name: str) -> bool:
-    return name.lower() in _EXECUTABLE or name.lower() in _LATER
+    return name.lower() in AGGREGATES or name.lower() in LATER
 
 
-def check_call(node: exp.Anonymous, text: AppText) -> str:
-    """The function's canonical name, or an error for one that is unknown or comes later."""
-    word: Word = node.meta["name"]
-    function = word.text.lower()
-    if function in _LATER:
-        raise text.error(word.span, f"{function} is not executable yet", f"there are {', '.join(_EXECUTABLE)}")
-    if function not in _EXECUTABLE:
-        near = get_close_matches(function, [*_EXECUTABLE, *sorted(_LATER)], n=1, cutoff=0.7)
-        hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(_EXECUTABLE)}"
-        raise text.error(word.span, f"unknown function '{word.text}'", hint)
-    if "distinct" in node.meta:
-        raise text.error(node.meta["distinct"], f"{function}(DISTINCT ...) is not executable yet")
-    return function
+def uses_aggregates(nodes: list[exp.Expr]) -> bool:
+    calls = (call for node in nodes for call in node.find_all(exp.Anonymous))
+    return any(is_aggregate(call.name) and "extract" not in call.meta for call in calls)
 
 
-def resolve_aggregate(node: exp.Anonymous, text: AppText, column: Callable[[exp.Column], Column]) -> Aggregate:
-    """`column` resolves the argument among the stream's columns."""
-    function = check_call(node, text)
+def resolve_aggregate(node: exp.Anonymous, filtered: exp.Expr | None, scope: Scope, resolve: Resolve) -> Aggregate:
+    """`scope` is that of the tuples, for the argument and the condition of FILTER."""
+    function = _function(node, scope)
     if len(node.expressions) != 1:
-        raise text.error(span_of(node), f"{function} takes one argument, not {len(node.expressions)}")
+        raise scope.text.error(span_of(node), f"{function} takes one argument, not {len(node.expressions)}")
     argument = node.expressions[0]
     while isinstance(argument, exp.Paren):
         argument = argument.this
-    if function == "count" and _counts_rows(argument, column):
-        return Aggregate("count", None, BIGINT)
-    if not isinstance(argument, exp.Column) or isinstance(argument.this, exp.Star):
-        raise _bad_argument(function, argument, text)
-    found = column(argument)
-    result = _EXECUTABLE[function](found.type)
+    test = None if filtered is None else condition(filtered, scope, "FILTER", resolve)
+    if function == "count" and _counts_rows(argument, scope):
+        return Aggregate("count", None if test is None else _when(test, Literal(1, INT)), BIGINT)
+    value = _argument(function, argument, scope, resolve)
+    result = AGGREGATES[function](value.type)
     if result is None:
-        raise text.error(span_of(argument), f"{function} needs numbers, but '{found.name}' is {found.type}")
-    if function in ("min", "max") and found.type.kind in (Kind.INET, Kind.PREFIX):
-        raise not_yet(text, node, f"{function} of {found.type}")
-    return Aggregate(function, found, result)
+        raise scope.text.error(span_of(argument), f"{function} needs numbers, but '{render(value)}' is {value.type}")
+    wanted = _when(test, value) if test is not None else _attribute(value)
+    if isinstance(wanted, Computed) and wanted.type.kind in (Kind.INET, Kind.PREFIX):
+        raise not_yet(scope.text, node, f"{function} of computed addresses", f"use {function} of a column")
+    return Aggregate(_CANONICAL.get(function, function), wanted, result)
 
 
-def _counts_rows(argument: exp.Expr, column: Callable[[exp.Column], Column]) -> bool:
+def _function(node: exp.Anonymous, scope: Scope) -> str:
+    """The function's name, or an error for one that comes later."""
+    word: Word = node.meta["name"]
+    function = word.text.lower()
+    if function in LATER:
+        hint = f"there are {', '.join(AGGREGATES)}"
+        raise scope.text.error(word.span, f"{function} is not executable yet", hint)
+    if "distinct" in node.meta:
+        raise scope.text.error(node.meta["distinct"], f"{function}(DISTINCT ...) is not executable yet")
+    return function
+
+
+def _argument(function: str, node: exp.Expr, scope: Scope, resolve: Resolve) -> Expression:
+    if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+        raise scope.text.error(span_of(node), f"'*' can only stand in count(*), not in {function}")
+    value = resolve(node, scope)
+    if isinstance(value, Prefix):
+        # A prefix is NULL where its address is.
+        if function == "count":
+            return value.column
+        raise not_yet(scope.text, node, f"{function} of a prefix", f"use {function} of the address")
+    if is_null(value) and function != "count":
+        raise scope.text.error(span_of(node), f"{function} of a bare NULL has no type")
+    return value
+
+
+def _counts_rows(node: exp.Expr, scope: Scope) -> bool:
     """count(*), count(P.*) and count(1) count tuples."""
-    if isinstance(argument, exp.Column) and isinstance(argument.this, exp.Star):
-        column(argument)  # checks the qualifier
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+        scope.name(node)  # checks the qualifier
         return True
-    return isinstance(argument, exp.Star | exp.Literal)
+    return isinstance(node, exp.Star | exp.Literal)
 
 
-def _bad_argument(function: str, argument: exp.Expr, text: AppText) -> Exception:
-    if isinstance(argument, exp.Star) or isinstance(argument.this, exp.Star):
-        return text.error(span_of(argument), f"'*' can only stand in count(*), not in {function}")
-    for inner in argument.find_all(exp.Anonymous):
-        if is_aggregate(inner.name):
-            return text.error(span_of(inner), "an aggregate inside an aggregate")
-    return not_yet(text, argument, f"{function} of an expression", f"use {function} of a column")
+def _when(test: Expression, value: Expression) -> Column | Computed:
+    """FILTER (WHERE test): other tuples have NULL, which no aggregate counts."""
+    return _attribute(Case(((test, value),), None, value.type))
+
+
+def _attribute(value: Expression) -> Column | Computed:
+    attribute = attribute_of(value)
+    assert not isinstance(attribute, Prefix)  # refused before
+    return attribute

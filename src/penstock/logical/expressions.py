@@ -31,6 +31,18 @@ class Prefix:
 
 
 @dataclass(frozen=True)
+class Computed:
+    """An expression over the tuple's columns that is grouped by or aggregated: a column made by the query.
+
+    `name` is its canonical text after a '='; select list and HAVING refer to it as they do to a column.
+    """
+
+    name: str
+    expression: Expression
+    type: Type
+
+
+@dataclass(frozen=True)
 class Literal:
     """A constant. TIMESTAMP literals are int microseconds, INET literals canonical text; None is NULL."""
 
@@ -40,10 +52,11 @@ class Literal:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """count(*) (argument None), count, sum, min, max or avg of one column."""
+    """count(*) (argument None), count, sum, min, max, avg, and the samples' or the population's variance and
+    stddev (var_samp, var_pop, stddev_samp, stddev_pop) of a column or an expression."""
 
     function: str
-    argument: Column | None
+    argument: Column | Computed | None
     type: Type
 
 
@@ -106,15 +119,57 @@ class InList:
 
 @dataclass(frozen=True)
 class Like:
-    """x LIKE pattern, with % and _."""
+    """x LIKE pattern, with % and _; `escape` is a character that makes the next one plain, or none."""
 
     operand: Expression
     pattern: str
     type: Type = BOOLEAN
+    escape: str = ""
+
+
+@dataclass(frozen=True)
+class Case:
+    """CASE WHEN ... THEN ... ELSE ... END: the value of the first condition that is true; `default` None: NULL."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+    default: Expression | None
+    type: Type
+
+
+@dataclass(frozen=True)
+class Cast:
+    """CAST(x AS type); what does not fit is NULL."""
+
+    operand: Expression
+    type: Type
+
+
+@dataclass(frozen=True)
+class Call:
+    """A deterministic scalar function by its canonical name, see `logical.functions`."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: Type
 
 
 Expression = (
-    Column | Prefix | Literal | Aggregate | Bucket | Arithmetic | Comparison | Logic | Not | IsNull | InList | Like
+    Column
+    | Prefix
+    | Computed
+    | Literal
+    | Aggregate
+    | Bucket
+    | Arithmetic
+    | Comparison
+    | Logic
+    | Not
+    | IsNull
+    | InList
+    | Like
+    | Case
+    | Cast
+    | Call
 )
 
 
@@ -124,8 +179,15 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return (left, right)
         case Logic(_, operands):
             return operands
-        case Not(operand) | IsNull(operand) | InList(operand) | Like(operand):
+        case Not(operand) | IsNull(operand) | InList(operand) | Like(operand) | Cast(operand):
             return (operand,)
+        case Computed(_, inner):
+            return (inner,)
+        case Call(_, arguments):
+            return arguments
+        case Case(branches, default):
+            parts = tuple(part for branch in branches for part in branch)
+            return parts if default is None else (*parts, default)
         case Prefix(column):
             return (column,)
         case Aggregate(_, argument):

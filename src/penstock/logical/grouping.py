@@ -9,10 +9,14 @@ from sqlglot import exp
 from penstock.lang.ast import Duration, Item, Select, Word, span_of
 from penstock.lang.text import AppText
 from penstock.logical import constants
-from penstock.logical.aggregates import is_aggregate
-from penstock.logical.expressions import Bucket, Column, Expression, Prefix
-from penstock.logical.scalars import not_yet
-from penstock.logical.scopes import GroupScope, StreamColumns, unwrap, word_of
+from penstock.logical.aggregates import uses_aggregates
+from penstock.logical.attributes import attribute_of
+from penstock.logical.expressions import Bucket, Computed, Expression
+from penstock.logical.expressions import columns as columns_of
+from penstock.logical.placed import not_yet
+from penstock.logical.query import Attribute
+from penstock.logical.scalars import resolve_scalar
+from penstock.logical.scopes import GroupScope, StreamColumns, TupleScope, unwrap, word_of
 from penstock.logical.types import Kind
 from penstock.logical.windows import MINUTE
 
@@ -21,14 +25,19 @@ from penstock.logical.windows import MINUTE
 class Grouping:
     """Keys in the order written, each once; filled by `resolve_grouping` and read-only afterwards."""
 
-    attributes: list[Column | Prefix] = field(default_factory=list)
-    names: dict[Column | Prefix, str] = field(default_factory=dict)  # GROUP BY ... AS name
+    attributes: list[Attribute] = field(default_factory=list)
+    names: dict[Attribute, str] = field(default_factory=dict)  # GROUP BY ... AS name
     named: dict[str, Expression] = field(default_factory=dict)  # the same by case-folded name
     bucket: Duration | None = None
     bucket_name: str = ""
 
+    def add(self, attribute: Attribute) -> None:
+        if attribute not in self.attributes:
+            self.attributes.append(attribute)
+
 
 def resolve_grouping(select: Select, columns: StreamColumns) -> Grouping:
+    """The keys of GROUP BY, or of SELECT DISTINCT, which groups by its select list."""
     grouping = Grouping()
     for item in select.group:
         target = _target(item, select, columns)
@@ -38,8 +47,7 @@ def resolve_grouping(select: Select, columns: StreamColumns) -> Grouping:
             _add_bucket(grouping, minutes, item, columns.text)
             continue
         attribute = _attribute(expression, item, columns)
-        if attribute not in grouping.attributes:
-            grouping.attributes.append(attribute)
+        grouping.add(attribute)
         if item.alias:
             _add_name(grouping, item.alias, attribute, columns.text)
             grouping.names.setdefault(attribute, item.alias.text)
@@ -69,7 +77,7 @@ def bucket_minutes(node: exp.Expr, columns: StreamColumns) -> Duration | None:
     if column is None or column.type.kind is not Kind.TIMESTAMP:
         return None
     text = columns.text
-    if column.name != columns.stream.time:
+    if column.name not in columns.input.times:
         fact = f"only the time column '{columns.stream.time}' can be cut into buckets of minutes, not '{column.name}'"
         raise text.error(span_of(column_node), fact)
     count = unwrap(node.expression)
@@ -99,15 +107,21 @@ def _target(item: Item, select: Select, columns: StreamColumns) -> Item:
     return item
 
 
-def _attribute(node: exp.Expr, item: Item, columns: StreamColumns) -> Column | Prefix:
-    prefix = columns.prefix(node)
-    if prefix is not None:
-        return prefix
-    if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
-        return columns.column(node)
-    if any(is_aggregate(call.name) for call in node.find_all(exp.Anonymous)):
-        raise columns.text.error(item.span, "GROUP BY cannot use an aggregate")
-    raise not_yet(columns.text, item.expression, "GROUP BY an expression", "group by columns, prefixes or time/n")
+def _attribute(node: exp.Expr, item: Item, columns: StreamColumns) -> Attribute:
+    if uses_aggregates([node]):  # said at the entry, which may name a select item
+        raise columns.text.error(item.span, "GROUP BY cannot use an aggregate", "filter groups with HAVING")
+    expression = resolve_scalar(node, TupleScope(columns, clause="GROUP BY"))
+    if not columns_of(expression):
+        raise columns.text.error(item.span, "GROUP BY a constant makes one group of all", "leave it out")
+    attribute = attribute_of(expression)
+    check_key(attribute, node, columns.text)
+    return attribute
+
+
+def check_key(attribute: Attribute, node: exp.Expr, text: AppText) -> None:
+    """Addresses are only grouped by where they stand in a column."""
+    if isinstance(attribute, Computed) and attribute.type.kind in (Kind.INET, Kind.PREFIX):
+        raise not_yet(text, node, "grouping by computed addresses")
 
 
 def _add_bucket(grouping: Grouping, minutes: Duration, item: Item, text: AppText) -> None:

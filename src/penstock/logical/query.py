@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.logical.expressions import Aggregate, Column, Expression, Prefix, columns
-from penstock.logical.types import Type
+from penstock.logical.expressions import Aggregate, Column, Computed, Expression, Prefix, columns
+from penstock.logical.types import STRING, TIMESTAMP, Kind, Type
+from penstock.logical.window import Window
+
+RESULT_TIMES = ("window_start", "window_end", "ts")  # columns of results as a stream, besides the select list
 
 
 @dataclass(frozen=True)
@@ -30,11 +33,7 @@ class Stream:
     ahead: int | None = None
 
 
-@dataclass(frozen=True)
-class Tumbling:
-    """Windows [k·size, (k+1)·size), size in microseconds."""
-
-    size: int
+Attribute = Column | Prefix | Computed
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,15 @@ class Key:
     """One grouping attribute; `name` is how GROUP BY or the select list calls it."""
 
     name: str
-    attribute: Column | Prefix
+    attribute: Attribute
+
+
+@dataclass(frozen=True)
+class Order:
+    """One entry of ORDER BY. NULL is below every value, NaN above every number; `descending` turns that round."""
+
+    expression: Expression
+    descending: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,17 +62,27 @@ class Output:
 
 @dataclass(frozen=True)
 class Query:
-    """`aggregates` are the distinct ones that select list and HAVING need, in order of appearance."""
+    """`aggregates` are the distinct ones that select list, HAVING and ORDER BY need, in order of appearance.
+
+    `stream` names a declared stream, or the query whose results this one reads (see `results_stream`).
+    `order` and `limit` act per window; ties go by the keys, ascending. A query without aggregates and GROUP BY
+    gives one row per tuple (`per_tuple`): it groups by its select list, and every group is repeated count(*) times.
+    A `hidden` query stands inside another one (WITH, a subquery in FROM) and has no sink.
+    """
 
     name: str
     stream: str
-    window: Tumbling
+    window: Window
     where: Expression | None
     keys: tuple[Key, ...]
     select: tuple[Output, ...]
     having: Expression | None
     aggregates: tuple[Aggregate, ...]
     sink: str | None
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    per_tuple: bool = False
+    hidden: bool = False
 
     @property
     def columns(self) -> frozenset[str]:
@@ -80,10 +97,37 @@ class Query:
 
 @dataclass(frozen=True)
 class QuerySet:
-    """An app: the streams that its queries read, and the queries in the order written."""
+    """An app: the declared streams that its queries read, and the queries, each after those whose results it reads."""
 
     streams: tuple[Stream, ...]
     queries: tuple[Query, ...]
 
     def stream(self, name: str) -> Stream:
-        return next(s for s in self.streams if s.name == name)
+        """A declared stream, or the results of a query as a stream."""
+        for stream in self.streams:
+            if stream.name == name:
+                return stream
+        return results_stream(self.query(name))
+
+    def query(self, name: str) -> Query:
+        return next(query for query in self.queries if query.name == name)
+
+    def readers(self, name: str) -> tuple[Query, ...]:
+        """The queries that read a stream, or a query's results, themselves."""
+        return tuple(query for query in self.queries if query.stream == name)
+
+    def root(self, query: Query) -> Stream:
+        """The declared stream that a query reads in the end."""
+        while all(stream.name != query.stream for stream in self.streams):
+            query = self.query(query.stream)
+        return next(stream for stream in self.streams if stream.name == query.stream)
+
+
+def results_stream(query: Query) -> Stream:
+    """A query's results as a stream: ts is the end of the window. Prefixes are text there."""
+    typed = ((output.name, output.expression.type) for output in query.select)
+    fields = [Field(name, STRING if kind.kind is Kind.PREFIX else kind) for name, kind in typed]
+    taken = {field.name.casefold() for field in fields}
+    added = [name for name in RESULT_TIMES if name not in taken]
+    times = (Field(name, TIMESTAMP) for name in added)
+    return Stream(query.name, (*fields, *times), f"query:{query.name}", (), "window_end")

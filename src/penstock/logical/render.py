@@ -8,12 +8,17 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+from penstock.lang.durations import format_duration
 from penstock.logical.expressions import (
     Aggregate,
     Arithmetic,
     Bucket,
+    Call,
+    Case,
+    Cast,
     Column,
     Comparison,
+    Computed,
     Expression,
     InList,
     IsNull,
@@ -60,14 +65,22 @@ def _render(expression: Expression) -> tuple[str, int]:
             return f"{function}({'*' if argument is None else render(argument)})", _ATOM
         case Bucket():
             return "bucket", _ATOM
+        case Computed(_, inner):
+            return _render(inner)
         case Arithmetic(operator, left, right):
             binds = _LOOSENESS[operator]
-            return f"{_within(left, binds)} {operator} {_within(right, binds + 1)}", binds
+            return f"{_within(left, binds)} {operator} {_moved_by(expression) or _within(right, binds + 1)}", binds
         case Logic(operator, operands):
             binds = _LOOSENESS[operator]
             return f" {operator} ".join(_within(operand, binds + 1) for operand in operands), binds
         case Not(operand):
             return _negation(operand)
+        case Case():
+            return _choice(expression), _ATOM
+        case Cast(operand, kind):
+            return f"CAST({render(operand)} AS {kind})", _ATOM
+        case Call(function, arguments):
+            return f"{function}({', '.join(render(argument) for argument in arguments)})", _ATOM
         case _:
             return _test(expression, ""), _TEST
 
@@ -75,6 +88,21 @@ def _render(expression: Expression) -> tuple[str, int]:
 def _within(expression: Expression, binds: int) -> str:
     text, own = _render(expression)
     return text if own >= binds else f"({text})"
+
+
+def _moved_by(expression: Arithmetic) -> str:
+    """The interval that a time is moved by; nothing for other sums."""
+    right = expression.right
+    if expression.type.kind is not Kind.TIMESTAMP or not isinstance(right, Literal) or not isinstance(right.value, int):
+        return ""
+    return f"INTERVAL '{format_duration(right.value)}'"
+
+
+def _choice(expression: Case) -> str:
+    parts = [f"WHEN {render(test)} THEN {render(value)}" for test, value in expression.branches]
+    if expression.default is not None:
+        parts.append(f"ELSE {render(expression.default)}")
+    return f"CASE {' '.join(parts)} END"
 
 
 def _negation(operand: Expression) -> tuple[str, int]:
@@ -92,8 +120,9 @@ def _test(expression: Expression, negated: str) -> str:
         case InList(operand, items):
             listed = ", ".join(_constant(item) for item in items)
             return f"{_within(operand, _TEST + 1)} {negated}IN ({listed})"
-        case Like(operand, pattern):
-            return f"{_within(operand, _TEST + 1)} {negated}LIKE {_quoted(pattern)}"
+        case Like(operand, pattern, escape=escape):
+            escaped = f" ESCAPE {_quoted(escape)}" if escape else ""
+            return f"{_within(operand, _TEST + 1)} {negated}LIKE {_quoted(pattern)}{escaped}"
     raise TypeError(f"no SQL text for {type(expression).__name__}")
 
 

@@ -1,22 +1,24 @@
-"""Parsed expressions to typed ones, the same for WHERE, HAVING and the select list.
+"""Parsed expressions to typed ones, the same for WHERE, GROUP BY, HAVING, ORDER BY and the select list.
 
-What a name or a call means differs between them; a `Scope` (see `scopes.py`) answers that.
+What a name or an aggregate means differs between them; a `Scope` (see `scopes.py`) answers that.
+
+    resolve_scalar ─► constants, logic, operators, CASE here; `predicates`, `functions` and `casts` for the rest
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar
-
 from sqlglot import exp
 
-from penstock.errors import QueryError
 from penstock.lang.ast import span_of
 from penstock.lang.text import AppText
 from penstock.logical import constants, type_rules
-from penstock.logical.expressions import Comparison, Expression, InList, IsNull, Like, Literal, Logic, Not
-from penstock.logical.render import render
-from penstock.logical.types import BOOLEAN, DOUBLE, STRING, Kind
+from penstock.logical.aggregates import is_aggregate
+from penstock.logical.casts import resolve_cast
+from penstock.logical.expressions import Call, Case, Expression, Literal, Logic, Not
+from penstock.logical.functions import resolve_call
+from penstock.logical.placed import Scope, compared, condition, placed
+from penstock.logical.predicates import resolve_test
+from penstock.logical.types import BOOLEAN, DOUBLE, STRING
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -27,37 +29,6 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.GTE: ">=",
 }
 _OPERATORS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
-_LATER: dict[type[exp.Expr], str] = {
-    exp.Interval: "arithmetic with intervals",
-    exp.Case: "CASE",
-    exp.Cast: "CAST",
-    exp.Subquery: "a subquery in an expression",
-    exp.Exists: "EXISTS",
-    exp.ILike: "ILIKE",
-    exp.Escape: "LIKE with ESCAPE",
-    exp.Filter: "FILTER",
-    exp.Window: "OVER",
-}
-T = TypeVar("T")
-
-
-class Scope(Protocol):
-    """What names and calls mean in one clause."""
-
-    @property
-    def text(self) -> AppText: ...
-
-    def known(self, node: exp.Expr) -> Expression | None:
-        """A whole expression with a meaning of its own here, such as a grouped prefix."""
-        ...
-
-    def name(self, node: exp.Column) -> Expression: ...
-
-    def call(self, node: exp.Anonymous) -> Expression: ...
-
-
-def not_yet(text: AppText, node: exp.Expr, feature: str, hint: str = "") -> QueryError:
-    return text.error(span_of(node), f"{feature} is not executable yet", hint)
 
 
 def resolve_scalar(node: exp.Expr, scope: Scope) -> Expression:
@@ -68,29 +39,46 @@ def resolve_scalar(node: exp.Expr, scope: Scope) -> Expression:
         return resolve_scalar(node.this, scope)
     if isinstance(node, exp.Column):
         return scope.name(node)
-    if isinstance(node, exp.Anonymous):
-        return scope.call(node)
     if (constant := resolve_constant(node, scope.text)) is not None:
         return constant
+    if isinstance(node, exp.Anonymous | exp.Filter):
+        return _call(node, scope)
     if isinstance(node, exp.Connector | exp.Not):
         return _logic(node, scope)
     if type(node) in _COMPARISONS or type(node) in _OPERATORS:
         return _binary(node, scope)
-    if isinstance(node, exp.Neg):
-        return _negative(node, scope)
-    return _test(node, scope)
+    return _other(node, scope)
 
 
 def resolve_condition(node: exp.Expr, scope: Scope, where: str) -> Expression:
-    return _placed(node, scope, lambda: type_rules.truth(resolve_scalar(node, scope), where))
+    return condition(node, scope, where, resolve_scalar)
 
 
-def _placed(node: exp.Expr, scope: Scope, build: Callable[[], T]) -> T:
-    """Run a rule, and give its complaint the node's place."""
-    try:
-        return build()
-    except type_rules.Mismatch as problem:
-        raise scope.text.error(span_of(node), problem.fact, problem.hint) from None
+def _other(node: exp.Expr, scope: Scope) -> Expression:
+    match node:
+        case exp.Neg():
+            return _negative(node, scope)
+        case exp.DPipe():
+            return _joined(node, scope)
+        case exp.Case():
+            return _case(node, scope)
+        case exp.Cast():
+            return resolve_cast(node, scope, resolve_scalar)
+        case exp.Interval():
+            hint = "write it like ts + INTERVAL '5 minutes'"
+            raise scope.text.error(span_of(node), "an interval can only be added to a time or taken from it", hint)
+    return resolve_test(node, scope, resolve_scalar)
+
+
+def _call(node: exp.Anonymous | exp.Filter, scope: Scope) -> Expression:
+    filtered = node.expression if isinstance(node, exp.Filter) else None
+    call: exp.Anonymous = node.this if isinstance(node, exp.Filter) else node
+    if is_aggregate(call.name) and "extract" not in call.meta:
+        return scope.aggregate(call, filtered)
+    resolved = resolve_call(call, scope, resolve_scalar)
+    if filtered is not None:
+        raise scope.text.error(span_of(call), f"FILTER needs an aggregate, and {call.name.lower()} is none")
+    return resolved
 
 
 # -- constants
@@ -101,7 +89,7 @@ def resolve_constant(node: exp.Expr, text: AppText) -> Literal | None:
     try:
         literal = _constant(node)
     except constants.BadConstant as problem:
-        raise text.error(span_of(node), str(problem)) from None
+        raise text.error(span_of(node), str(problem), problem.hint) from None
     if literal is not None and isinstance(literal.value, int) and literal.value == 2**63:
         raise text.error(span_of(node), "the number does not fit BIGINT")
     return literal
@@ -141,110 +129,75 @@ def _logic(node: exp.Connector | exp.Not, scope: Scope) -> Expression:
     operands.append(rest)
     resolved: list[Expression] = []
     for operand in reversed(operands):
-        condition = resolve_condition(operand, scope, operator)
+        test = resolve_condition(operand, scope, operator)
         # (a AND b) AND c is a AND b AND c: equal conditions then compare equal, however they were grouped.
-        same = isinstance(condition, Logic) and condition.operator == operator
-        resolved.extend(condition.operands if isinstance(condition, Logic) and same else (condition,))
+        same = isinstance(test, Logic) and test.operator == operator
+        resolved.extend(test.operands if isinstance(test, Logic) and same else (test,))
     return Logic(operator, tuple(resolved))
 
 
 def _binary(node: exp.Expr, scope: Scope) -> Expression:
     left_node, right_node = node.this, node.args["expression"]
+    if isinstance(node, exp.Add | exp.Sub) and (moved := _moved(node, scope)) is not None:
+        return moved
     left, right = resolve_scalar(left_node, scope), resolve_scalar(right_node, scope)
     if type(node) in _OPERATORS:
-        return _placed(node, scope, lambda: type_rules.calculate(_OPERATORS[type(node)], left, right))
-    return _compare(node, _COMPARISONS[type(node)], (left_node, left), (right_node, right), scope)
+        return placed(node, scope, lambda: type_rules.calculate(_OPERATORS[type(node)], left, right))
+    return compared(node, _COMPARISONS[type(node)], (left_node, left), (right_node, right), scope)
 
 
-_Operand = tuple[exp.Expr, Expression]
-
-
-def _compare(node: exp.Expr, operator: str, left: _Operand, right: _Operand, scope: Scope) -> Expression:
-    try:
-        return _placed(node, scope, lambda: type_rules.compare(operator, left[1], right[1]))
-    except constants.BadConstant as problem:
-        # Only a text constant can be bad here, and it is one of the two.
-        bad = right if isinstance(right[1], Literal) else left
-        raise scope.text.error(span_of(bad[0]), str(problem)) from None
+def _moved(node: exp.Add | exp.Sub, scope: Scope) -> Expression | None:
+    """A time plus or minus an interval; None for any other sum."""
+    left, right = _unwrap(node.this), _unwrap(node.expression)
+    if isinstance(left, exp.Interval) and isinstance(node, exp.Add):
+        left, right = right, left
+    if not isinstance(right, exp.Interval) or isinstance(left, exp.Interval):
+        return None
+    time, operator = resolve_scalar(left, scope), _OPERATORS[type(node)]
+    return placed(node, scope, lambda: type_rules.shift(operator, time, right.meta["microseconds"]))
 
 
 def _negative(node: exp.Neg, scope: Scope) -> Expression:
     operand = resolve_scalar(node.this, scope)
     zero = Literal(0.0, operand.type) if operand.type == DOUBLE else constants.integer(0)
-    return _placed(node, scope, lambda: type_rules.calculate("-", zero, operand))
+    return placed(node, scope, lambda: type_rules.calculate("-", zero, operand))
 
 
-# -- tests
+def _joined(node: exp.DPipe, scope: Scope) -> Expression:
+    """a || b || c is one concat of three."""
+    parts: list[Expression] = []
+    for side in (node.this, node.expression):
+        resolved = resolve_scalar(side, scope)
+        if type_rules.is_null(resolved):
+            resolved = Literal(None, STRING)
+        if resolved.type != STRING:
+            fact = f"'||' joins texts, but {type_rules.described(resolved)} is none"
+            raise scope.text.error(span_of(side), fact, "cast it: CAST(... AS STRING)")
+        same = isinstance(resolved, Call) and resolved.function == "concat"
+        parts.extend(resolved.arguments if isinstance(resolved, Call) and same else (resolved,))
+    return Call("concat", tuple(parts), STRING)
 
 
-def _test(node: exp.Expr, scope: Scope) -> Expression:
-    match node:
-        case exp.Is():
-            return _is(node, scope)
-        case exp.Between():
-            return _between(node, scope)
-        case exp.In():
-            return _in(node, scope)
-        case exp.Like():
-            return _like(node, scope)
-        case exp.Star():
-            raise scope.text.error(span_of(node), "'*' can only stand in count(*)")
-    raise not_yet(scope.text, node, _LATER.get(type(node), "this expression"))
+def _case(node: exp.Case, scope: Scope) -> Expression:
+    """`CASE x WHEN 1 ...` is `CASE WHEN x = 1 ...`."""
+    subject = None if node.this is None else (node.this, resolve_scalar(node.this, scope))
+    tests: list[Expression] = []
+    values: list[Expression] = []
+    for branch in node.args["ifs"]:
+        if subject is None:
+            tests.append(resolve_condition(branch.this, scope, "WHEN"))
+        else:
+            tests.append(compared(branch, "=", subject, (branch.this, resolve_scalar(branch.this, scope)), scope))
+        values.append(resolve_scalar(branch.args["true"], scope))
+    default_node = node.args.get("default")
+    if default_node is not None:
+        values.append(resolve_scalar(default_node, scope))
+    values_, kind = placed(node, scope, lambda: type_rules.common(values, "CASE"))
+    default = values_[-1] if default_node is not None else None
+    return Case(tuple(zip(tests, values_, strict=False)), default, kind)
 
 
-def _is(node: exp.Is, scope: Scope) -> Expression:
-    if isinstance(node.expression, exp.Null):
-        return IsNull(resolve_scalar(node.this, scope))
-    # x IS TRUE is never NULL: (x IS NOT NULL) AND x.
-    operand = resolve_condition(node.this, scope, "IS")
-    holds = operand if node.expression.this else Not(operand)
-    return Logic("AND", (Not(IsNull(operand)), holds))
-
-
-def _between(node: exp.Between, scope: Scope) -> Expression:
-    operand = (node.this, resolve_scalar(node.this, scope))
-    bounds = []
-    for operator, key in ((">=", "low"), ("<=", "high")):
-        bound = (node.args[key], resolve_scalar(node.args[key], scope))
-        bounds.append(_compare(node, operator, operand, bound, scope))
-    return Logic("AND", tuple(bounds))
-
-
-def _in(node: exp.In, scope: Scope) -> Expression:
-    if node.args.get("query"):
-        raise not_yet(scope.text, node, "IN with a subquery")
-    operand = (node.this, resolve_scalar(node.this, scope))
-    tests = []
-    for item in node.expressions:
-        tests.append(_compare(item, "=", operand, (item, resolve_scalar(item, scope)), scope))
-    items = [_member(test) for test in tests]
-    listed = tuple(item for item in items if item is not None)
-    if len(listed) == len(tests):
-        return InList(operand[1], listed)
-    # Columns and inexact constants among the items: the same test, spelled out.
-    return Logic("OR", tuple(tests)) if len(tests) > 1 else tests[0]
-
-
-def _member(test: Expression) -> Literal | None:
-    """The constant of `x = constant` in the type of x, None where it has no exact value there."""
-    if not isinstance(test, Comparison) or not isinstance(test.right, Literal):
-        return None
-    wanted, literal = test.left.type, test.right
-    if not wanted.numeric or literal.value is None:
-        return Literal(literal.value, wanted)
-    if not isinstance(literal.value, int | float):
-        return None
-    value = float(literal.value) if wanted.kind is Kind.DOUBLE else int(literal.value)
-    fits = wanted.kind is Kind.DOUBLE or -(2 ** (wanted.bits - 1)) <= value < 2 ** (wanted.bits - 1)
-    return Literal(value, wanted) if value == literal.value and fits else None
-
-
-def _like(node: exp.Like, scope: Scope) -> Expression:
-    operand = resolve_scalar(node.this, scope)
-    if operand.type.kind is not Kind.STRING:
-        fact = f"LIKE needs text, but {render(operand)} is {operand.type}"
-        raise scope.text.error(span_of(node.this), fact)
-    pattern = resolve_scalar(node.expression, scope)
-    if isinstance(pattern, Literal) and isinstance(pattern.value, str) and pattern.type == STRING:
-        return Like(operand, pattern.value)
-    raise not_yet(scope.text, node.expression, "LIKE with anything but a text constant as its pattern")
+def _unwrap(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node

@@ -1,9 +1,9 @@
-"""What names mean: the columns of a stream in WHERE; keys, aggregates and aliases once tuples are grouped."""
+"""What names mean: the columns of a stream for tuples; keys, aggregates and aliases once tuples are grouped."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from sqlglot import exp
@@ -12,10 +12,11 @@ from penstock.errors import QueryError
 from penstock.lang.ast import Word, span_of
 from penstock.lang.text import AppText
 from penstock.logical import constants
-from penstock.logical.aggregates import check_call, is_aggregate, resolve_aggregate
-from penstock.logical.expressions import Bucket, Column, Expression, Prefix
-from penstock.logical.query import Stream
-from penstock.logical.scalars import not_yet
+from penstock.logical.aggregates import resolve_aggregate
+from penstock.logical.attributes import attribute_name, attribute_of
+from penstock.logical.expressions import Bucket, Column, Computed, Expression, Prefix
+from penstock.logical.query import Attribute, Field, Stream
+from penstock.logical.scalars import resolve_scalar
 from penstock.logical.types import Kind
 
 
@@ -41,12 +42,44 @@ def suggestion(name: str, known: Iterable[str], what: str) -> str:
 
 
 @dataclass(frozen=True)
+class Input:
+    """What a query reads: a declared stream, or the results of a query; `name` is how the text calls it."""
+
+    stream: Stream
+    name: str
+    results: bool = False
+
+    @property
+    def what(self) -> str:
+        return f"{'query' if self.results else 'stream'} '{self.name}'"
+
+    @property
+    def times(self) -> frozenset[str]:
+        """Columns that are the stream's time: results have theirs under two names."""
+        last = self.stream.fields[-1].name
+        both = self.results and last == "ts"
+        return frozenset((self.stream.time, last) if both else (self.stream.time,))
+
+    @property
+    def starred(self) -> tuple[Field, ...]:
+        """What `*` stands for: all columns; of results the select list, as every result has its own times."""
+        fields = self.stream.fields
+        if not self.results:
+            return fields
+        return fields[: [field.name for field in fields].index("window_start")]
+
+
+@dataclass(frozen=True)
 class StreamColumns:
     """The columns of the stream in FROM, and the names it may be called by."""
 
     text: AppText
-    stream: Stream
+    input: Input
     qualifiers: tuple[Word, ...]
+
+    @property
+    def stream(self) -> Stream:
+        return self.input.stream
 
     def find(self, node: exp.Column) -> Column | None:
         """The column, None where there is none of that name; a wrong qualifier is an error."""
@@ -86,9 +119,9 @@ class StreamColumns:
 
     def unknown(self, node: exp.Column, more: Iterable[str] = ()) -> QueryError:
         word = word_of(node)
-        names = [*(f.name for f in self.stream.fields), *more]
+        names = dict.fromkeys((*(f.name for f in self.stream.fields), *more))
         hint = suggestion(word.text, names, "the columns")
-        return self.text.error(word.span, f"unknown column '{word.text}' of stream '{self.stream.name}'", hint)
+        return self.text.error(word.span, f"unknown column '{word.text}' of {self.input.what}", hint)
 
     def prefix(self, node: exp.Expr) -> Prefix | None:
         """`src/24` on an INET column; None for any other expression."""
@@ -104,49 +137,50 @@ class StreamColumns:
         if length is None:
             fact = "the length of a prefix must be a whole number"
             raise self.text.error(span_of(node), fact, "write it like src/24")
-        if length > 128:
+        if length > constants.IPV6_BITS:
             raise self.text.error(span_of(node), f"an address has no {length} bits", "IPv4 has 32, IPv6 has 128")
-        if length > 32:
-            raise self.text.error(span_of(node), "IPv6 prefixes longer than 32 are not executable yet")
         return length
 
 
 @dataclass(frozen=True)
 class TupleScope:
-    """WHERE: the stream's columns, no aggregates."""
+    """WHERE, GROUP BY, and arguments of aggregates: the stream's columns, no aggregates."""
 
     columns: StreamColumns
-    aliases: frozenset[str]  # of the select list, only to explain why they are unknown here
+    aliases: frozenset[str] = frozenset()  # of the select list, only to explain why they are unknown here
+    clause: str = "WHERE"
 
     @property
     def text(self) -> AppText:
         return self.columns.text
 
     def known(self, node: exp.Expr) -> Expression | None:
-        if self.columns.prefix(node) is not None:
-            raise not_yet(self.text, node, "a prefix in WHERE")
-        return None
+        return self.columns.prefix(node)
 
     def name(self, node: exp.Column) -> Expression:
+        if isinstance(node.this, exp.Star):
+            self.columns.check_qualifier(node)
+            if self.clause != "an aggregate":
+                raise self.text.error(span_of(node), "'*' can only stand in count(*)")
+            return self.columns.column(node)
         if self.columns.find(node) is None and node.name.casefold() in self.aliases:
-            fact = f"'{node.name}' names a result and cannot be used in WHERE"
-            raise self.text.error(span_of(node), fact, "filter results with HAVING")
+            fact = f"'{node.name}' names a result and cannot be used in {self.clause}"
+            raise self.text.error(span_of(node), fact, "filter results with HAVING" if self.clause == "WHERE" else "")
         return self.columns.column(node)
 
-    def call(self, node: exp.Anonymous) -> Expression:
-        if is_aggregate(node.name):
-            fact = f"the aggregate {node.name.lower()} cannot be used in WHERE"
-            raise self.text.error(span_of(node), fact, "filter groups with HAVING")
-        check_call(node, self.text)
-        raise not_yet(self.text, node, f"the function '{node.name}'")
+    def aggregate(self, node: exp.Anonymous, condition: exp.Expr | None) -> Expression:
+        if self.clause == "an aggregate":
+            raise self.text.error(span_of(node), "an aggregate inside an aggregate", "use a query on a query's results")
+        fact = f"the aggregate {node.name.lower()} cannot be used in {self.clause}"
+        raise self.text.error(span_of(node), fact, "filter groups with HAVING" if self.clause == "WHERE" else "")
 
 
 @dataclass(frozen=True)
 class GroupScope:
-    """The select list and HAVING: keys by column or name, the time bucket, aggregates, and in HAVING aliases."""
+    """The select list, HAVING and ORDER BY: keys by name or expression, the time bucket, aggregates, aliases."""
 
     columns: StreamColumns
-    keys: frozenset[Column | Prefix]
+    keys: frozenset[Attribute]
     named: Mapping[str, Expression]  # GROUP BY ... AS name, case-folded
     bucket: Callable[[exp.Expr], Bucket | None]
     aliases: Mapping[str, Expression] = field(default_factory=dict)
@@ -155,19 +189,34 @@ class GroupScope:
     def text(self) -> AppText:
         return self.columns.text
 
+    @property
+    def tuples(self) -> TupleScope:
+        return TupleScope(self.columns, clause="an aggregate")
+
     def known(self, node: exp.Expr) -> Expression | None:
+        computed = self._computed(node)
+        if computed is not None:
+            return computed
         bucket = self.bucket(node)
         if bucket is not None:
             return bucket
         prefix = self.columns.prefix(node)
         if prefix is not None and prefix not in self.keys:
-            written = f"{prefix.column.name}/{prefix.length}"
+            written = attribute_name(prefix)
             raise self.text.error(span_of(node), f"the prefix {written} is not grouped", f"add {written} to GROUP BY")
         return prefix
 
+    def _computed(self, node: exp.Expr) -> Computed | None:
+        """The key that an expression is, however it is written."""
+        if isinstance(node, exp.Column | exp.Literal) or not any(isinstance(key, Computed) for key in self.keys):
+            return None
+        try:
+            attribute = attribute_of(resolve_scalar(node, self.tuples))
+        except QueryError:  # it is none of tuples; what is wrong with it will be said later
+            return None
+        return attribute if isinstance(attribute, Computed) and attribute in self.keys else None
+
     def name(self, node: exp.Column) -> Expression:
-        if isinstance(node.this, exp.Star):
-            raise not_yet(self.text, node, "SELECT *", "name the columns")
         folded = node.name.casefold()
         plain = node.args.get("table") is None
         if plain and folded in self.named:
@@ -180,8 +229,10 @@ class GroupScope:
         if column is None:
             raise self.columns.unknown(node, [*self.named, *self.aliases])
         fact = f"column '{column.name}' is neither grouped nor aggregated"
-        other = "" if column.type.kind is Kind.INET else f", or use an aggregate like max({column.name})"
-        raise self.text.error(span_of(node), fact, f"add it to GROUP BY{other}")
+        raise self.text.error(span_of(node), fact, f"add it to GROUP BY, or use an aggregate like max({column.name})")
 
-    def call(self, node: exp.Anonymous) -> Expression:
-        return resolve_aggregate(node, self.text, self.columns.column)
+    def aggregate(self, node: exp.Anonymous, condition: exp.Expr | None) -> Expression:
+        return resolve_aggregate(node, condition, self.tuples, resolve_scalar)
+
+    def with_aliases(self, aliases: Mapping[str, Expression]) -> GroupScope:
+        return replace(self, aliases=aliases)

@@ -1,96 +1,72 @@
-"""One SELECT to a `Query`: the order of questions is the order in which its clauses depend on each other.
+"""One SELECT over one input to a `Query`; its clauses are resolved in the order in which they need each other.
 
-sources ─► stream ─► WHERE ─► GROUP BY ─► window ─► select list ─► HAVING
+WHERE ─► GROUP BY ─► window ─► select list ─► HAVING ─► ORDER BY, LIMIT
+
+`nesting` finds the input, and resolves the selects that stand inside before this one.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from penstock.lang.ast import Derived, Item, Relation, Select, SelectQuery, SetOperation, Word, span_of
+from penstock.lang.ast import Item, Select, Window, Word, span_of
 from penstock.lang.text import AppText, Span
-from penstock.logical.expressions import Aggregate, Bucket, Column, Expression, Prefix, walk
+from penstock.logical.aggregates import uses_aggregates
+from penstock.logical.expressions import Aggregate, Expression, walk
 from penstock.logical.grouping import Grouping, group_scope, resolve_grouping
-from penstock.logical.query import Key, Output, Query, Stream
-from penstock.logical.render import render
-from penstock.logical.scalars import resolve_condition, resolve_scalar
-from penstock.logical.scopes import StreamColumns, TupleScope, unwrap
-from penstock.logical.type_rules import is_null
+from penstock.logical.ordering import resolve_limit, resolve_order
+from penstock.logical.outputs import grouped_outputs, key_name, spell_out, tuple_outputs
+from penstock.logical.query import Key, Output, Query
+from penstock.logical.scalars import resolve_condition
+from penstock.logical.scopes import Input, StreamColumns, TupleScope
 from penstock.logical.windows import resolve_window
 
-_ADDED = ("window_start", "window_end")  # columns that every result has besides its select list
+
+@dataclass(frozen=True)
+class Source:
+    """What FROM names: the input, the names its columns may be qualified with, its window, and where it stands."""
+
+    input: Input
+    qualifiers: tuple[Word, ...]
+    window: Window | None
+    span: Span
 
 
-class Catalog(Protocol):
-    """Where the streams of an app, or of a Python `App`, are found by name."""
-
-    def stream(self, name: Word, text: AppText) -> Stream: ...
-
-
-def resolve_select(name: str, query: SelectQuery, text: AppText, catalog: Catalog, sink: str | None) -> Query:
-    select, relation = _supported(query, text)
-    stream = catalog.stream(relation.name, text)
-    qualifiers = (relation.name, *((relation.alias,) if relation.alias else ()))
-    columns = StreamColumns(text, stream, qualifiers)
+def resolve_select(
+    name: str, select: Select, text: AppText, source: Source, sink: str | None, hidden: bool = False
+) -> Query:
+    columns = StreamColumns(text, source.input, source.qualifiers)
+    select = spell_out(select, columns)
     where = _where(select, columns)
-    grouping = resolve_grouping(select, columns)
-    window = resolve_window(text, select, relation.window, grouping.bucket, relation.name.span)
-    outputs = _outputs(select, grouping, columns)
+    per_tuple = _per_tuple(select, text)
+    grouping = resolve_grouping(_distinct_grouped(select), columns)
+    window = resolve_window(text, select, source.window, grouping.bucket, source.span, source.input.results)
+    outputs = (tuple_outputs if per_tuple else grouped_outputs)(select, grouping, columns)
+    _check_distinct(select, grouping, outputs, text)
     having = _having(select, grouping, columns, outputs)
-    _refuse_after(select, text)
+    order = resolve_order(select, outputs, grouping, columns, per_tuple)
+    limit = resolve_limit(select, text)
+    if select.delay:
+        raise text.error(select.delay.span, "LIMIT DELAY TO is not executable yet")
+    computed = [*(output.expression for output in outputs), having, *(entry.expression for entry in order)]
     return Query(
         name=name,
-        stream=stream.name,
+        stream=source.input.stream.name,
         window=window,
         where=where,
         keys=_keys(select, grouping, outputs, text),
         select=outputs,
         having=having,
-        aggregates=_aggregates(outputs, having),
+        aggregates=_aggregates(expression for expression in computed if expression is not None),
         sink=sink,
+        order=order,
+        limit=limit,
+        per_tuple=per_tuple,
+        hidden=hidden,
     )
-
-
-# -- what runs and what does not yet
-
-
-def _supported(query: SelectQuery, text: AppText) -> tuple[Select, Relation]:
-    """The plain select over one stream that runs now; everything else is refused where it stands."""
-    if isinstance(query, SetOperation):
-        raise _later(text, query.span, query.operator)
-    if query.with_span:
-        raise _later(text, query.with_span, "WITH")
-    if query.distinct:
-        raise _later(text, query.distinct, "SELECT DISTINCT")
-    for item in query.items:
-        if isinstance(item.expression, exp.Star):
-            raise text.error(item.span, "SELECT * is not executable yet", "name the columns")
-    if len(query.sources) > 1:
-        raise _later(text, query.sources[1].joined or query.span, "a join")
-    source = query.sources[0]
-    if isinstance(source, Derived):
-        raise _later(text, source.span, "a subquery in FROM")
-    return query, source
-
-
-def _later(text: AppText, span: Span, feature: str) -> Exception:
-    return text.error(span, f"{feature} is not executable yet")
-
-
-def _refuse_after(select: Select, text: AppText) -> None:
-    """Clauses that act on the results; they come last, so that mistakes before them are told first."""
-    if select.ordered:
-        raise _later(text, select.ordered, "ORDER BY")
-    if select.limit:
-        raise _later(text, select.limit.span, "LIMIT")
-    if select.delay:
-        raise _later(text, select.delay.span, "LIMIT DELAY TO")
-
-
-# -- clauses
 
 
 def _where(select: Select, columns: StreamColumns) -> Expression | None:
@@ -100,47 +76,38 @@ def _where(select: Select, columns: StreamColumns) -> Expression | None:
     return resolve_condition(select.where, TupleScope(columns, aliases), "WHERE")
 
 
-def _outputs(select: Select, grouping: Grouping, columns: StreamColumns) -> tuple[Output, ...]:
-    scope = group_scope(grouping, columns)
-    outputs: list[Output] = []
-    taken: set[str] = set()
-    for item in select.items:
-        expression = resolve_scalar(item.expression, scope)
-        span = item.alias.span if item.alias else item.span
-        if is_null(expression):
-            raise columns.text.error(item.span, "a bare NULL in the select list has no type")
-        name = _output_name(item, expression, grouping, columns.text)
-        if name.casefold() in _ADDED:
-            fact = f"'{name}' is a column that every result has"
-            raise columns.text.error(span, fact, "choose another name with AS")
-        if name.casefold() in taken:
-            raise columns.text.error(span, f"two columns are called '{name}'", "choose another name with AS")
-        taken.add(name.casefold())
-        outputs.append(Output(name, expression))
-    if not (grouping.attributes or grouping.bucket or _aggregates(tuple(outputs), None)):
-        hint = "select an aggregate like count(*), or add GROUP BY"
-        raise columns.text.error(select.span, "a query without aggregates is not executable yet", hint)
-    return tuple(outputs)
+def _per_tuple(select: Select, text: AppText) -> bool:
+    """Whether the query only looks at tuples, one by one."""
+    ordered = [entry.expression for entry in select.order]
+    asked = [*(item.expression for item in select.items), *([select.having] if select.having else []), *ordered]
+    if select.group or select.distinct or uses_aggregates(asked):
+        return False
+    if select.having is not None:
+        hint = "filter tuples with WHERE, or add GROUP BY"
+        raise text.error(span_of(select.having), "HAVING in a query without GROUP BY and aggregates", hint)
+    return True
 
 
-def _output_name(item: Item, expression: Expression, grouping: Grouping, text: AppText) -> str:
-    if item.alias:
-        if not item.alias.text.strip():
-            raise text.error(item.alias.span, "an empty name")
-        return item.alias.text
-    node = unwrap(item.expression)
-    if isinstance(expression, Bucket):
-        return grouping.bucket_name or text.at(span_of(node))
-    if isinstance(expression, Column | Prefix):
-        called = isinstance(node, exp.Column) and node.name.casefold() in grouping.named
-        return _key_name(expression, grouping, by_alias=called)
-    return render(expression)
+# -- SELECT DISTINCT
 
 
-def _key_name(attribute: Column | Prefix, grouping: Grouping, by_alias: bool) -> str:
-    if by_alias and attribute in grouping.names:
-        return grouping.names[attribute]
-    return attribute.name if isinstance(attribute, Column) else f"{attribute.column.name}/{attribute.length}"
+def _distinct_grouped(select: Select) -> Select:
+    """SELECT DISTINCT without GROUP BY and aggregates groups by its select list."""
+    if not select.distinct or select.group or uses_aggregates([item.expression for item in select.items]):
+        return select
+    listed = tuple(Item(item.expression, None) for item in select.items if item.expression.find(exp.Column))
+    return replace(select, group=listed)
+
+
+def _check_distinct(select: Select, grouping: Grouping, outputs: tuple[Output, ...], text: AppText) -> None:
+    """Groups differ in their keys: rows that show all of them are distinct already."""
+    shown = {output.expression for output in outputs}
+    if select.distinct and not shown.issuperset(grouping.attributes):
+        hint = "select all keys of GROUP BY, or use a query on this query's results"
+        raise text.error(select.distinct, "DISTINCT of groups without all their keys is not executable yet", hint)
+
+
+# -- groups
 
 
 def _having(
@@ -149,22 +116,22 @@ def _having(
     if select.having is None:
         return None
     aliases = {output.name.casefold(): output.expression for output in outputs}
-    scope = replace(group_scope(grouping, columns), aliases=aliases)
-    return resolve_condition(select.having, scope, "HAVING")
+    return resolve_condition(select.having, group_scope(grouping, columns).with_aliases(aliases), "HAVING")
 
 
 def _keys(select: Select, grouping: Grouping, outputs: tuple[Output, ...], text: AppText) -> tuple[Key, ...]:
-    keys: list[Key] = []
+    keys: dict[str, Key] = {}
     for attribute in grouping.attributes:
         selected = [output.name for output in outputs if output.expression == attribute]
-        name = selected[0] if selected else _key_name(attribute, grouping, by_alias=True)
-        if any(name.casefold() == key.name.casefold() for key in keys):
+        name = selected[0] if selected else key_name(attribute, grouping, by_alias=True)
+        if name.casefold() in keys and select.group:
             raise text.error(select.group[0].span, f"two group keys are called '{name}'", "name one of them with AS")
-        keys.append(Key(name, attribute))
-    return tuple(keys)
+        while name.casefold() in keys:  # only ordered by, and shown nowhere
+            name += "'"
+        keys[name.casefold()] = Key(name, attribute)
+    return tuple(keys.values())
 
 
-def _aggregates(outputs: tuple[Output, ...], having: Expression | None) -> tuple[Aggregate, ...]:
-    expressions = [output.expression for output in outputs] + ([having] if having is not None else [])
+def _aggregates(expressions: Iterable[Expression]) -> tuple[Aggregate, ...]:
     found = (part for expression in expressions for part in walk(expression) if isinstance(part, Aggregate))
     return tuple(dict.fromkeys(found))

@@ -11,40 +11,10 @@ from penstock.lang.durations import LONGEST
 from penstock.lang.text import AppText
 from penstock.logical.query import Field, Stream
 from penstock.logical.scopes import suggestion
-from penstock.logical.types import (
-    BIGINT,
-    BOOLEAN,
-    DOUBLE,
-    INET,
-    INT,
-    SMALLINT,
-    STRING,
-    TIMESTAMP,
-    TINYINT,
-    Kind,
-    Type,
-)
+from penstock.logical.types import TYPE_NAMES, Kind, Type
 
 SchemaOf = Callable[[str, Mapping[str, str]], tuple[Field, ...]]
 
-TYPE_NAMES: dict[str, Type] = {
-    "TINYINT": TINYINT,
-    "SMALLINT": SMALLINT,
-    "INT": INT,
-    "INTEGER": INT,
-    "BIGINT": BIGINT,
-    "FLOAT": DOUBLE,
-    "REAL": DOUBLE,
-    "DOUBLE": DOUBLE,
-    "BOOLEAN": BOOLEAN,
-    "BOOL": BOOLEAN,
-    "TIMESTAMP": TIMESTAMP,
-    "STRING": STRING,
-    "VARCHAR": STRING,
-    "TEXT": STRING,
-    "CHAR": STRING,
-    "INET": INET,
-}
 _SIZED = frozenset({"VARCHAR", "CHAR"})
 
 
@@ -74,8 +44,6 @@ def _column_type(column: ColumnDefinition, text: AppText) -> Type:
 def resolve_declared(declared: CreateStream, source: Word, text: AppText, schema_of: SchemaOf) -> Stream:
     """The stream of a CREATE STREAM that a query reads."""
     name = declared.name
-    if declared.overload:
-        raise text.error(declared.overload, "ON OVERLOAD is not executable yet")
     if declared.columns is None:
         fields = source_fields(source, dict(declared.options), schema_of, text)
     else:

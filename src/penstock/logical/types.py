@@ -41,3 +41,23 @@ TIMESTAMP = Type(Kind.TIMESTAMP)
 STRING = Type(Kind.STRING)
 INET = Type(Kind.INET)
 PREFIX = Type(Kind.PREFIX)
+
+# How they are written in SQL.
+TYPE_NAMES: dict[str, Type] = {
+    "TINYINT": TINYINT,
+    "SMALLINT": SMALLINT,
+    "INT": INT,
+    "INTEGER": INT,
+    "BIGINT": BIGINT,
+    "FLOAT": DOUBLE,
+    "REAL": DOUBLE,
+    "DOUBLE": DOUBLE,
+    "BOOLEAN": BOOLEAN,
+    "BOOL": BOOLEAN,
+    "TIMESTAMP": TIMESTAMP,
+    "STRING": STRING,
+    "VARCHAR": STRING,
+    "TEXT": STRING,
+    "CHAR": STRING,
+    "INET": INET,
+}

@@ -18,8 +18,7 @@ from rich.table import Table
 class ProgressDisplay:
     """A live line for people; nothing where output is quiet."""
 
-    def __init__(self, console: Console, total: int, quiet: bool) -> None:
-        self._quiet, self._total = quiet, total
+    def __init__(self, console: Console, quiet: bool) -> None:
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -31,7 +30,7 @@ class ProgressDisplay:
             console=console,
             disable=quiet,
         )
-        self._task = self._progress.add_task("starting Spark", total=total, rows="0", rate="", windows=0, lag="")
+        self._task = self._progress.add_task("starting Spark", total=None, rows="0", rate="", windows=0, lag="")
         self._first: tuple[float, int] | None = None  # clock and rows after the first batch: the start is no rate
 
     def __enter__(self) -> ProgressDisplay:
@@ -44,8 +43,8 @@ class ProgressDisplay:
     def phase(self, name: str) -> None:
         self._progress.update(self._task, description=name)
 
-    def batch(self, batch: int, rows: int, windows: int, watermark: int | None) -> None:
-        """A micro-batch ended: `rows` of the stream are done."""
+    def batch(self, batch: int, rows: int, total: int | None, windows: int, watermark: Any) -> None:
+        """A micro-batch ended: `rows` of `total` (if that is known) are done."""
         now, rate = time.perf_counter(), ""
         if self._first is None:
             self._first = (now, rows)
@@ -54,17 +53,20 @@ class ProgressDisplay:
         self._progress.update(
             self._task,
             completed=rows,
+            total=total,
             description=f"batch {batch}",
             rows=f"{rows:,}",
             rate=rate,
             windows=windows,
-            lag=_lag(self._total - rows, watermark),
+            lag=_lag(None if total is None else total - rows, watermark),
         )
 
 
-def _lag(behind: int, watermark: int | None) -> str:
-    text = f"{behind:,} rows behind" if behind else "caught up"
-    return text if watermark is None else f"{text}, watermark {time_text(watermark)}"
+def _lag(behind: int | None, watermark: Any) -> str:
+    """How far behind, where that is known; the watermark of a single stream."""
+    text = "" if behind is None else f"{behind:,} rows behind" if behind > 0 else "caught up"
+    shown = f"watermark {time_text(watermark)}" if isinstance(watermark, int) else ""
+    return ", ".join(part for part in (text, shown) if part)
 
 
 def time_text(microseconds: int) -> str:
@@ -86,5 +88,20 @@ def account_table(summary: dict[str, Any]) -> Table:
         entry = query["accounting"]
         table.add_row(name, f"{query['windows']:,}", f"{query['rows']:,}", *(f"{entry[part]:,}" for part in parts))
     table.add_section()
-    table.add_row("(stream)", "", "", *(f"{summary['accounting'][part]:,}" for part in parts))
+    several = "input" not in summary["accounting"]
+    for name, entry in summary["accounting"].items() if several else [("", summary["accounting"])]:
+        label = f"(stream {name})" if several else "(stream)"
+        table.add_row(label, "", "", *(f"{entry[part]:,}" for part in parts))
     return table
+
+
+def malformed_lines(summary: dict[str, Any]) -> list[str]:
+    """Why records were malformed, how many, and where the first ones stand."""
+    reasons, places = summary["malformed"], summary["malformed_places"]
+    if "input" not in summary["accounting"]:  # by stream
+        reasons = {f"{s}: {reason}": n for s, found in reasons.items() for reason, n in found.items()}
+        places = {f"{s}: {reason}": at for s, found in places.items() for reason, at in found.items()}
+    return [
+        f"malformed: {reason}: {count:,}" + (f" (first: {'; '.join(places[reason])})" if places.get(reason) else "")
+        for reason, count in reasons.items()
+    ]

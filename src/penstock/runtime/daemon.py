@@ -14,7 +14,7 @@ PRELOADED = (
     "pyarrow.compute",
     "pyarrow.parquet",
     "penstock.runtime.lfta",
-    "penstock.runtime.merge",
+    "penstock.runtime.closing",
     "penstock.sources.registry",
     "penstock.sinks.registry",
     "pyspark.worker",

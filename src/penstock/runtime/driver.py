@@ -1,6 +1,6 @@
 """The driver of micro-batches: foreachBatch, from references to manifest.
 
-    collect references ──► watermark, account ──► close windows (merge job) ──► commit manifest ──► publish
+    references ──► watermark, account ──► close windows (merge jobs) ──► compact ──► commit manifest ──► publish
 
 A batch whose manifest exists is only published again; any other is done from the manifest before it. Whatever
 a killed attempt left behind is named by no manifest and is collected as garbage.
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,20 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.errors import PenstockError, RunError, StateError
 from penstock.faults import reach
-from penstock.logical.query import Query, QuerySet
+from penstock.runtime import version as versions
+from penstock.runtime.compaction import compact, keeps_of
+from penstock.runtime.feed import Feed, Task
+from penstock.runtime.hfta import Hfta, Streams, live, open_panes
 from penstock.runtime.job import Job
-from penstock.runtime.merge_job import MergeWork, run_merge_job
-from penstock.runtime.merge_plan import Closing, closing, items, share_out
+from penstock.runtime.offsets import Offset
+from penstock.runtime.version import Version
 from penstock.sinks.base import Owner, Sink
 from penstock.state import account, garbage
 from penstock.state import manifest as manifests
 from penstock.state.lease import Lease
-from penstock.state.manifest import Manifest
+from penstock.state.manifest import Manifest, stream_state
+
+REMEMBERED = 10_000  # batches of a run that its summary lists
 
 
 @dataclass
@@ -37,8 +43,8 @@ class BatchReport:
 
     batch: int
     rows: int
-    offset: dict[str, Any]
-    watermark: int | None
+    offset: Offset
+    watermark: Any  # by stream; of one stream, its own
     closed: int
     finished_at: float
     task_seconds: float
@@ -51,20 +57,20 @@ class BatchDriver:
     """foreachBatch of one run. `failure` keeps the error as it was raised, before Spark wraps it."""
 
     spark: SparkSession
-    app: QuerySet
     job: Job
-    digest: str
+    feed: Feed
     owner: Owner
     sinks: dict[str, Sink]
     lease: Lease
     manifest: Manifest
     listener: Callable[[BatchReport, Manifest], None] = lambda report, manifest: None
     failure: PenstockError | None = None
-    reports: list[BatchReport] = field(default_factory=list)
+    done: int = 0
+    reports: deque[BatchReport] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
-    def __call__(self, references: DataFrame, batch: int) -> None:
+    def __call__(self, given: DataFrame | None, batch: int) -> None:
         try:
-            self._run(references, batch)
+            self._run(given, batch)
         except PenstockError as error:
             self.failure = error
             raise
@@ -73,15 +79,29 @@ class BatchDriver:
         except OSError as error:
             self.failure = RunError(f"batch {batch} failed: {error}", "make room or mend the disk, then run again")
             raise self.failure from error
+        finally:
+            self.done += 1
 
     @property
     def checkpoint(self) -> Path:
         return Path(self.job.checkpoint)
 
-    def _run(self, references: DataFrame, batch: int) -> None:
+    @property
+    def version(self) -> Version:
+        """The app as it is now."""
+        number = versions.newest(self.checkpoint)
+        assert number is not None
+        return versions.load(self.checkpoint, number)
+
+    def amend(self, version: Version) -> None:
+        """Change the app: the next batch that is decided takes it up."""
         self.lease.check()
-        offset = read_offset(self.checkpoint, batch)
-        digest = xxhash.xxh3_64_hexdigest(json.dumps([self.digest, offset]).encode())
+        versions.store(self.checkpoint, version)
+
+    def _run(self, given: DataFrame | None, batch: int) -> None:
+        self.lease.check()
+        offset = self.feed.decision(batch, self.manifest)
+        digest = xxhash.xxh3_64_hexdigest(json.dumps([self.owner.id, offset]).encode())
         done = manifests.load(self.checkpoint, batch)
         if done is not None:
             if done.digest != digest:
@@ -93,10 +113,7 @@ class BatchDriver:
             raise StateError(f"manifest {batch - 1} of {self.checkpoint} is missing", "restore it from a copy")
         self.collect_garbage()
         started = time.perf_counter()
-        tasks = [json.loads(row.reference) for row in references.collect()]
-        for task in tasks:
-            if "error" in task:
-                raise RunError(*task["error"])
+        tasks = self.feed.tasks(given, offset)
         reach("batch.collected")
         collected = time.perf_counter()
         manifest, merged = self._advance(batch, digest, offset, tasks)
@@ -113,67 +130,47 @@ class BatchDriver:
         if committed(self.checkpoint, batch):
             garbage.collect(self.checkpoint, batch)
 
-    def _advance(
-        self, batch: int, digest: str, offset: dict[str, Any], tasks: list[dict[str, Any]]
-    ) -> tuple[Manifest, list[dict[str, Any]]]:
-        """The manifest after this batch; runs the merge job if windows close."""
-        before = self.manifest
-        times = [task["greatest"] for task in tasks if task["greatest"] is not None]
-        greatest = max([*times, *([] if before.greatest is None else [before.greatest])], default=None)
-        watermark = before.watermark
-        delay = self.job.plan.stream.delay
-        if delay is not None and greatest is not None:
-            watermark = greatest - delay if watermark is None else max(watermark, greatest - delay)
-        segments = before.segments + [task["segment"] for task in tasks]
-        closed, reports = self._close(batch, watermark, offset["end"], segments)
-        results = dict(before.results)
-        for query in self.app.queries:
-            rows = sum(report["rows"].get(query.name, 0) for report in reports)
-            windows = len(closed.windows(query.name)[0])
-            old = results[query.name]
-            results[query.name] = {"windows": old["windows"] + windows, "rows": old["rows"] + rows}
+    def _advance(self, batch: int, digest: str, offset: Offset, tasks: list[Task]) -> tuple[Manifest, list[Task]]:
+        """The manifest after this batch; runs the merge jobs if windows close."""
+        before, version = self.manifest, versions.load(self.checkpoint, offset["plan"])
+        streams = moved(before, version, offset, tasks)
+        segments = before.segments + [task["segment"] for task in tasks if task["segment"]["panes"]]
+        hfta = Hfta(self.spark, self.job, version, self.sinks, before, offset, streams, segments)
+        hfta.close()
+        floors = open_panes(version, hfta.streams)
+        kept = [s for s in live(hfta.segments, floors) if s["panes"]]
+        keeps = keeps_of(version, floors, hfta.streams)
+        kept, compactions = compact(self.spark, self.job, version, kept, keeps, batch)
+        written = [*tasks, *hfta.feeds]
         manifest = Manifest(
             batch=batch,
             digest=digest,
             offset=offset,
-            watermark=watermark,
-            greatest=greatest,
+            streams=hfta.streams,
             ended=offset["end"],
-            plan_version=offset["plan"],
-            segments=manifests.live_segments(segments, watermark, offset["end"]),
-            account=account.total((task["account"] for task in tasks), before.account),
-            results=results,
-            work=_add_work(before.work, tasks),
-            staged=[name for report in reports for name in report["staged"]],
+            segments=kept,
+            account=self._account(before, written),
+            results=_add_results(before.results, version, hfta),
+            work=_add_work(before.work, version, written),
+            volume=_add_volume(before.volume, written, hfta.reports, compactions),
+            staged=[name for report in hfta.reports for name in report["staged"]],
             rows=sum(task["account"]["stream"]["input"] for task in tasks),
         )
-        return manifest, reports
+        return manifest, hfta.reports + compactions
 
-    def _close(
-        self, batch: int, watermark: int | None, ended: bool, segments: list[dict[str, Any]]
-    ) -> tuple[Closing, list[dict[str, Any]]]:
-        """Merge and stage the windows that the new watermark closes."""
-        before = self.manifest.watermark
-        spans = {q.name: closing(before, watermark, ended, q.window.size) for q in self.app.queries}
-        closed = Closing(self.app.queries, spans)
-        folder = self.checkpoint / garbage.SEGMENTS
-        affected = [s for s in segments if _touches(s, self.app.queries, spans)]
-        closed.read(folder, affected)
-        tasks = max(1, self.job.parallelism)
-        shares = share_out(items(closed, self.job.settings, tasks), tasks)
-        if not shares:
-            return closed, []
-        queries = {query.name: query for query in self.app.queries}
-        work = MergeWork(queries, self.sinks, str(folder), affected, batch)
-        return closed, run_merge_job(self.spark, shares, work)
+    def _account(self, before: Manifest, tasks: list[Task]) -> dict[str, Any]:
+        total = before.account
+        for task in tasks:
+            stream = task["stream"]
+            places = {reason: [self.feed.place(stream, row) for row in rows] for reason, rows in task["places"].items()}
+            total = account.book(total, stream, task["account"], places)
+        return total
 
-    def _report(
-        self, manifest: Manifest, tasks: list[dict[str, Any]], merged: list[dict[str, Any]], first: float, second: float
-    ) -> None:
+    def _report(self, manifest: Manifest, tasks: list[Task], merged: list[Task], first: float, second: float) -> None:
         windows = sum(r["windows"] for r in manifest.results.values())
         closed = windows - sum(r["windows"] for r in self.manifest.results.values())
         report = BatchReport(
-            manifest.batch, manifest.rows, manifest.offset, manifest.watermark, closed, time.time(), first, second,
+            manifest.batch, manifest.rows, manifest.offset, watermark_of(manifest), closed, time.time(), first, second,
             memory_of(merged, "merge") | memory_of(tasks, "lfta"),
         )  # fmt: skip
         self.manifest = manifest
@@ -181,7 +178,36 @@ class BatchDriver:
         self.listener(report, manifest)
 
 
-def memory_of(tasks: list[dict[str, Any]], kind: str) -> dict[str, int]:
+def moved(before: Manifest, version: Version, offset: Offset, tasks: list[Task]) -> Streams:
+    """The streams' state after the tasks of a batch; results that queries read are not moved yet."""
+    streams = {name: dict(state) for name, state in before.streams.items()}
+    for stream in version.app.streams:
+        mine = [task for task in tasks if task["stream"] == stream.name]
+        known = stream_state(before, stream.name)
+        times = [t["greatest"] for t in mine if t["greatest"] is not None]
+        greatest = max([*times, *([] if known["greatest"] is None else [known["greatest"]])], default=None)
+        watermark = known["watermark"]
+        if stream.delay is not None and greatest is not None:
+            watermark = greatest - stream.delay if watermark is None else max(watermark, greatest - stream.delay)
+        firsts = [t["first"] for t in mine if t["first"] is not None]
+        decided = offset["streams"][stream.name]
+        streams[stream.name] = {
+            "row": decided["row"],
+            "watermark": watermark,
+            "greatest": greatest,
+            "first": firsts[0] if known["first"] is None and firsts else known["first"],
+            "ended": decided["end"],
+        }
+    return streams
+
+
+def watermark_of(manifest: Manifest) -> Any:
+    """The watermark of the only declared stream; of several, by name; None before the first batch."""
+    declared = {name: manifest.streams[name]["watermark"] for name in manifest.offset.get("streams", {})}
+    return declared if len(declared) > 1 else next(iter(declared.values()), None)
+
+
+def memory_of(tasks: list[Task], kind: str) -> dict[str, int]:
     """The greatest memory of these tasks, in bytes."""
     return {
         "baseline_bytes": max((task["baseline_memory"] for task in tasks), default=0),
@@ -190,10 +216,12 @@ def memory_of(tasks: list[dict[str, Any]], kind: str) -> dict[str, int]:
     }
 
 
-def publish(manifest: Manifest, sinks: dict[str, Sink]) -> None:
+def publish(manifest: Manifest, sinks: Mapping[str, Sink]) -> None:
     """Roll the staged results of a committed batch forward."""
-    for query, staged, final in manifest.staged:
-        sinks[query].publish(staged, final)
+    for query in dict.fromkeys(name for name, _, _ in manifest.staged):
+        if query in sinks:  # else it was dropped, and its sink cannot be opened any more
+            parts = sorted((staged, final) for name, staged, final in manifest.staged if name == query)
+            sinks[query].publish(manifest.batch, parts)
 
 
 def committed(checkpoint: Path, batch: int) -> bool:
@@ -201,26 +229,31 @@ def committed(checkpoint: Path, batch: int) -> bool:
     return (checkpoint / "spark" / "commits" / str(batch)).exists()
 
 
-def read_offset(checkpoint: Path, batch: int) -> dict[str, Any]:
-    """The end offset of a batch from Spark's write-ahead log: a version, metadata, then one line per source."""
-    lines = (checkpoint / "spark" / "offsets" / str(batch)).read_text().splitlines()
-    offset: dict[str, Any] = json.loads(lines[2])
-    return offset
+def _add_results(before: dict[str, dict[str, int]], version: Version, hfta: Hfta) -> dict[str, dict[str, int]]:
+    results = dict(before)
+    for query in version.app.queries:
+        old = results.get(query.name, {"windows": 0, "rows": 0})
+        rows = sum(report["rows"].get(query.name, 0) for report in hfta.reports)
+        windows = hfta.windows.get(query.name, 0)
+        results[query.name] = {"windows": old["windows"] + windows, "rows": old["rows"] + rows}
+    return results
 
 
-def _touches(segment: dict[str, Any], queries: tuple[Query, ...], spans: dict[str, tuple[int, int]]) -> bool:
-    for query in queries:
-        first, beyond = spans[query.name]
-        windows = segment["windows"].get(str(query.window.size), [])
-        if windows and windows[-1] >= first and windows[0] < beyond:
-            return True
-    return False
-
-
-def _add_work(before: dict[str, dict[str, int]], tasks: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    work = {name: dict(counts) for name, counts in before.items()}
+def _add_work(before: dict[str, dict[str, int]], version: Version, tasks: list[Task]) -> dict[str, dict[str, int]]:
+    work = {query.name: {"probes": 0, "evictions": 0} for query in version.app.queries}
+    work |= {name: dict(counts) for name, counts in before.items()}
     for task in tasks:
         for name, counts in task["work"].items():
+            mine = work.setdefault(name, {"probes": 0, "evictions": 0})
             for what, count in counts.items():
-                work[name][what] += count
+                mine[what] += count
     return work
+
+
+def _add_volume(before: dict[str, int], tasks: list[Task], merged: list[Task], compacted: list[Task]) -> dict[str, int]:
+    return {
+        "written": before["written"] + sum(task["segment"]["bytes"] for task in tasks),
+        "read": before["read"] + sum(report["read"] for report in merged),
+        "compacted": before["compacted"] + sum(report["segment"]["bytes"] for report in compacted),
+        "compactions": before["compactions"] + bool(compacted),
+    }

@@ -9,30 +9,31 @@ import os
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import xxhash
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import ConfigError, PenstockError, RunError, StateError
 from penstock.faults import reach
-from penstock.logical.query import QuerySet
-from penstock.runtime.driver import BatchDriver, BatchReport, committed, publish
+from penstock.logical.query import Query, QuerySet
+from penstock.runtime import version as versions
+from penstock.runtime.changes import adopt
+from penstock.runtime.driver import BatchDriver, BatchReport, committed, publish, watermark_of
+from penstock.runtime.feed import Feed, FusedFeed
+from penstock.runtime.frames import FrameFeed, Once
 from penstock.runtime.fused import FusedSource
-from penstock.runtime.job import Job, encode
+from penstock.runtime.inputs import Inputs, continued
+from penstock.runtime.job import END, STOPPED, Job, encode
 from penstock.runtime.results import result_schema
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.summary import summarise
-from penstock.sharing.plan import SharedPlan
 from penstock.sinks.base import Owner, Sink
-from penstock.sinks.registry import open_sink
-from penstock.sources.base import Source
+from penstock.sinks.registry import check_claims, open_sink
 from penstock.state import identity
 from penstock.state import lease as leases
 from penstock.state import manifest as manifests
@@ -41,6 +42,7 @@ from penstock.state.garbage import SEGMENTS
 from penstock.state.manifest import Manifest, first_manifest
 
 Listener = Callable[[BatchReport, Manifest], None]
+POLL = "100 milliseconds"  # how often a run that goes on looks for new records
 
 
 @dataclass(frozen=True)
@@ -52,53 +54,91 @@ class RunSettings:
     overwrite: bool = False
     batch_rows: int = 1_000_000
     parallelism: int | None = None
+    memory: int = 0
+    until: str = END
     task: TaskSettings = field(default_factory=TaskSettings)
 
 
 def start(
     spark: SparkSession,
     app: QuerySet,
-    plan: SharedPlan,
-    source: Source,
+    inputs: Inputs,
+    functions: Mapping[str, Any],
     settings: RunSettings,
     listener: Listener,
     seconds: dict[str, float],
 ) -> Run:
-    """Start the app's streaming query; returns at once."""
+    """Start the app's streaming query; returns at once. `functions` are sinks that are no URI, by query."""
     reach("driver.start")
     begun = time.time()
+    if settings.until not in (END, STOPPED):
+        raise ConfigError(f"--until {settings.until} is not possible", f"use {END} or {STOPPED}")
     checkpoint = _open_checkpoint(settings.checkpoint)
-    sinks = _open_sinks(app, settings.output)
-    mine = _identify(checkpoint, app, source, settings, sinks)
-    jvm = spark._jvm  # the lease waits for a dead driver's JVM to end
-    processes = [os.getpid(), int(jvm.java.lang.ProcessHandle.current().pid())] if jvm is not None else [os.getpid()]
-    lease = leases.acquire(checkpoint, processes)
+    sinks = _open_sinks(app, functions, settings.output, checkpoint)
+    mine = _identify(checkpoint, inputs, settings)
+    lease = leases.acquire(checkpoint, _processes(spark))
     try:
         owner = Owner(mine["id"], str(checkpoint))
-        manifest = manifests.newest(checkpoint)
+        manifest = manifests.newest(checkpoint) or first_manifest()
+        for sink in sinks.values():
+            sink.bind(spark)
         # What Spark committed was published; consumers may have moved it away since.
-        if manifest is not None and not committed(checkpoint, manifest.batch):
-            publish(manifest, sinks)
+        if manifest.batch >= 0 and not committed(checkpoint, manifest.batch):
+            publish(manifest, sinks | _dropped_sinks(spark, checkpoint, manifest, sinks, settings.output))
+        places = {name: sink.place() for name, sink in sinks.items()}
+        adopt(checkpoint, app, settings.memory, places)
         for sink in sinks.values():
             sink.prepare(owner, settings.overwrite)
-        slots = replace(settings.task, slots=mine["slots"])
-        parallelism = settings.parallelism or spark.sparkContext.defaultParallelism
-        job = Job(plan, source, slots, str(checkpoint), settings.batch_rows, parallelism)
-        manifest = manifest or first_manifest([query.name for query in app.queries])
-        driver = BatchDriver(spark, app, job, mine["app"], owner, sinks, lease, manifest, listener)
-        query = _start_query(spark, job, driver)
+        rows = {name: state["row"] for name, state in manifest.streams.items()}
+        job = Job(
+            continued(checkpoint, inputs.sources, rows),
+            replace(settings.task, slots=mine["slots"]),
+            str(checkpoint),
+            settings.batch_rows,
+            settings.parallelism or spark.sparkContext.defaultParallelism,
+            settings.until,
+        )
+        driver = BatchDriver(spark, job, _feed(job, inputs), owner, sinks, lease, manifest, listener)
+        query = _start_query(spark, job, driver, inputs.frame)
         seconds["startup"] = seconds.get("startup", 0.0) + time.time() - begun
-        return Run(spark, driver, query, sinks, seconds)
+        return Run(spark, driver, query, settings, seconds)
     except BaseException:
         lease.release()
         raise
 
 
-def _start_query(spark: SparkSession, job: Job, driver: BatchDriver) -> StreamingQuery:
-    spark.dataSource.register(FusedSource)
-    stream = spark.readStream.format("penstock").option("job", encode(job)).load()
-    writer = stream.writeStream.foreachBatch(driver).trigger(availableNow=True)
+def _processes(spark: SparkSession) -> list[int]:
+    """The lease waits for a dead driver's JVM to end, too."""
+    jvm = spark._jvm
+    return [os.getpid(), int(jvm.java.lang.ProcessHandle.current().pid())] if jvm is not None else [os.getpid()]
+
+
+def _feed(job: Job, inputs: Inputs) -> Feed:
+    checkpoint = Path(job.checkpoint)
+    if inputs.frame is None:
+        return FusedFeed(checkpoint, dict(job.sources), job.until)
+    return FrameFeed(checkpoint, inputs.name, job.settings)
+
+
+def _start_query(spark: SparkSession, job: Job, driver: BatchDriver, frame: DataFrame | None) -> Any:
+    if frame is not None and not frame.isStreaming:
+        return Once(partial(_run_static, driver, frame))
+    if frame is None:
+        spark.dataSource.register(FusedSource)
+        frame = spark.readStream.format("penstock").option("job", encode(job)).load()
+    elif driver.manifest.ended:
+        return Once(lambda: None)
+    writer = frame.writeStream.foreachBatch(driver)
+    writer = writer.trigger(availableNow=True) if job.until == END else writer.trigger(processingTime=POLL)
     return writer.option("checkpointLocation", str(Path(job.checkpoint) / "spark")).start()
+
+
+def _run_static(driver: BatchDriver, frame: DataFrame) -> None:
+    """A static DataFrame is one batch, which ends the stream."""
+    if not driver.manifest.ended:
+        assert isinstance(driver.feed, FrameFeed)
+        driver.feed.ending = True
+        driver(frame, driver.manifest.batch + 1)
 
 
 def _open_checkpoint(uri: str | None) -> Path:
@@ -106,68 +146,70 @@ def _open_checkpoint(uri: str | None) -> Path:
     try:
         (path / SEGMENTS).mkdir(parents=True, exist_ok=True)
         (path / manifests.FOLDER).mkdir(exist_ok=True)
+        (path / versions.FOLDER).mkdir(exist_ok=True)
     except OSError as error:
         raise ConfigError(f"checkpoint {path} cannot be used: {error.strerror}", "choose another folder") from error
     return path
 
 
-def _identify(
-    checkpoint: Path, app: QuerySet, source: Source, settings: RunSettings, sinks: dict[str, Sink]
-) -> dict[str, Any]:
+def _identify(checkpoint: Path, inputs: Inputs, settings: RunSettings) -> dict[str, Any]:
     """Whose checkpoint this is: written by its first run, compared by every later one."""
     mine = {
-        "version": 1,
+        "version": 2,
         "id": uuid.uuid4().hex,
-        "app": xxhash.xxh3_64_hexdigest(repr(app).encode()),
-        "source": source.fingerprint(),
+        "sources": inputs.fingerprints(),
         "slots": settings.task.slots,
-        "queries": [query.name for query in app.queries],
-        "outputs": {name: sink.place() for name, sink in sinks.items()},
     }
     found = identity.claim(checkpoint, mine)
-    if found["app"] != mine["app"]:
+    if found["version"] != mine["version"]:
         raise StateError(
-            f"checkpoint {checkpoint} belongs to another app: its streams or queries differ from these",
-            "run the app it was made with, or use another checkpoint",
+            f"checkpoint {checkpoint} was made by another version of penstock", "use that one, or another checkpoint"
         )
-    if found["source"] != mine["source"]:
-        raise StateError(
-            f"the records of the source differ from those that checkpoint {checkpoint} was made with",
-            "restore the files, or use another checkpoint",
-        )
-    for name, place in sinks.items():
-        if found["outputs"][name] != place.place():
+    for name, fingerprint in inputs.fingerprints().items():
+        if found["sources"].get(name, fingerprint) != fingerprint:
             raise StateError(
-                f"query '{name}' of checkpoint {checkpoint} writes to {found['outputs'][name]}, not {place.place()}",
-                "give the same --output as before, or use another checkpoint",
+                f"the source of stream '{name}' differs from the one that checkpoint {checkpoint} was made with",
+                "restore it, or use another checkpoint",
             )
     return found
 
 
-def _open_sinks(app: QuerySet, output: str) -> dict[str, Sink]:
-    sinks = {query.name: open_sink(query.name, query.sink, local_path(output, "output")) for query in app.queries}
-    folders: dict[str, str] = {}
-    for name, sink in sinks.items():
-        other = folders.setdefault(sink.place(), name)
-        if other != name:
-            raise ConfigError(
-                f"queries '{other}' and '{name}' both write to {sink.place()}", "give each its own folder"
-            )
+def _open_sinks(app: QuerySet, functions: Mapping[str, Any], output: str, checkpoint: Path) -> dict[str, Sink]:
+    sinks = {
+        query.name: open_query_sink(query, functions.get(query.name), output, checkpoint)
+        for query in app.queries
+        if not query.hidden
+    }
+    check_claims(sinks)
     return sinks
 
 
+def open_query_sink(query: Query, function: Any, output: str, checkpoint: Path) -> Sink:
+    where = query.sink if function is None else function
+    return open_sink(query.name, where, local_path(output, "output"), result_schema(query), checkpoint)
+
+
+def _dropped_sinks(
+    spark: SparkSession, checkpoint: Path, manifest: Manifest, sinks: Mapping[str, Sink], output: str
+) -> dict[str, Sink]:
+    """Sinks of queries that this app has no more, for what a killed run has committed but not published."""
+    old = versions.load(checkpoint, manifest.offset["plan"])
+    found = {}
+    for query in old.app.queries:
+        lost = query.name not in sinks and not query.hidden
+        if lost and not old.outputs[query.name].startswith(("function ", "writer ")):
+            found[query.name] = open_query_sink(query, None, output, checkpoint)
+            found[query.name].bind(spark)
+    return found
+
+
 class Run:
-    """A running app: `await_end`, `stop`, `progress`, `results`, `summary`."""
+    """A running app: `await_end`, `stop`, `progress`, `results`, `summary`, `add_query`, `drop_query`."""
 
     def __init__(
-        self,
-        spark: SparkSession,
-        driver: BatchDriver,
-        query: StreamingQuery,
-        sinks: dict[str, Sink],
-        seconds: dict[str, float],
+        self, spark: SparkSession, driver: BatchDriver, query: Any, settings: RunSettings, seconds: dict[str, float]
     ) -> None:
-        self._spark, self._driver, self._query, self._sinks = spark, driver, query, sinks
+        self._spark, self._driver, self._query, self._settings = spark, driver, query, settings
         self._started_at, self._seconds = time.time(), seconds
         self._ended_at: float | None = None
 
@@ -183,7 +225,9 @@ class Run:
             ended = True if timeout is None else bool(self._query.awaitTermination(timeout))
             if timeout is None:
                 self._query.awaitTermination()
-        except PySparkException as error:
+            if ended:
+                self._end_frame()
+        except (PySparkException, PenstockError) as error:
             self._close()
             raise self._driver.failure or _failure(error) from None
         except Exception as error:  # py4j's network errors when the JVM is gone have no common root
@@ -195,15 +239,36 @@ class Run:
             self._close()
         return ended
 
+    def _end_frame(self) -> None:
+        """A streaming DataFrame that has ended closes its windows in a batch of its own."""
+        driver = self._driver
+        if isinstance(driver.feed, FrameFeed) and driver.job.until == END and not driver.manifest.ended:
+            driver.feed.ending = True
+            driver(None, driver.manifest.batch + 1)
+
     def stop(self) -> None:
         """Stop between two batches; a later run on the checkpoint goes on from there."""
-        before = len(self._driver.reports)
+        before = self._driver.done
         deadline = time.monotonic() + 30
         # A stop inside foreachBatch trips over a bug of Spark's: wait for the end of the batch.
-        while self._query.isActive and len(self._driver.reports) == before and time.monotonic() < deadline:
+        while self._query.isActive and self._driver.done == before and time.monotonic() < deadline:
+            if not self._query.status["isTriggerActive"]:
+                break
             time.sleep(0.01)
         self._query.stop()
         self._close()
+
+    def add_query(self, name: str, select: str, sink: Any = None) -> None:
+        """Add a query from the next batch on: its first window starts after the greatest time seen."""
+        from penstock.runtime.amend import added
+
+        self._driver.amend(added(self._driver, name, select, sink, self._settings))
+
+    def drop_query(self, name: str) -> None:
+        """Drop a query from the next batch on; its open windows are discarded."""
+        from penstock.runtime.amend import dropped
+
+        self._driver.amend(dropped(self._driver, name, self._settings))
 
     def _close(self) -> None:
         if self._ended_at is None:
@@ -215,30 +280,27 @@ class Run:
     def progress(self) -> dict[str, Any]:
         """Rows so far, rows in all, windows closed, watermark."""
         manifest = self._driver.manifest
+        declared = manifest.offset.get("streams", {})
         return {
             "batch": manifest.batch,
-            "rows": manifest.account["stream"]["input"],
-            "total": self._driver.job.source.rows(),
+            "rows": sum(entry["input"] for name, entry in manifest.account["streams"].items() if name in declared),
+            "total": self._driver.feed.total(),
             "windows": sum(r["windows"] for r in manifest.results.values()),
-            "watermark": manifest.watermark,
+            "watermark": watermark_of(manifest),
             "active": self._ended_at is None,
         }
 
     def results(self, name: str) -> DataFrame:
         """A query's results so far as a Spark DataFrame."""
-        if name not in self._sinks:
-            raise ConfigError(f"there is no query '{name}'", f"queries are {', '.join(sorted(self._sinks))}")
-        files = self._sinks[name].files()
-        if files:
-            return self._spark.read.parquet(*files)
-        query = next(query for query in self._driver.app.queries if query.name == name)
-        return self._spark.createDataFrame([], from_arrow_schema(result_schema(query)))
+        sinks = self._driver.sinks
+        if name not in sinks:
+            raise ConfigError(f"there is no query '{name}'", f"queries are {', '.join(sorted(sinks))}")
+        return sinks[name].results(self._spark)
 
     def summary(self) -> dict[str, Any]:
         """What `run --json` prints."""
         return summarise(
             self._driver,
-            self._sinks,
             self._started_at,
             self._ended_at or time.time(),
             self._seconds,
@@ -246,8 +308,10 @@ class Run:
         )
 
 
-def _failure(error: PySparkException) -> PenstockError:
+def _failure(error: PySparkException | PenstockError) -> PenstockError:
     """One sentence out of Spark's report."""
+    if isinstance(error, PenstockError):
+        return error
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     cause = next(

@@ -3,6 +3,8 @@
 An operand is a numpy array with a mask of what is not NULL; strings stay Arrow arrays (evaluated once per
 dictionary value where they are dictionary-encoded), addresses are (version, high, low). Logic is three-valued;
 NaN equals NaN and is above every number; an integer result that leaves 64 bits, and a division by zero, are NULL.
+
+Nothing here loops over rows. Functions are in `runtime.functions`, casts in `runtime.casts`.
 """
 
 from __future__ import annotations
@@ -12,44 +14,49 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
 from ipaddress import ip_address
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.kernels import inet
 from penstock.logical import expressions as ex
 from penstock.logical.types import Kind
+from penstock.runtime.casts import cast
+from penstock.runtime.functions import call
+from penstock.runtime.operands import (
+    Addresses,
+    Operand,
+    both,
+    choose,
+    flags,
+    nothing,
+    ordering,
+    per_text,
+    present,
+    repeated,
+)
+
+__all__ = ["Addresses", "Lookup", "Operand", "Scope", "evaluate", "truth"]
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Addresses:
-    """Addresses as numbers; IPv4 sorts before IPv6, numerically inside."""
-
-    version: Array
-    high: Array
-    low: Array
-
-
-@dataclass(frozen=True)
-class Operand:
-    """`values` are numbers, booleans, `Addresses` or an Arrow string array; `valid` None: no NULLs."""
-
-    values: Any
-    valid: Array | None = None
-
+IPV4_BITS, IPV6_BITS = 32, 128
+MICROSECONDS = 1e6
 
 Lookup = Callable[[ex.Expression], Operand]
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What leaf expressions (columns, keys, aggregates) mean here, and how many rows there are."""
+    """What leaf expressions mean here, and how many rows there are.
+
+    Over tuples `lookup` knows the stream's columns. Over groups (`grouped`) it knows keys, aggregates and the
+    bucket; a key that is a prefix (as addresses that are cut already) or computed is looked up as a whole.
+    """
 
     lookup: Lookup
     rows: int
+    grouped: bool = False
 
 
 def truth(expression: ex.Expression, scope: Scope) -> Array:
@@ -66,94 +73,93 @@ def evaluate(expression: ex.Expression, scope: Scope) -> Operand:
 
 
 @evaluate.register
+def _(expression: ex.Computed, scope: Scope) -> Operand:
+    return scope.lookup(expression) if scope.grouped else evaluate(expression.expression, scope)
+
+
+@evaluate.register
+def _(expression: ex.Prefix, scope: Scope) -> Operand:
+    if scope.grouped:
+        return scope.lookup(expression)
+    whole = scope.lookup(expression.column)
+    return Operand(_cut(whole.values, expression.length), whole.valid)
+
+
+def _cut(addresses: Addresses, length: int) -> Addresses:
+    """The first bits; an IPv4 address under a longer prefix keeps its 32."""
+    high, low = inet.cut(addresses.high, addresses.low, length)
+    _, short = inet.cut(addresses.high, addresses.low, min(length, IPV4_BITS) + IPV6_BITS - IPV4_BITS)
+    return Addresses(addresses.version, high, np.where(addresses.version == 4, short, low))
+
+
+@evaluate.register
 def _(expression: ex.Literal, scope: Scope) -> Operand:
-    value, n = expression.value, scope.rows
+    value, rows = expression.value, scope.rows
     if value is None:
-        return Operand(np.zeros(n, np.int64), np.zeros(n, bool))
-    if isinstance(value, str) and expression.type.kind is Kind.INET:
-        address = ip_address(value)
+        return nothing(expression.type, rows)
+    if isinstance(value, str) and expression.type.kind in (Kind.INET, Kind.PREFIX):
+        address = ip_address(value.partition("/")[0])
         number = int(address)
         parts = (address.version, number >> 64, number & ((1 << 64) - 1))
         kinds = (np.uint8, np.uint64, np.uint64)
-        return Operand(Addresses(*(np.full(n, part, kind) for part, kind in zip(parts, kinds, strict=True))))
+        return Operand(Addresses(*(np.full(rows, part, kind) for part, kind in zip(parts, kinds, strict=True))))
     if isinstance(value, str):
-        return Operand(pa.repeat(pa.scalar(value, pa.string()), n))
-    return Operand(np.full(n, value))
+        return Operand(repeated(value, rows))
+    return Operand(np.full(rows, value))
 
 
 @evaluate.register
 def _(expression: ex.Comparison, scope: Scope) -> Operand:
-    if isinstance(expression.right, ex.Literal) and isinstance(expression.right.value, str):
-        left = evaluate(expression.left, scope)
-        if isinstance(left.values, pa.Array):
-            return _per_string(left, _string_comparison(expression.operator, expression.right.value))
-        return _compare(expression.operator, left, evaluate(expression.right, scope))
-    return _compare(expression.operator, evaluate(expression.left, scope), evaluate(expression.right, scope))
+    left, right = evaluate(expression.left, scope), expression.right
+    if isinstance(right, ex.Literal) and isinstance(right.value, str) and isinstance(left.values, pa.Array):
+        return per_text(left, _text_comparison(expression.operator, right.value))
+    return _compare(expression.operator, left, evaluate(right, scope))
 
 
 def _compare(operator: str, left: Operand, right: Operand) -> Operand:
-    below, equal = _ordering(left.values, right.values)
+    below, equal = ordering(left.values, right.values)
     result = {"=": equal, "<>": equal, "<": below, ">=": below}.get(operator)
     if result is None:  # <= and its opposite >
         result = below | equal
     if operator in ("<>", ">", ">="):
         result = ~result
-    return Operand(result, _both(left.valid, right.valid))
+    return Operand(result, both(left.valid, right.valid))
 
 
-def _ordering(left: Any, right: Any) -> tuple[Array, Array]:
-    """(left < right, left = right) in the engine's order."""
-    if isinstance(left, Addresses):
-        same_version, same_high = left.version == right.version, left.high == right.high
-        below = (left.high < right.high) | (same_high & (left.low < right.low))
-        equal = same_version & same_high & (left.low == right.low)
-        return (left.version < right.version) | (same_version & below), equal
-    if isinstance(left, pa.Array):
-        one, other = (_decoded(side).cast(pa.binary()) for side in (left, right))
-        return _booleans(pc.less(one, other)), _booleans(pc.equal(one, other))
-    below, equal = left < right, left == right
-    if np.result_type(left, right).kind == "f":
-        one, other = np.isnan(left), np.isnan(right)
-        return below | (other & ~one), equal | (one & other)
-    return below, equal
-
-
-def _string_comparison(operator: str, text: str) -> Callable[[pa.Array], pa.Array]:
+def _text_comparison(operator: str, text: str) -> Callable[[pa.Array], tuple[Array, None]]:
     compare = {
         "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal
     }[operator]  # fmt: skip
     literal = pa.scalar(text.encode(), pa.binary())
-    return lambda strings: compare(strings.cast(pa.binary()), literal)
-
-
-def _per_string(operand: Operand, predicate: Callable[[pa.Array], pa.Array]) -> Operand:
-    """Apply a predicate to strings; only once per distinct value where they are dictionary-encoded."""
-    strings = operand.values
-    if pa.types.is_dictionary(strings.type):
-        known = np.append(_booleans(predicate(strings.dictionary)), False)
-        indices = pc.fill_null(strings.indices, len(known) - 1).to_numpy(zero_copy_only=False)
-        return Operand(known[indices], operand.valid)
-    return Operand(_booleans(predicate(strings)), operand.valid)
+    return lambda strings: (flags(compare(strings.cast(pa.binary()), literal)), None)
 
 
 @evaluate.register
 def _(expression: ex.Arithmetic, scope: Scope) -> Operand:
     left, right = evaluate(expression.left, scope), evaluate(expression.right, scope)
-    valid = _both(left.valid, right.valid)
+    valid = both(left.valid, right.valid)
     if expression.operator in ("/", "%"):
-        valid = _both(valid, right.values != 0)
+        valid = both(valid, right.values != 0)
     with np.errstate(all="ignore"):
         if expression.operator == "/":
             return Operand(np.true_divide(left.values, right.values), valid)
         if expression.operator == "%":
             divisor = np.where(right.values == 0, 1, right.values)
             return Operand(np.fmod(left.values, divisor), valid)
-        operation = {"+": np.add, "-": np.subtract, "*": np.multiply}[expression.operator]
-        result = operation(left.values, right.values)
-        if result.dtype.kind == "f":
-            return Operand(result, valid)
-        wanted = operation(left.values.astype(np.longdouble), right.values.astype(np.longdouble))
-        return Operand(result, _both(valid, wanted == result))
+        result = _sum(expression.operator, left.values, right.values, valid)
+    if expression.left.type.kind is Kind.TIMESTAMP and expression.type.kind is Kind.DOUBLE:
+        return Operand(result.values / MICROSECONDS, result.valid)
+    return result
+
+
+def _sum(operator: str, left: Array, right: Array, valid: Array | None) -> Operand:
+    """+ - *; integers that leave 64 bits are NULL."""
+    operation = {"+": np.add, "-": np.subtract, "*": np.multiply}[operator]
+    result = operation(left, right)
+    if result.dtype.kind == "f":
+        return Operand(result, valid)
+    wanted = operation(left.astype(np.longdouble), right.astype(np.longdouble))
+    return Operand(result, both(valid, wanted == result))
 
 
 @evaluate.register
@@ -163,7 +169,7 @@ def _(expression: ex.Logic, scope: Scope) -> Operand:
     decided, known = np.zeros(scope.rows, bool), np.ones(scope.rows, bool)
     for operand in expression.operands:
         result = evaluate(operand, scope)
-        valid = np.ones(scope.rows, bool) if result.valid is None else result.valid
+        valid = present(result, scope.rows)
         decided |= valid & (np.asarray(result.values, bool) == settled)
         known &= valid
     return Operand(decided if settled else ~decided, decided | known)
@@ -185,36 +191,52 @@ def _(expression: ex.IsNull, scope: Scope) -> Operand:
 def _(expression: ex.InList, scope: Scope) -> Operand:
     items = [item for item in expression.items if item.value is not None]
     found = np.zeros(scope.rows, bool)
-    valid = evaluate(expression.operand, scope).valid
+    operand = evaluate(expression.operand, scope)
+    valid = operand.valid
+    # The operand is computed once: a leaf of this scope that stands for it.
+    leaf = ex.Column("operand", expression.operand.type)
+    inner = Scope(lambda _: operand, scope.rows)
     for item in items:
-        found |= evaluate(ex.Comparison("=", expression.operand, item), scope).values
+        found |= evaluate(ex.Comparison("=", leaf, item), inner).values
     if len(items) < len(expression.items):
-        valid = _both(valid, found)
+        valid = both(valid, found)
     return Operand(found, valid)
 
 
 @evaluate.register
 def _(expression: ex.Like, scope: Scope) -> Operand:
-    # % and _ only; a backslash is a backslash, as in the SQL standard.
+    whole = rf"(?s)\A{_pattern(expression.pattern, expression.escape)}\z"
+    matches = lambda strings: (flags(pc.match_substring_regex(strings, pattern=whole)), None)  # noqa: E731
+    return per_text(evaluate(expression.operand, scope), matches)
+
+
+def _pattern(pattern: str, escape: str) -> str:
+    """% and _ only; without ESCAPE a backslash is a backslash, as in the SQL standard."""
     wild = {"%": ".*", "_": "."}
-    pattern = "".join(wild.get(character, re.escape(character)) for character in expression.pattern)
-    whole = rf"(?s)\A{pattern}\z"
-    return _per_string(
-        evaluate(expression.operand, scope), lambda strings: pc.match_substring_regex(strings, pattern=whole)
-    )
+    parts: list[str] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            parts.append(re.escape(next(characters)))
+        else:
+            parts.append(wild.get(character) or re.escape(character))
+    return "".join(parts)
 
 
-def _both(one: Array | None, other: Array | None) -> Array | None:
-    if one is None or other is None:
-        return other if one is None else one
-    both: Array = one & other
-    return both
+@evaluate.register
+def _(expression: ex.Case, scope: Scope) -> Operand:
+    kind, default = expression.type, expression.default
+    result = nothing(kind, scope.rows) if default is None else evaluate(default, scope)
+    for test, value in reversed(expression.branches):
+        result = choose(truth(test, scope), evaluate(value, scope), result, kind)
+    return result
 
 
-def _decoded(strings: pa.Array) -> pa.Array:
-    return strings.dictionary_decode() if pa.types.is_dictionary(strings.type) else strings
+@evaluate.register
+def _(expression: ex.Cast, scope: Scope) -> Operand:
+    return cast(evaluate(expression.operand, scope), expression.operand.type, expression.type)
 
 
-def _booleans(result: pa.Array) -> Array:
-    flags: Array = pc.fill_null(result, False).to_numpy(zero_copy_only=False)
-    return flags
+@evaluate.register
+def _(expression: ex.Call, scope: Scope) -> Operand:
+    return call(expression, [evaluate(argument, scope) for argument in expression.arguments], scope.rows)

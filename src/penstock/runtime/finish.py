@@ -5,7 +5,7 @@ Everything is a column at a time; only what the select list and HAVING name is c
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +14,14 @@ import pyarrow.compute as pc
 from penstock.errors import RunError
 from penstock.kernels import inet
 from penstock.kernels.fold import from_order_bits
-from penstock.logical.expressions import Aggregate, Bucket, Column, Expression, Prefix
-from penstock.logical.query import Query
+from penstock.logical.expressions import Aggregate, Bucket, Column, Computed, Expression, Prefix
+from penstock.logical.query import Order, Query
 from penstock.logical.render import render
 from penstock.logical.types import Kind, Type
+from penstock.logical.window import ROWS
 from penstock.runtime.evaluate import Addresses, Operand, Scope, evaluate, truth
+from penstock.runtime.folding import IPV6
+from penstock.runtime.ordering import Ranked
 from penstock.runtime.results import TIME, arrow_type, result_schema
 from penstock.sharing.plan import IPV4_BITS, State, inet6_component, null_component, value_component
 from penstock.state.groups import Groups, code_base
@@ -26,16 +29,28 @@ from penstock.state.groups import Groups, code_base
 Array = np.ndarray
 
 
-def finish(query: Query, groups: Groups) -> pa.Table:
+class Bounds(Protocol):
+    """Start and end of windows by number, in microseconds."""
+
+    def of(self, windows: Array) -> tuple[Array, Array]: ...
+
+
+def finish(query: Query, groups: Groups, bounds: Bounds) -> Ranked:
     """The result rows of these groups; every group must be complete. Strings stay dictionary-encoded."""
     columns = Finisher(query, groups)
     arrays = [columns.arrow(output.expression) for output in query.select]
-    start = groups.window * query.window.size
-    arrays += [_times(start), _times(start + query.window.size)]
+    arrays += [_times(place) for place in bounds.of(groups.panes)]
     table = pa.Table.from_arrays(arrays, result_schema(query).names)
+    order = (
+        [*query.order, *(Order(key.attribute) for key in query.keys)] if query.order or query.limit is not None else []
+    )
+    scope = Scope(columns.operand, len(groups), grouped=True)
+    ranked = Ranked(table, groups.panes, tuple((evaluate(o.expression, scope), o.descending) for o in order))
     if query.having is not None:
-        table = table.filter(pa.array(truth(query.having, Scope(columns.operand, len(groups)))))
-    return table
+        ranked = ranked.take(np.flatnonzero(truth(query.having, scope)))
+    if query.per_tuple:
+        ranked = ranked.take(np.repeat(np.arange(len(groups)), groups.count))
+    return ranked
 
 
 class Finisher:
@@ -47,22 +62,21 @@ class Finisher:
     def operand(self, expression: Expression) -> Operand:
         match expression:
             case Bucket():
-                return Operand(self._groups.window)
+                return Operand(self._groups.panes)
             case Aggregate():
                 return self._aggregate(expression)
             case Prefix(column, length):
-                texts = self._text(self._addresses(column.name, length), length)
-                return Operand(texts, self._present(column.name))
-            case Column():
+                return Operand(self._addresses(column.name, length), self._present(column.name))
+            case Column() | Computed():
                 return self._key(expression)
         raise AssertionError(f"no operand for {expression}")
 
     def arrow(self, expression: Expression) -> pa.Array:
         """A column of the select list."""
-        operand = evaluate(expression, Scope(self.operand, len(self._groups)))
+        operand = evaluate(expression, Scope(self.operand, len(self._groups), grouped=True))
         values, kind = operand.values, arrow_type(expression.type)
         if isinstance(values, Addresses):
-            values = self._text(values)
+            values = self._text(values, expression.length if isinstance(expression, Prefix) else -1)
         nulls = None if operand.valid is None else ~operand.valid
         if isinstance(values, pa.DictionaryArray):
             indices = pa.array(values.indices.to_numpy(), mask=nulls)
@@ -77,7 +91,7 @@ class Finisher:
         nulls = self._groups.components[null_component(column)]
         return nulls == 0 if nulls.any() else None
 
-    def _key(self, column: Column) -> Operand:
+    def _key(self, column: Column | Computed) -> Operand:
         name, valid = column.name, self._present(column.name)
         if column.type.kind is Kind.INET:
             return Operand(self._addresses(name), valid)
@@ -132,8 +146,33 @@ class Finisher:
             case "avg":
                 with np.errstate(all="ignore"):
                     return Operand(self._float_sum(name) / count, valid)
-        (numbers,) = groups.states[State(aggregate.function, name)]
-        return Operand(self._typed(aggregate.type, value_component(name), numbers), valid)
+            case "min" | "max":
+                (numbers,) = groups.states[State(aggregate.function, name)]
+                if aggregate.type.kind is Kind.INET:
+                    return Operand(self._extreme_addresses(name, numbers), valid)
+                return Operand(self._typed(aggregate.type, value_component(name), numbers), valid)
+        return self._variance(aggregate.function, name)
+
+    def _variance(self, function: str, name: str) -> Operand:
+        """From count, mean and squared deviations; of a sample: NULL for one value."""
+        n, _, _, squares, rest = self._groups.states[State("moments", name)]
+        over = n - 1 if function.endswith("samp") else n
+        valid = over > 0
+        with np.errstate(all="ignore"):
+            variance = (squares + rest) / np.where(valid, over, 1)
+        values = np.sqrt(variance) if function.startswith("stddev") else variance
+        return Operand(values, None if valid.all() else valid)
+
+    def _extreme_addresses(self, name: str, numbers: Array) -> Addresses:
+        """Least or greatest addresses: numbers of IPv4 ones, from 2**32 on codes of IPv6 ones."""
+        low = np.where((numbers >= 0) & (numbers < IPV6), numbers, 0).astype(np.uint64)
+        version, high = np.full(len(low), 4, np.uint8), np.zeros(len(low), np.uint64)
+        six = numbers >= IPV6
+        if six.any():
+            highs, lows = inet.from_network_order(self._groups.dictionaries[inet6_component(name)].data)
+            at = numbers[six] - IPV6
+            version[six], high[six], low[six] = 6, highs[at], lows[at]
+        return Addresses(version, high, low)
 
     def _float_sum(self, name: str) -> Array:
         words = self._groups.states[State("sum", name)]
@@ -152,12 +191,17 @@ class Finisher:
             return self._float_sum(name)
         if len(words) == 2 and (words[1] != words[0] >> 63).any():
             worst = int(np.flatnonzero(words[1] != words[0] >> 63)[0])
-            start = np.datetime64(int(self._groups.window[worst]) * self._query.window.size, "us")
             raise RunError(
-                f"{render(aggregate)} of query '{self._query.name}' leaves BIGINT in the window that starts at {start}",
+                f"{render(aggregate)} of query '{self._query.name}' leaves BIGINT in {self._window_text(worst)}",
                 "use avg, sum a DOUBLE, or filter the large values",
             )
         return words[0]
+
+    def _window_text(self, group: int) -> str:
+        window, number = self._query.window, int(self._groups.panes[group])
+        if window.axis == ROWS:
+            return f"the window of rows {number * window.slide} to {window.end(number)}"
+        return f"the window that ends at {np.datetime64(window.end(number), 'us')}"
 
 
 def _strings(offsets: Array, data: Array) -> pa.Array:

@@ -13,35 +13,56 @@ import numpy as np
 
 from penstock.kernels import fold, pack
 from penstock.kernels.dictionary import Dictionary
+from penstock.logical.types import Kind, Type
 from penstock.sharing.layout import Layout
-from penstock.sharing.plan import State, column_of, null_component, value_component
+from penstock.sharing.plan import State, column_of, inet6_component, null_component, value_component
 
 Array = np.ndarray
 GREATEST, LEAST = (1 << 63) - 1, -(1 << 63)
+BOUND = 1 << 63  # a sum that may reach it needs two words
+IPV6 = 1 << 32  # from here on the value of an address is the code of an IPv6 one
 
 
 @dataclass(frozen=True)
 class Shape:
     """What the columns of a task are known to need. Widens only.
 
-    `floats` and `strings` are so by type; `nullable` columns have had a NULL; `wide` sums could leave 64 bits.
+    `floats`, `strings` and `addresses` are so by type; `nullable` columns have had a NULL; `wide` sums could leave
+    64 bits.
     """
 
     floats: frozenset[str]
     strings: frozenset[str]
+    addresses: frozenset[str] = frozenset()
     nullable: frozenset[str] = frozenset()
     wide: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, types: Mapping[str, Type]) -> Shape:
+        """The shape of columns of these types before any value is known."""
+        kinds = (Kind.DOUBLE, Kind.STRING, Kind.INET)
+        return cls(*(frozenset(name for name, t in types.items() if t.kind is kind) for kind in kinds))
 
     def words(self, state: State) -> int:
         """64-bit words that a state takes in a row; a count of a column without NULLs is count(*)."""
         if state.kind == "count":
             return int(state.column in self.nullable)
+        if state.kind == "moments":
+            return 5
         return 2 if state.kind == "sum" and state.column in self.floats | self.wide else 1
+
+    def floating(self, state: State) -> bool:
+        """Whether the state's words are doubles."""
+        return state.kind == "moments" or (state.kind == "sum" and state.column in self.floats)
+
+    def coded(self, column: str) -> bool:
+        """Whether extremes of the column are codes of a dictionary (addresses: from 2**32 on)."""
+        return column in self.strings or column in self.addresses
 
     def fresh(self, state: State) -> list[int]:
         """A state before its first value."""
         if state.kind in ("min", "max"):
-            if state.column in self.strings:
+            if self.coded(state.column):
                 return [-1]
             return [GREATEST if state.kind == "min" else LEAST]
         return [0] * self.words(state)
@@ -57,6 +78,7 @@ class Values:
     numbers: Array
     valid: Array
     floats: Array | None = None
+    rest: Array | None = None  # what a float lacks of an integer beyond 53 bits
 
 
 @dataclass
@@ -98,7 +120,12 @@ def _fold_values(table: Array, column: int, state: State, shape: Shape, chunk: C
     if state.kind == "count":
         present = value.valid if len(value.valid) else np.ones(len(value.numbers), np.uint8)
         fold.add_count(numbers, column, *where.into, where.rows, present)
-    elif state.kind == "sum" and value.floats is not None:
+    elif state.kind == "moments":
+        assert value.floats is not None
+        rest = np.empty(0) if value.rest is None else value.rest
+        fold.add_moments(table.view(np.float64), column, *where.into, where.rows, value.floats, rest, value.valid)
+    elif shape.floating(state):
+        assert value.floats is not None
         fold.add_float(table.view(np.float64), column, *where.into, where.rows, value.floats, value.valid)
     elif state.kind == "sum":
         add = fold.add_wide if shape.words(state) == 2 else fold.add_sum
@@ -113,7 +140,9 @@ def _fold_partial(table: Array, column: int, state: State, shape: Shape, chunk: 
     # A count that was left out (no NULLs there) is count(*).
     words = chunk.partials.get(state, (chunk.weights,))
     everything = pack.all_valid()
-    if state.kind == "sum" and state.column in shape.floats:
+    if state.kind == "moments":
+        fold.add_moments_partial(table.view(np.float64), column, *where.into, *words)
+    elif shape.floating(state):
         fold.add_float_partial(table.view(np.float64), column, *where.into, *words)
     elif shape.words(state) == 2:
         high = words[1] if len(words) == 2 else words[0] >> 63
@@ -127,10 +156,12 @@ def _fold_partial(table: Array, column: int, state: State, shape: Shape, chunk: 
 def _fold_extreme(
     numbers: Array, column: int, state: State, shape: Shape, chunk: Chunk, where: Rows, value: Values
 ) -> None:
-    if state.column in shape.strings:
-        words = chunk.dictionaries[value_component(state.column)]
+    if shape.coded(state.column):
+        text = state.column in shape.strings
+        words = chunk.dictionaries[value_component(state.column) if text else inet6_component(state.column)]
+        extreme_of = fold.fold_string if text else fold.fold_address
         sign = 1 if state.kind == "max" else -1
-        fold.fold_string(
+        extreme_of(
             numbers, column, *where.into, where.rows, value.numbers, value.valid, words.offsets, words.data, sign
         )
     else:

@@ -1,12 +1,8 @@
 """The fused source: a Spark streaming data source whose tasks aggregate and yield only references.
 
-The offset is Spark's write-ahead log, so everything a batch needs to be repeated exactly stands in it:
-
-    {"n": batches so far, "row": position, "end": source ended, "wm": watermark before the batch,
-     "max": greatest time before the batch, "plan": plan version}
-
-`latestOffset` decides (in the driver's source process, after the manifest of the batch before was written),
-`partitions` and `read` only act on what was decided. Heavy modules are imported by the tasks alone.
+The offset is Spark's write-ahead log, so everything a batch needs to be repeated exactly stands in it
+(`runtime.offsets`). `latestOffset` decides (in the driver's source process, after the manifest of the batch before
+was written), `partitions` and `read` only act on what was decided. Heavy modules are imported by the tasks alone.
 """
 
 from __future__ import annotations
@@ -21,59 +17,83 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
-from penstock.errors import PenstockError, RunError
-from penstock.runtime.job import Job, decode
-from penstock.sources.base import Split
-from penstock.state import manifest as manifests
+from penstock.errors import PenstockError
+from penstock.runtime import version as versions
+from penstock.runtime.job import END, Job, columns, decode
+from penstock.runtime.offsets import (
+    Offset,
+    decide,
+    epoch_of,
+    has_ended,
+    in_order,
+    initial_offset,
+    manifest_before,
+    position,
+)
+from penstock.sources.base import Source, Split, growing
+from penstock.state import arrivals
 from penstock.state.garbage import SEGMENTS, segment_name
-
-Offset = dict[str, Any]
 
 
 class FusedSplit(InputPartition):
-    """One task's share of a batch."""
+    """One task's share of a batch: some rows of one stream, and a source that can read them."""
 
-    def __init__(self, task: int, split: Split, offset: Offset) -> None:
+    def __init__(self, task: int, stream: str, split: Split, source: Source, offset: Offset) -> None:
         super().__init__(task)
-        self.task, self.split, self.offset = task, split, offset
+        self.task, self.stream, self.split, self.source, self.offset = task, stream, split, source, offset
 
 
 class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Cuts the source into micro-batches and runs their tasks."""
+    """Cuts the sources into micro-batches and runs their tasks."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.checkpoint = Path(job.checkpoint)
+        self.sources = dict(job.sources)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """A finite source ends by itself: nothing to fix beforehand."""
+        """What there is when the run starts is what it reads: nothing to fix beforehand."""
 
     def initialOffset(self) -> Offset:
-        return {"n": 0, "row": 0, "end": False, "wm": None, "max": None, "plan": 0}
+        return initial_offset()
 
     def latestOffset(self, start: Offset, limit: Any) -> Offset:
         if start["end"]:
             return start
-        job, batch = self.job, start["n"]
-        before = manifests.load(Path(job.checkpoint), batch - 1) if batch else None
-        if batch and before is None:
-            raise RunError(f"manifest {batch - 1} of {job.checkpoint} is missing")
-        rows = job.source.rows()
-        row = job.source.cut(start["row"], job.batch_rows) if start["row"] < rows else rows
-        return {
-            "n": batch + 1,
-            "row": row,
-            "end": row >= rows,
-            "wm": before.watermark if before else None,
-            "max": before.greatest if before else None,
-            "plan": job.plan.version,
-        }
+        before = manifest_before(self.checkpoint, start)
+        rows, ends = {}, {}
+        for name in self.sources:
+            at = position(start, name)
+            if self.job.until != END:
+                self._look_for_files(name, at)
+            source = self.sources[name]
+            rows[name] = source.cut(at, self.job.batch_rows) if at < source.rows() else at
+            ends[name] = has_ended(start, name) or (self.job.until == END and rows[name] >= source.rows())
+        moved = (rows[name] > position(start, name) or ends[name] != has_ended(start, name) for name in rows)
+        return decide(self.checkpoint, start, before, rows, ends) if any(moved) else start
+
+    def _look_for_files(self, name: str, at: int) -> None:
+        """Once all files have been read, see whether more have arrived."""
+        source = self.sources[name]
+        if at >= source.rows() and growing(source):
+            found = source.arrivals()
+            if found and arrivals.log(self.checkpoint, name, found):
+                self.sources[name] = source.extended(found)
 
     def partitions(self, start: Offset, end: Offset) -> list[FusedSplit]:
+        app = versions.load(self.checkpoint, end["plan"]).app
+        splits: list[FusedSplit] = []
+        for name in end["streams"]:
+            for split in self._splits(name, position(start, name), position(end, name), in_order(app, end, name)):
+                source = self.sources[name].narrowed(split)
+                splits.append(FusedSplit(len(splits), name, split, source, end))
+        return splits
+
+    def _splits(self, stream: str, start: int, stop: int, one: bool) -> list[Split]:
         # An empty batch (the end of an empty source) still has a task: its reference carries the end.
-        splits = [Split(start["row"], end["row"])]
-        if start["row"] < end["row"]:
-            splits = self.job.source.splits(start["row"], end["row"], self.job.parallelism)
-        return [FusedSplit(task, split, end) for task, split in enumerate(splits)]
+        if one or start >= stop:
+            return [Split(start, stop)]
+        return self.sources[stream].splits(start, stop, self.job.parallelism)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Errors meant for users travel as data: Spark would wrap them in its own traces."""
@@ -86,20 +106,18 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             reference = {
                 "error": [f"task {partition.task} failed: {error}", "make room or mend the disk, then run again"]
             }
-        yield pa.RecordBatch.from_pydict({"reference": [json.dumps(reference)]})
+        yield pa.RecordBatch.from_pydict({"reference": [json.dumps(reference | {"task": partition.task})]})
 
     def _run(self, partition: FusedSplit) -> dict[str, Any]:
-        from penstock.runtime.lfta import Epoch, run_task
+        from penstock.runtime.lfta import run_task
 
-        job, offset = self.job, partition.offset
-        batch = offset["n"] - 1
-        path = Path(job.checkpoint) / SEGMENTS / segment_name(batch, partition.task, uuid.uuid4().hex[:8])
-        epoch = Epoch(batch, offset["wm"], offset["max"])
-        split = partition.split
-        batches = (
-            job.source.read(split, job.columns(), job.settings.chunk_rows) if split.stop > split.start else iter(())
-        )
-        return run_task(job.plan, job.settings, epoch, batches, path)
+        settings, offset, split = self.job.settings, partition.offset, partition.split
+        plan = versions.load(self.checkpoint, offset["plan"]).plans[partition.stream]
+        name = segment_name(offset["n"] - 1, f"{partition.task:04d}", uuid.uuid4().hex[:8])
+        read = partition.source.read(split, columns(plan), settings.chunk_rows)
+        batches = read if split.stop > split.start else iter(())
+        epoch = epoch_of(offset, partition.stream, split.start)
+        return run_task(plan, settings, epoch, batches, self.checkpoint / SEGMENTS / name)
 
 
 class FusedSource(DataSource):

@@ -17,6 +17,7 @@ from penstock.kernels import inet
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.fold import order_bits
 from penstock.kernels.pack import all_valid
+from penstock.logical.expressions import Computed
 from penstock.logical.query import Field
 from penstock.logical.types import Kind
 from penstock.runtime.evaluate import Addresses, Operand
@@ -42,8 +43,11 @@ class Ingested:
 class Ingest:
     """Converts the columns of one task; owns the task's dictionaries, which `reset` empties."""
 
-    def __init__(self, fields: tuple[Field, ...], prefixes: frozenset[tuple[str, int]]) -> None:
-        self._fields = {field.name: field for field in fields}
+    def __init__(
+        self, fields: tuple[Field, ...], prefixes: frozenset[tuple[str, int]], computed: tuple[Computed, ...] = ()
+    ) -> None:
+        made = tuple(Field(column.name, column.type) for column in computed)
+        self._fields = {field.name: field for field in (*fields, *made)}
         self._prefixes = sorted(prefixes)
         self.reset()
 
@@ -63,7 +67,30 @@ class Ingest:
     def nbytes(self) -> int:
         return sum(d.nbytes for d in self.dictionaries.values())
 
-    def column(self, name: str, array: pa.Array) -> Ingested:
+    def column(self, name: str, array: pa.Array, flags: pa.Array | None = None) -> Ingested:
+        """Convert a column; `flags` marks values that the source found bad."""
+        column = self._column(name, array)
+        if flags is not None:
+            bad = flags.to_numpy(zero_copy_only=False)
+            column.bad = bad if column.bad is None else column.bad | bad
+        return column
+
+    def computed(self, column: Computed, operand: Operand) -> Ingested:
+        """A column that the query makes, from its values."""
+        values = operand.values
+        valid = all_valid() if operand.valid is None or operand.valid.all() else operand.valid.astype(np.uint8)
+        match column.type.kind:
+            case Kind.STRING:
+                array = values if not len(valid) else pc.if_else(pa.array(operand.valid), _plain(values), None)
+                return Ingested(self._codes(column.name, array, _present(array)), _present(array))
+            case Kind.DOUBLE:
+                floats = np.ascontiguousarray(values, np.float64)
+                numbers = np.empty(len(floats), np.int64)
+                order_bits(floats, numbers)
+                return Ingested(numbers, valid, floats=floats)
+        return Ingested(np.ascontiguousarray(values).astype(np.int64), valid)
+
+    def _column(self, name: str, array: pa.Array) -> Ingested:
         field = self._fields[name]
         valid = _present(array)
         match field.type.kind:

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import base64
 import pickle
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import SharedPlan
 from penstock.sources.base import Source
 
+END, STOPPED = "end", "stopped"
+
 
 @dataclass(frozen=True)
 class Job:
-    """One app on one checkpoint."""
+    """One app on one checkpoint. `until`: the run ends with its sources, or goes on until it is stopped."""
 
-    plan: SharedPlan
-    source: Source
+    sources: Mapping[str, Source]
     settings: TaskSettings
     checkpoint: str
     batch_rows: int
     parallelism: int
+    until: str = END
 
-    def columns(self) -> list[str]:
-        """Columns that some query reads, and the time, in the stream's order."""
-        used = frozenset().union(*(r.columns for r in self.plan.relations)) | {self.plan.stream.time}
-        return [field.name for field in self.plan.stream.fields if field.name in used]
+
+def columns(plan: SharedPlan) -> list[str]:
+    """Columns that some query reads, and the time, in the stream's order."""
+    used = frozenset().union(*(r.columns for r in plan.relations)) | {plan.stream.time}
+    return [field.name for field in plan.stream.fields if field.name in used]
 
 
 def encode(job: Job) -> str:

@@ -17,7 +17,7 @@ from penstock.kernels import pack, tables
 from penstock.kernels.dictionary import Dictionary
 from penstock.runtime.folding import Chunk, Rows, Shape, fold_chunk, pack_words
 from penstock.sharing.layout import Layout, project
-from penstock.sharing.plan import Relation, State, column_of, value_component, window_component
+from penstock.sharing.plan import Relation, State, column_of, dictionary_component, pane_component, value_component
 from penstock.state.groups import Groups
 
 Array = np.ndarray
@@ -123,16 +123,21 @@ class Leaf:
                 pack.extract(dense, place.word, place.shift, place.mask, place.base, values)
             components[part.component] = values
         _blank_nulls(components, self.shape.strings)
-        window = components.pop(window_component(self.relation.window))
+        panes = components.pop(pane_component(self.relation.window.panes))
         states = {state: self.state_words(dense, state, column) for state, column in self.columns.items()}
-        named = {value_component(s.column) for s in states if s.kind in ("min", "max")} | set(components)
+        named = self._extremes() | set(components)
         used = {name: dictionaries[name] for name in sorted(named & dictionaries.keys())}
         count = np.ascontiguousarray(dense[:, self.words]).view(np.int64)
-        return Groups(window, components, used, count, states)
+        return Groups(panes, components, used, count, states)
+
+    def _extremes(self) -> set[str]:
+        """Dictionaries that least and greatest values refer to."""
+        types = self.relation.types
+        columns = {s.column for s in self.relation.states if s.kind in ("min", "max") and self.shape.coded(s.column)}
+        return {dictionary_component(column, types[column].kind) for column in columns}
 
     def state_words(self, dense: Array, state: State, column: int) -> tuple[Array, ...]:
-        floating = state.kind == "sum" and state.column in self.shape.floats
-        kind = np.float64 if floating else np.int64
+        kind = np.float64 if self.shape.floating(state) else np.int64
         words = range(column, column + self.shape.words(state))
         return tuple(np.ascontiguousarray(dense[:, word]).view(kind) for word in words)
 
@@ -141,7 +146,7 @@ class Leaf:
         groups, capacity = self.groups({}), len(self.rows)
         self._lay_out(layout, shape)
         self._clear(capacity)
-        components = {window_component(self.relation.window): groups.window, **groups.components}
+        components = {pane_component(self.relation.window.panes): groups.panes, **groups.components}
         everything = np.arange(len(groups), dtype=np.int32)
         keys = self.keys(pack_words(layout, components, len(groups)), everything)
         at = np.empty(len(groups), np.int64)

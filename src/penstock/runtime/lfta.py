@@ -10,52 +10,46 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.faults import reach
-from penstock.kernels.pack import component_range, window_number
+from penstock.kernels.pack import component_range, pane_number
 from penstock.logical.expressions import Column, Expression, Prefix
-from penstock.logical.query import Field
-from penstock.logical.types import Kind
-from penstock.runtime.evaluate import Operand, Scope
-from penstock.runtime.folding import Chunk, Shape, Values, pack_words
+from penstock.logical.window import ROWS
+from penstock.runtime.coarse import coarsened
+from penstock.runtime.epoch import Epoch
+from penstock.runtime.evaluate import Operand, Scope, evaluate
+from penstock.runtime.folding import BOUND, IPV6, Chunk, Shape, Values, pack_words
 from penstock.runtime.front import Front, partial_chunk
 from penstock.runtime.ingest import Ingest, Ingested
 from penstock.runtime.leaf import Leaf
 from penstock.runtime.memory import memory_report, note_baseline
-from penstock.runtime.selection import Selector
+from penstock.runtime.selection import Selector, Tuples
 from penstock.runtime.settings import TaskSettings
+from penstock.runtime.times import Times
 from penstock.sharing.layout import Layout, Range, lay_out, union
 from penstock.sharing.plan import (
     Relation,
     SharedPlan,
     inet6_component,
     null_component,
+    pane_component,
     value_component,
-    window_component,
 )
+from penstock.sources.base import BAD, UNREADABLE
+from penstock.state.groups import code_base
 from penstock.state.segment_write import SegmentWriter
 
 Array = np.ndarray
-BOUND = 1 << 63
-GREATEST = BOUND - 1
 ROW_BYTES = 64  # of a typical group with its share of the index
 # Groups per relation in this worker's last task: a cache that saves growing tables, never truth.
 _groups_seen: dict[Relation, int] = {}
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """What the offset says of the batch: watermark and greatest time before it (None: none yet)."""
-
-    batch: int
-    watermark: int | None
-    greatest: int | None
 
 
 class Lfta:
@@ -65,48 +59,61 @@ class Lfta:
         self.plan, self.settings, self.epoch, self.writer = plan, settings, epoch, writer
         used = frozenset().union(*(r.columns for r in plan.relations)) | {plan.stream.time}
         self.fields = tuple(f for f in plan.stream.fields if f.name in used)
+        self.computed = tuple(dict.fromkeys(c for r in plan.relations for c in r.computed))
         self.prefixes = frozenset(
             (a.column.name, a.length) for r in plan.relations for a in r.attributes if isinstance(a, Prefix)
         )
-        self.ingest = Ingest(self.fields, self.prefixes)
-        self.selector = Selector(
-            plan.relations, epoch.watermark, frozenset(f.name for f in self.fields if _fallible(f))
-        )
+        self.ingest = Ingest(self.fields, self.prefixes, self.computed)
+        self.selector = Selector(plan.relations, epoch)
+        windows = [relation.window for relation in plan.relations]
+        self.panes = tuple(dict.fromkeys(window.panes for window in windows))
+        longest = max((w.length + w.slide for w in windows if w.axis != ROWS), default=0)
+        self.times = Times(plan.stream, epoch, longest, self.selector.ledger)
         self.components = sorted({p.component for r in plan.relations for p in r.parts})
         self.summed = sorted({s.column for r in plan.relations for s in r.states if s.kind == "sum"})
         self.stated = sorted({s.column for r in plan.relations for s in r.states})
-        self.shape = Shape(
-            frozenset(f.name for f in self.fields if f.type.kind is Kind.DOUBLE),
-            frozenset(f.name for f in self.fields if f.type.kind is Kind.STRING),
-        )
+        self.measured = frozenset(s.column for r in plan.relations for s in r.states if s.kind == "moments")
+        types = {f.name: f.type for f in self.fields} | {c.name: c.type for c in self.computed}
+        self.shape = Shape.of(types)
         self.ranges: dict[str, Range] = {}
         self.layout: Layout | None = None
         self.leaves: list[Leaf] = []
         self.fronts: list[Front | None] = []
         self.sum_bounds = dict.fromkeys(self.summed, 0)
-        self.greatest: int | None = None
-        self.windows: dict[int, set[int]] = {r.window: set() for r in plan.relations}
+        self.row = epoch.row
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> None:
         for batch in batches:
-            if batch.num_rows:
-                self._chunk(batch)
-                reach("task.chunk")
-                if self.ingest.nbytes > self.settings.task_memory // 2:
-                    self._spill()
-                    self.ingest.reset()
-        self._spill()
+            self.take(batch)
+        self.end()
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Aggregate one chunk."""
+        if batch.num_rows:
+            self._chunk(batch)
+            reach("task.chunk")
+            self.row += batch.num_rows
+            if self.ingest.nbytes > self.settings.task_memory // 2:
+                self.end()
+                self.ingest.reset()
+
+    def end(self) -> None:
+        """End of the epoch: flush top-down, then write."""
+        self._drain_fronts()
+        self._write_run()
 
     def _chunk(self, batch: pa.RecordBatch) -> None:
-        columns = {f.name: self.ingest.column(f.name, batch.column(f.name)) for f in self.fields}
+        columns = self._columns(batch)
         ts, timely = self._time(columns[self.plan.stream.time])
         scope = Scope(lambda expression: self._operand(expression, columns), batch.num_rows)
-        chosen = self.selector.select(ts, timely, columns, lambda: scope)
-        self._book_reasons(columns)
-        components, ranges = self._components(columns, ts)
+        for made in self.computed:
+            columns[made.name] = self.ingest.computed(made, evaluate(made.expression, scope))
+        places = np.arange(self.row, self.row + batch.num_rows)
+        chosen = self.selector.select(Tuples(ts, places, timely, columns, scope))
+        components, ranges = self._components(columns, ts, places)
         self._fit(ranges, self._shape_of(columns, batch.num_rows))
         assert self.layout is not None
-        values = {name: _values(columns[name]) for name in self.stated}
+        values = {name: self._values(name, columns[name]) for name in self.stated}
         words = pack_words(self.layout, components, batch.num_rows)
         chunk = Chunk(words, values, self.ingest.dictionaries)
         for leaf, front in zip(self.leaves, self.fronts, strict=True):
@@ -114,51 +121,52 @@ class Lfta:
             if len(rows):
                 self._feed(leaf, front, chunk, rows)
 
-    def _time(self, column: Ingested) -> tuple[Array, Array | None]:
-        """Usable times, and which tuples have one (None: all)."""
-        ts, name = column.numbers, self.plan.stream.time
-        timely = np.ones(len(ts), bool) if column.bad is None else ~column.bad
-        if len(column.valid):
-            timely = self._only(timely, column.valid.astype(bool), f"{name} is NULL")
-        limit = GREATEST - max(self.windows)
-        if ts.max() > limit or ts.min() < -limit:
-            timely = self._only(timely, (ts <= limit) & (ts >= -limit), f"{name} has a window beyond the calendar")
-        ahead, greatest = self.plan.stream.ahead, self.epoch.greatest
-        if ahead is not None and greatest is not None:
-            timely = self._only(timely, ts <= greatest + ahead, f"{name} is further ahead than MAX AHEAD")
-        usable = ts[timely]
-        if len(usable):
-            self.greatest = int(max(usable.max(), usable[0] if self.greatest is None else self.greatest))
-        if len(usable) == len(ts):
-            return ts, None
-        return np.where(timely, ts, usable[0] if len(usable) else 0), timely
-
-    def _only(self, timely: Array, good: Array, reason: str) -> Array:
-        """Keep the good ones; those that are not are malformed for this reason."""
-        self._reason(reason, int(np.count_nonzero(timely & ~good)))
-        kept: Array = timely & good
-        return kept
-
-    def _reason(self, reason: str, count: int) -> None:
-        if count:
-            reasons = self.selector.ledger.reasons
-            reasons[reason] = reasons.get(reason, 0) + count
-
-    def _book_reasons(self, columns: dict[str, Ingested]) -> None:
+    def _columns(self, batch: pa.RecordBatch) -> dict[str, Ingested]:
+        """The columns that some query reads; books values that do not fit and records that cannot be read."""
+        present = set(batch.schema.names)
+        ledger, unread = self.selector.ledger, np.zeros(batch.num_rows, bool)
+        if UNREADABLE in present:
+            reasons = batch.column(UNREADABLE)
+            for reason in reasons.unique().drop_null().to_pylist():
+                marked = pc.fill_null(pc.equal(reasons, reason), False).to_numpy(zero_copy_only=False)
+                ledger.blame(f"unreadable record: {reason}", marked, self.row)
+                unread |= marked
+        columns = {}
         for field in self.fields:
-            bad = columns[field.name].bad
-            if bad is not None:
-                self._reason(f"{field.name} is not a valid {field.type}", int(np.count_nonzero(bad)))
+            flags = batch.column(BAD + field.name) if BAD + field.name in present else None
+            column = columns[field.name] = self.ingest.column(field.name, batch.column(field.name), flags)
+            if column.bad is not None:
+                ledger.blame(f"{field.name} is not a valid {field.type}", column.bad & ~unread, self.row)
+        return columns
+
+    def _time(self, column: Ingested) -> tuple[Array, Array | None]:
+        known = self.times.first
+        judged = self.times.judge(column, self.row)
+        if known is None and self.times.first is not None and self.epoch.ordered:  # landmark windows begin here
+            self.selector.start(replace(self.epoch, first=self.times.first))
+        return judged
 
     def _operand(self, expression: Expression, columns: dict[str, Ingested]) -> Operand:
         assert isinstance(expression, Column)
         return self.ingest.operand(expression.name, columns[expression.name])
 
-    def _components(self, columns: dict[str, Ingested], ts: Array) -> tuple[dict[str, Array], dict[str, Range]]:
+    def _values(self, name: str, column: Ingested) -> Values:
+        """A column as aggregates fold it: addresses as one number, integers as doubles where they are measured."""
+        numbers, floats, rest = column.numbers, column.floats, None
+        if column.inet6 is not None:
+            numbers = np.where(column.inet6 > 0, IPV6 + column.inet6 - code_base(inet6_component(name)), numbers)
+        if name in self.measured and floats is None:
+            floats = numbers.astype(np.float64)
+            with np.errstate(all="ignore"):  # the difference is right also where the cast back wraps around
+                rest = (numbers - floats.astype(np.int64)).astype(np.float64)
+        return Values(numbers, column.valid, floats, rest)
+
+    def _components(
+        self, columns: dict[str, Ingested], ts: Array, rows: Array
+    ) -> tuple[dict[str, Array], dict[str, Range]]:
         """All components that some relation needs, and their ranges; one left out is zero everywhere."""
         found: dict[str, Array] = {}
-        for field in self.fields:
-            column, name = columns[field.name], field.name
+        for name, column in columns.items():
             found[value_component(name)] = column.numbers
             if len(column.valid):
                 found[null_component(name)] = (column.valid == 0).astype(np.int64)
@@ -166,10 +174,10 @@ class Lfta:
                 found[inet6_component(name)] = column.inet6
                 for length in (n for prefixed, n in self.prefixes if prefixed == name):
                     found[inet6_component(name, length)] = self.ingest.prefix(name, length, column.inet6)
-        for size in self.windows:
+        for panes in self.panes:
             numbers = np.empty(len(ts), np.int64)
-            window_number(ts, size, numbers)
-            found[window_component(size)] = numbers
+            pane_number(rows if panes.axis == ROWS else ts, panes.slide, panes.cut, numbers)
+            found[pane_component(panes)] = numbers
         found = {name: found[name] for name in self.components if name in found}
         return found, {name: self._range(name, found, columns) for name in self.components}
 
@@ -179,7 +187,7 @@ class Lfta:
             return 0, self.ingest.dictionaries[component].count
         if tag == "null":
             return 0, int(component in found)
-        if tag == "window":
+        if tag == "pane":
             return int(found[component].min()), int(found[component].max())
         low, high = component_range(found[component], columns[name].valid)
         # Prefixes mask an address's own bits, so its field must start at zero.
@@ -194,7 +202,7 @@ class Lfta:
                 self.sum_bounds[name] += rows * max(abs(low), abs(high)) if low <= high else 0
                 if self.sum_bounds[name] >= BOUND:
                     wide.add(name)
-        return Shape(self.shape.floats, self.shape.strings, frozenset(nullable), frozenset(wide))
+        return replace(self.shape, nullable=frozenset(nullable), wide=frozenset(wide))
 
     def _fit(self, ranges: dict[str, Range], shape: Shape) -> None:
         """Make layout and shape hold this chunk, rewriting the tables if they did not."""
@@ -202,8 +210,8 @@ class Lfta:
         self.ranges = union(self.ranges, {name: span for name, span in ranges.items() if span[0] <= span[1]})
         if self.layout is not None and self.layout.holds(self.ranges) and self.shape.covers(shape):
             return
-        self.shape = Shape(
-            self.shape.floats, self.shape.strings, self.shape.nullable | shape.nullable, self.shape.wide | shape.wide
+        self.shape = replace(
+            self.shape, nullable=self.shape.nullable | shape.nullable, wide=self.shape.wide | shape.wide
         )
         self.layout = lay_out({name: self.ranges.get(name, (0, 0)) for name in self.components})
         if not self.leaves:
@@ -260,11 +268,6 @@ class Lfta:
                 if len(rows):
                     self._absorb_rows(leaf, rows, Chunk(np.empty((0, 0), np.uint64), {}, self.ingest.dictionaries))
 
-    def _spill(self) -> None:
-        """End of the epoch: flush top-down, then write."""
-        self._drain_fronts()
-        self._write_run()
-
     def _write_run(self) -> None:
         if not any(leaf.count for leaf in self.leaves):
             return
@@ -272,7 +275,7 @@ class Lfta:
             # A task's last run is often short: forget slowly.
             _groups_seen[leaf.relation] = max(leaf.count, _groups_seen.get(leaf.relation, 0) * 3 // 4)
             for groups in leaf.pieces(self.ingest.dictionaries):
-                self.windows[leaf.relation.window].update(self.writer.add(leaf.relation.query, groups))
+                self.writer.add(leaf.relation.query, groups, coarsened(leaf.relation, groups))
             leaf.restart()
         self.writer.end_run(self.ingest.dictionaries)
 
@@ -287,14 +290,6 @@ class Lfta:
         }
 
 
-def _fallible(field: Field) -> bool:
-    return field.type.kind in (Kind.INET, Kind.INTEGER, Kind.TIMESTAMP)
-
-
-def _values(column: Ingested) -> Values:
-    return Values(column.numbers, column.valid, column.floats)
-
-
 def run_task(
     plan: SharedPlan, settings: TaskSettings, epoch: Epoch, batches: Iterator[pa.RecordBatch], path: Path
 ) -> dict[str, Any]:
@@ -304,13 +299,19 @@ def run_task(
     writer = SegmentWriter(path, settings.slots)
     lfta = Lfta(plan, settings, epoch, writer)
     lfta.run(batches)
-    segment = writer.close()
-    segment["windows"] = {str(size): sorted(numbers) for size, numbers in lfta.windows.items()}
+    return task_report(lfta) | {"seconds": time.perf_counter() - started, **memory_report()}
+
+
+def task_report(lfta: Lfta) -> dict[str, Any]:
+    """What a task tells the driver; ends its segment."""
+    ledger, times = lfta.selector.ledger, lfta.times
     return {
-        "segment": segment,
-        "account": lfta.selector.ledger.as_dict(),
-        "greatest": lfta.greatest,
+        "stream": lfta.plan.stream.name,
+        "segment": lfta.writer.close(),
+        "account": {"stream": ledger.stream, "queries": ledger.queries, "malformed": ledger.reasons},
+        "places": ledger.places,
+        "greatest": times.greatest,
+        "least": times.least,
+        "first": times.first,
         "work": lfta.counters(),
-        "seconds": time.perf_counter() - started,
-        **memory_report(),
     }

@@ -1,11 +1,15 @@
-"""The merge job: one Spark job that merges, finishes and stages all closed windows of all queries."""
+"""The merge job: one Spark job that merges, finishes and stages all closed windows of a level of queries.
+
+Where another query reads the results, the task aggregates them for it right away (`runtime.lfta`), into a
+segment of its own: results never leave the task as rows.
+"""
 
 from __future__ import annotations
 
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,26 +19,49 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import PenstockError, RunError
 from penstock.logical.query import Query
+from penstock.runtime.epoch import Epoch
 from penstock.runtime.memory import memory_report, note_baseline
 from penstock.runtime.merge_plan import MergeItem
+from penstock.runtime.settings import TaskSettings
+from penstock.sharing.plan import SharedPlan
 from penstock.sinks.base import Sink
+from penstock.state.garbage import segment_name
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A query whose windows close: where its results go (None: only to its readers), what finishing needs, and
+    the plan and epoch of the queries that read it."""
+
+    query: Query
+    sink: Sink | None
+    time: str
+    landmark: int | None
+    readers: SharedPlan | None
+    epoch: Epoch
 
 
 @dataclass(frozen=True)
 class MergeWork:
     """What all merge tasks of a batch share."""
 
-    queries: dict[str, Query]
-    sinks: dict[str, Sink]
+    queries: Mapping[str, Closed]
     segments: str
     references: list[dict[str, Any]]
+    settings: TaskSettings
     batch: int
 
 
-def run_merge_job(spark: SparkSession, shares: list[list[MergeItem]], work: MergeWork) -> list[dict[str, Any]]:
-    """Run each share of the items as a task; returns one report per task."""
-    numbers = spark.range(0, len(shares), 1, len(shares))
-    rows = numbers.mapInArrow(merge_task(shares, work), "report string").collect()
+def run_job(spark: SparkSession, shares: int, run: Callable[[int], dict[str, Any]]) -> list[dict[str, Any]]:
+    """Run numbered tasks that give one report each. Errors meant for users travel as data, as in `runtime.fused`."""
+
+    def tasks(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for numbered in numbers:
+            for number in numbered.column(0).to_pylist():
+                report = _reported(run, number)
+                yield pa.RecordBatch.from_pydict({"report": [json.dumps(report)]})
+
+    rows = spark.range(0, shares, 1, shares).mapInArrow(tasks, "report string").collect()
     reports = [json.loads(row.report) for row in rows]
     for report in reports:
         if "error" in report:
@@ -42,36 +69,60 @@ def run_merge_job(spark: SparkSession, shares: list[list[MergeItem]], work: Merg
     return reports
 
 
-def merge_task(
-    shares: list[list[MergeItem]], work: MergeWork
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark runs on each share's number."""
-
-    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for numbered in numbers:
-            for share in numbered.column(0).to_pylist():
-                report = merge_share(shares[share], work)
-                yield pa.RecordBatch.from_pydict({"report": [json.dumps(report)]})
-
-    return run
-
-
-def merge_share(share: list[MergeItem], work: MergeWork) -> dict[str, Any]:
-    """Merge, finish and stage some items. Errors meant for users travel as data, as in `runtime.fused`."""
-    from penstock.runtime.merge import Segments, merge_item
-
-    started, attempt = time.perf_counter(), uuid.uuid4().hex[:8]
+def _reported(run: Callable[[int], dict[str, Any]], number: int) -> dict[str, Any]:
+    started = time.perf_counter()
     note_baseline()
-    opened = Segments(Path(work.segments), work.references)
-    staged, rows = [], dict.fromkeys(sorted({item.query for item in share}), 0)
     try:
-        for item in share:
-            table = merge_item(work.queries[item.query], item, opened)
-            if table.num_rows:
-                staged.append([item.query, *work.sinks[item.query].stage(table, work.batch, item.part, attempt)])
-                rows[item.query] += table.num_rows
+        report = run(number)
     except PenstockError as error:
         return {"error": [error.fact, error.hint]}
     except OSError as error:
-        return {"error": [f"merge of batch {work.batch} failed: {error}", "make room or mend the disk, then run again"]}
-    return {"staged": staged, "rows": rows, "seconds": time.perf_counter() - started, **memory_report()}
+        return {"error": [f"a merge task failed: {error}", "make room or mend the disk, then run again"]}
+    return report | {"seconds": time.perf_counter() - started, **memory_report()}
+
+
+def merge_share(shares: list[list[MergeItem]], work: MergeWork, number: int) -> dict[str, Any]:
+    """Merge, finish and stage some items."""
+    from penstock.runtime.closing import Segments, Setting, merge_item
+
+    attempt = uuid.uuid4().hex[:8]
+    opened = Segments(Path(work.segments), work.references)
+    staged, rows = [], dict.fromkeys(sorted({item.query for item in shares[number]}), 0)
+    feeds: dict[str, Any] = {}
+    for item in shares[number]:
+        closed = work.queries[item.query]
+        table = merge_item(closed.query, item, opened, Setting(closed.time, closed.landmark))
+        if not table.num_rows:
+            continue
+        rows[item.query] += table.num_rows
+        if closed.sink is not None:
+            staged.append([item.query, *closed.sink.stage(table, work.batch, item.part, attempt)])
+        if closed.readers is not None:
+            _feed(feeds, closed, work, f"m{number:03d}-{attempt}", table)
+    return {"staged": staged, "rows": rows, "read": opened.bytes_read, "feeds": _ended(feeds)}
+
+
+def _feed(feeds: dict[str, Any], closed: Closed, work: MergeWork, task: str, table: pa.Table) -> None:
+    """Give result rows to the queries that read them."""
+    from penstock.runtime.lfta import Lfta
+    from penstock.state.segment_write import SegmentWriter
+
+    name = closed.query.name
+    if name not in feeds:
+        assert closed.readers is not None
+        path = Path(work.segments) / segment_name(work.batch, task, f"{len(feeds):02d}")
+        feeds[name] = Lfta(closed.readers, work.settings, closed.epoch, SegmentWriter(path, work.settings.slots))
+    if "ts" not in table.schema.names:
+        table = table.append_column("ts", table.column("window_end"))
+    for batch in table.to_batches(max_chunksize=work.settings.chunk_rows):
+        feeds[name].take(batch)
+
+
+def _ended(feeds: dict[str, Any]) -> list[dict[str, Any]]:
+    from penstock.runtime.lfta import task_report
+
+    reports = []
+    for lfta in feeds.values():
+        lfta.end()
+        reports.append(task_report(lfta))
+    return reports

@@ -1,30 +1,27 @@
 """Which tuples of a chunk reach which relation, and the account of those that do not.
 
 A tuple is judged for a query in this order: malformed (no usable time, or a bad value in a column that the
-query reads), filtered (WHERE is not true), late (its window is closed), exact. Relations that judge alike
-share one selection; every WHERE is evaluated once per chunk.
+query reads), filtered (WHERE is not true, or it lies in a gap between windows), late (all its windows are closed),
+exact. Relations that judge alike share one selection; every WHERE is evaluated once per chunk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from penstock.logical.expressions import Expression
+from penstock.logical.window import ROWS
+from penstock.runtime.epoch import Epoch, cutoff
 from penstock.runtime.evaluate import Scope, truth
 from penstock.runtime.ingest import Ingested
-from penstock.sharing.plan import Relation
+from penstock.sharing.plan import BOUNDS, Relation
 from penstock.state import account
 
 Array = np.ndarray
-
-
-def first_open(watermark: int | None, size: int) -> int | None:
-    """Number of the first window of this size that the watermark has not closed; None: all are open."""
-    return None if watermark is None else watermark // size
 
 
 @dataclass(frozen=True)
@@ -32,60 +29,95 @@ class Judgement:
     """What decides about a tuple, for all relations that judge alike."""
 
     where: Expression | None
-    fallible: frozenset[str]  # columns read that can hold bad values
+    bad: frozenset[str]  # columns read that hold bad values in this chunk
+    axis: str
     cutoff: int | None  # tuples before it are late
+    gap: tuple[int, int] | None  # (slide, length) where some places lie in no window
 
 
 @dataclass
 class Ledger:
-    """Counts of one task."""
+    """Counts of one task. `reasons` counts bad values and records, `places` has the rows of the first of each."""
 
-    rows: int = 0
     stream: dict[str, int] = field(default_factory=account.empty)
     queries: dict[str, dict[str, int]] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict)
+    places: dict[str, list[int]] = field(default_factory=dict)
 
-    def as_dict(self) -> dict[str, Any]:
-        return {"stream": self.stream, "queries": self.queries, "malformed": self.reasons}
+    def blame(self, reason: str, bad: Array, row: int) -> None:
+        """Book the records marked in `bad`, of a chunk whose first one is `row`."""
+        count = int(np.count_nonzero(bad))
+        if count:
+            self.reasons[reason] = self.reasons.get(reason, 0) + count
+            known = self.places.setdefault(reason, [])
+            if len(known) < account.PLACES:
+                known += (np.flatnonzero(bad)[: account.PLACES - len(known)] + row).tolist()
+
+
+@dataclass(frozen=True)
+class Tuples:
+    """A chunk as it is judged: its places on both axes, which tuples have a usable time (None: all)."""
+
+    time: Array
+    rows: Array
+    timely: Array | None
+    columns: Mapping[str, Ingested]
+    scope: Scope
 
 
 class Selector:
     """Judges chunk after chunk; `ledger` holds the account so far."""
 
-    def __init__(self, relations: tuple[Relation, ...], watermark: int | None, fallible: frozenset[str]) -> None:
-        self.ledger = Ledger(queries={r.query: account.empty() for r in relations})
-        self._judgements = {}
-        for relation in relations:
-            first = first_open(watermark, relation.window)
-            cutoff = None if first is None else first * relation.window
-            self._judgements[relation.query] = Judgement(relation.where, relation.columns & fallible, cutoff)
+    def __init__(self, relations: tuple[Relation, ...], epoch: Epoch) -> None:
+        self.ledger = Ledger(queries={r.query: account.empty() for r in relations if _booked(r)})
+        self._relations = relations
+        self.start(epoch)
 
-    def select(
-        self, ts: Array, timely: Array | None, columns: Mapping[str, Ingested], scope: Callable[[], Scope]
-    ) -> dict[str, Array]:
-        """Row numbers (int32) per query; books the chunk. `timely` None: every tuple has a usable time."""
-        n, where, chosen, entries = len(ts), {}, {}, {}
-        fates = Fates(n)
-        for judgement in dict.fromkeys(self._judgements.values()):
+    def start(self, epoch: Epoch) -> None:
+        """Judge by this epoch from now on: again when the stream's first tuple is known."""
+        self._usual = {relation.query: _judgement(relation, epoch) for relation in self._relations}
+
+    def select(self, tuples: Tuples) -> dict[str, Array]:
+        """Row numbers (int32) per relation; books the chunk."""
+        n, chosen, entries = len(tuples.time), {}, {}
+        bad = frozenset(name for name, column in tuples.columns.items() if column.bad is not None)
+        judgements = {r.query: _with_bad(self._usual[r.query], r.columns & bad) for r in self._relations}
+        booked = {judgements[r.query] for r in self._relations if _booked(r)}
+        fates, where = Fates(n), {}
+        for judgement in dict.fromkeys(judgements.values()):
             if judgement.where is not None and judgement.where not in where:
-                where[judgement.where] = truth(judgement.where, scope())
-            sound = _sound(judgement, timely, columns)
+                where[judgement.where] = truth(judgement.where, tuples.scope)
+            sound = _sound(judgement, tuples)
             passed = _and(sound, None if judgement.where is None else where[judgement.where])
-            in_time = None if judgement.cutoff is None else ts >= judgement.cutoff
-            exact = _and(passed, in_time)
+            passed = _and(passed, _covered(judgement, tuples))
+            exact = _and(passed, _in_time(judgement, tuples))
             chosen[judgement] = _numbers(exact, n)
             sounds, passes, exacts = _count(sound, n), _count(passed, n), len(chosen[judgement])
             entries[judgement] = account.entry(n, exacts, passes - exacts, sounds - passes)
-            fates.book(sound, passed, exact)
-        self._book(n, entries, fates)
-        return {query: chosen[judgement] for query, judgement in self._judgements.items()}
+            if judgement in booked:
+                fates.book(sound, passed, exact)
+        self._book(fates, {query: entries[judgement] for query, judgement in judgements.items()})
+        return {query: chosen[judgement] for query, judgement in judgements.items()}
 
-    def _book(self, n: int, entries: dict[Judgement, dict[str, int]], fates: Fates) -> None:
+    def _book(self, fates: Fates, entries: dict[str, dict[str, int]]) -> None:
         ledger = self.ledger
-        ledger.rows += n
         ledger.stream = account.add(ledger.stream, fates.entry())
-        for query, judgement in self._judgements.items():
-            ledger.queries[query] = account.add(ledger.queries[query], entries[judgement])
+        for query in ledger.queries:
+            ledger.queries[query] = account.add(ledger.queries[query], entries[query])
+
+
+def _booked(relation: Relation) -> bool:
+    return not relation.query.startswith(BOUNDS)
+
+
+def _judgement(relation: Relation, epoch: Epoch) -> Judgement:
+    window = relation.window
+    gap = (window.slide, window.length) if window.gaps and _booked(relation) else None
+    return Judgement(relation.where, frozenset(), window.axis, cutoff(window, epoch, relation.query), gap)
+
+
+def _with_bad(judgement: Judgement, bad: frozenset[str]) -> Judgement:
+    return replace(judgement, bad=bad) if bad else judgement
 
 
 class Fates:
@@ -108,13 +140,28 @@ class Fates:
         return account.entry(self._rows, exact, passed - exact, sound - passed)
 
 
-def _sound(judgement: Judgement, timely: Array | None, columns: Mapping[str, Ingested]) -> Array | None:
-    sound = timely
-    for name in sorted(judgement.fallible):
-        bad = columns[name].bad
-        if bad is not None:
-            sound = _and(sound, ~bad)
+def _places(judgement: Judgement, tuples: Tuples) -> Array:
+    return tuples.rows if judgement.axis == ROWS else tuples.time
+
+
+def _sound(judgement: Judgement, tuples: Tuples) -> Array | None:
+    sound = tuples.timely
+    for name in sorted(judgement.bad):
+        bad: Any = tuples.columns[name].bad
+        sound = _and(sound, ~bad)
     return sound
+
+
+def _covered(judgement: Judgement, tuples: Tuples) -> Array | None:
+    if judgement.gap is None:
+        return None
+    slide, length = judgement.gap
+    inside: Array = _places(judgement, tuples) % slide < length
+    return inside
+
+
+def _in_time(judgement: Judgement, tuples: Tuples) -> Array | None:
+    return None if judgement.cutoff is None else _places(judgement, tuples) >= judgement.cutoff
 
 
 def _and(one: Array | None, other: Array | None) -> Array | None:

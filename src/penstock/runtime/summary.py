@@ -6,46 +6,52 @@ import itertools
 from typing import Any
 
 from penstock.runtime.driver import BatchDriver
-from penstock.sinks.base import Sink
+from penstock.state.account import empty
 
 
 def summarise(
     driver: BatchDriver,
-    sinks: dict[str, Sink],
     started_at: float,
     ended_at: float,
     seconds: dict[str, float],
-    version: str,
+    spark_version: str,
 ) -> dict[str, Any]:
-    manifest, plan = driver.manifest, driver.job.plan
-    account, reports = manifest.account, driver.reports
+    manifest, version = driver.manifest, driver.version
+    account, reports = manifest.account, list(driver.reports)
     stops = [started_at, *(report.finished_at for report in reports)]
     operations = sum(work["probes"] for work in manifest.work.values())
+    declared = [stream.name for stream in version.app.streams]
+    plans = [version.plans[name] for name in declared]
+    relations = [relation for plan in version.plans.values() for relation in plan.relations]
+    naive = sum(len(plan.relations) * entry_of(account, plan.stream.name)["input"] for plan in version.plans.values())
     return {
         "queries": {
-            name: {
-                "windows": result["windows"],
-                "rows": result["rows"],
-                "path": sinks[name].place(),
-                "accounting": account["queries"][name],
+            query.name: {
+                **manifest.results.get(query.name, {"windows": 0, "rows": 0}),
+                "path": driver.sinks[query.name].place(),
+                "accounting": account["queries"].get(query.name, empty()),
             }
-            for name, result in manifest.results.items()
+            for query in version.app.queries
+            if not query.hidden
         },
-        "accounting": account["stream"],
-        "malformed": account["malformed"],
+        "accounting": flat({name: entry_of(account, name) for name in declared}),
+        "malformed": flat({name: account["malformed"].get(name, {}) for name in declared}),
+        "malformed_places": flat({name: account["places"].get(name, {}) for name in declared}),
         "plan": {
-            "configuration": plan.configuration,
+            "configuration": " ".join(plan.configuration for plan in plans),
+            "version": version.number,
             "relations": [
                 {"query": r.query, "attributes": [str(p.component) for p in r.parts], "table": table_kind(r.buckets)}
-                for r in plan.relations
+                for r in relations
             ],
         },
         "work": {
             "probes": operations,
             "evictions": sum(work["evictions"] for work in manifest.work.values()),
             "hash_operations": operations,
-            "naive_hash_operations": len(plan.relations) * account["stream"]["input"],
+            "naive_hash_operations": naive,
         },
+        "state": {"bytes": sum(segment["bytes"] for segment in manifest.segments), **manifest.volume},
         "seconds": {
             "total": ended_at - started_at + sum(seconds.values()),
             "startup": seconds.get("startup", 0.0),
@@ -61,8 +67,18 @@ def summarise(
         "memory": {name: max(r.memory[name] for r in reports) for name in (reports[0].memory if reports else {})},
         "ended": manifest.ended,
         "checkpoint": driver.job.checkpoint,
-        "spark": {"version": version},
+        "spark": {"version": spark_version},
     }
+
+
+def entry_of(account: dict[str, Any], stream: str) -> dict[str, int]:
+    found: dict[str, int] = account["streams"].get(stream, empty())
+    return found
+
+
+def flat(by_stream: dict[str, Any]) -> Any:
+    """Of one stream, its own; of several, by name."""
+    return next(iter(by_stream.values())) if len(by_stream) == 1 else by_stream
 
 
 def table_kind(buckets: int) -> str:

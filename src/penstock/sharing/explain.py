@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.logical.expressions import Column, Prefix
+from penstock.logical.expressions import Computed
+from penstock.logical.query import Attribute
 from penstock.logical.render import render
+from penstock.logical.window import ROWS, Window
 from penstock.sharing.plan import Relation, SharedPlan
 
 UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
@@ -40,9 +42,9 @@ def _explain_relation(relation: Relation, rows: int | None) -> dict[str, Any]:
     return {
         "query": relation.query,
         "group_by": [attribute_text(attribute) for attribute in relation.attributes],
-        "window": duration_text(relation.window),
+        "window": window_text(relation.window),
         "where": render(relation.where) if relation.where is not None else None,
-        "states": ["count(*)", *(f"{state.kind}({state.column})" for state in relation.states)],
+        "states": ["count(*)", *(f"{state.kind}({state.column.removeprefix('=')})" for state in relation.states)],
         "fed_by": "stream",
         "table": "direct + exact" if relation.buckets else "exact",
         "buckets": relation.buckets,
@@ -51,8 +53,20 @@ def _explain_relation(relation: Relation, rows: int | None) -> dict[str, Any]:
     }
 
 
-def attribute_text(attribute: Column | Prefix) -> str:
-    return render(attribute)
+def attribute_text(attribute: Attribute) -> str:
+    return render(attribute.expression if isinstance(attribute, Computed) else attribute)
+
+
+def window_text(window: Window) -> str:
+    """
+    >>> window_text(Window(60_000_000, 60_000_000)), window_text(Window(5, 2, ROWS)), window_text(Window(None, 1000))
+    ('1 min', '5 rows every 2', 'all so far every 1 ms')
+    """
+    if window.axis == ROWS:
+        return f"{window.range} rows" + ("" if window.tumbling else f" every {window.slide}")
+    if window.range is None:
+        return f"all so far every {duration_text(window.slide)}"
+    return duration_text(window.range) + ("" if window.tumbling else f" every {duration_text(window.slide)}")
 
 
 def duration_text(microseconds: int) -> str:

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.logical.expressions import Aggregate, Column, Expression, Prefix
-from penstock.logical.query import Query, QuerySet, Stream
-from penstock.logical.types import Kind
+from penstock.logical.expressions import Aggregate, Column, Computed, Expression, Prefix
+from penstock.logical.query import Attribute, Query, QuerySet, Stream
+from penstock.logical.types import TIMESTAMP, Kind, Type
+from penstock.logical.window import ROWS, Panes, Window
 from penstock.sharing.layout import Part
 
 IPV4_BITS = 32
+VARIANCES = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
+BOUNDS = "#"  # begins the name of a relation that keeps the first and last time of panes of rows
 
 
 @dataclass(frozen=True, order=True)
 class State:
-    """One thing a row keeps besides its key and count(*): `count`, `sum`, `min` or `max` of a column."""
+    """One thing a row keeps besides its key and count(*): `count`, `sum`, `min`, `max` or `moments` of a column."""
 
     kind: str
     column: str
@@ -28,23 +31,39 @@ class State:
 
 @dataclass(frozen=True)
 class Relation:
-    """What one table groups by and keeps. `where` and `columns` decide which tuples reach it."""
+    """What one table groups by and keeps. `where` and `columns` decide which tuples reach it.
+
+    `arguments` are the columns that states are of; `columns` all columns of the stream that are read.
+    """
 
     query: str
-    attributes: tuple[Column | Prefix, ...]
-    window: int
+    attributes: tuple[Attribute, ...]
+    window: Window
     where: Expression | None
     columns: frozenset[str]
+    arguments: tuple[Column | Computed, ...]
     states: tuple[State, ...]
     buckets: int = 0  # of the direct-mapped table before the exact one; 0: none
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The components of the key, the window's number first, each once (`src` and `src/24` share one)."""
-        kept = {window_component(self.window): 0}
+        """The components of the key, the pane's number first, each once (`src` and `src/24` share one)."""
+        kept = {pane_component(self.window.panes): 0}
         for part in (p for attribute in self.attributes for p in attribute_parts(attribute)):
             kept[part.component] = min(part.drop, kept.get(part.component, part.drop))
         return tuple(Part(component, drop) for component, drop in kept.items())
+
+    @property
+    def types(self) -> dict[str, Type]:
+        """The types of the columns, made or read, that keys and states are of."""
+        whole = (a.column if isinstance(a, Prefix) else a for a in self.attributes)
+        return {column.name: column.type for column in (*whole, *self.arguments)}
+
+    @property
+    def computed(self) -> tuple[Computed, ...]:
+        """The columns that the relation makes itself."""
+        found = (a for a in (*self.attributes, *self.arguments) if isinstance(a, Computed))
+        return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True)
@@ -57,8 +76,8 @@ class SharedPlan:
     version: int = 0
 
 
-def window_component(size: int) -> str:
-    return f"window:{size}"
+def pane_component(panes: Panes) -> str:
+    return f"pane:{panes.axis}:{panes.slide}:{panes.cut}"
 
 
 def value_component(column: str) -> str:
@@ -80,7 +99,12 @@ def column_of(component: str) -> str:
     return component.partition(":")[2]
 
 
-def attribute_parts(attribute: Column | Prefix) -> tuple[Part, ...]:
+def dictionary_component(column: str, kind: Kind) -> str:
+    """Where the bytes are that codes of a column's values refer to."""
+    return value_component(column) if kind is Kind.STRING else inet6_component(column)
+
+
+def attribute_parts(attribute: Attribute) -> tuple[Part, ...]:
     """Components of a grouping attribute, in canonical order.
 
     A prefix masks the IPv4 number of its address and has a code of its own for the IPv6 side.
@@ -95,8 +119,7 @@ def attribute_parts(attribute: Column | Prefix) -> tuple[Part, ...]:
             )
         case Column(name, kind) if kind.kind is Kind.INET:
             return (Part(value_component(name)), Part(inet6_component(name)), Part(null_component(name)))
-        case Column(name):
-            return (Part(value_component(name)), Part(null_component(name)))
+    return (Part(value_component(attribute.name)), Part(null_component(attribute.name)))
 
 
 def states(aggregates: tuple[Aggregate, ...]) -> tuple[State, ...]:
@@ -111,6 +134,8 @@ def states(aggregates: tuple[Aggregate, ...]) -> tuple[State, ...]:
             needed[State("sum", name)] = None
         elif aggregate.function in ("min", "max"):
             needed[State(aggregate.function, name)] = None
+        elif aggregate.function in VARIANCES:
+            needed[State("moments", name)] = None
     return tuple(needed)
 
 
@@ -118,19 +143,37 @@ def relation(query: Query, buckets: int = 0) -> Relation:
     attributes = tuple(key.attribute for key in query.keys)
     # Two keys may be the same attribute under two names: the relation groups by it once.
     distinct = tuple(dict.fromkeys(attributes))
+    arguments = tuple(dict.fromkeys(a.argument for a in query.aggregates if a.argument is not None))
     return Relation(
-        query.name, distinct, query.window.size, query.where, query.columns, states(query.aggregates), buckets
+        query.name, distinct, query.window, query.where, query.columns, arguments, states(query.aggregates), buckets
     )
 
 
-def unshared_plan(app: QuerySet, memory: int = 0) -> SharedPlan:
-    """One exact table per query. `memory` bytes, if any, are shared by direct-mapped tables before them."""
-    stream = app.stream(app.queries[0].stream)
-    share = memory // len(app.queries)
-    relations = []
-    for query in app.queries:
+def bounds_relation(window: Window, time: str) -> Relation:
+    """The first and last time in each pane of rows, of all tuples: windows of rows are labelled with them."""
+    panes = window.panes
+    name = f"{BOUNDS}{pane_component(panes)}"
+    kept = (State("count", time), State("min", time), State("max", time))
+    return Relation(name, (), window, None, frozenset((time,)), (Column(time, TIMESTAMP),), kept)
+
+
+def bounds_of(query: Query, time: str) -> Relation | None:
+    return bounds_relation(query.window, time) if query.window.axis == ROWS else None
+
+
+def unshared_plan(app: QuerySet, stream: str, memory: int = 0, version: int = 0) -> SharedPlan:
+    """One exact table per query on a stream (or on a query's results). `memory` bytes, if any, are shared by
+    direct-mapped tables before them."""
+    found, queries = app.stream(stream), app.readers(stream)
+    share = memory // max(1, len(queries))
+    relations: dict[str, Relation] = {}
+    for query in queries:
         bare = relation(query)
         row_bytes = 8 * (2 + len(bare.attributes) + 2 * len(bare.states))
-        relations.append(relation(query, share // row_bytes))
-    configuration = " ".join(query.name for query in app.queries)
-    return SharedPlan(stream, tuple(relations), configuration)
+        relations[query.name] = relation(query, share // row_bytes)
+    for query in queries:
+        bounds = bounds_of(query, found.time)
+        if bounds is not None:
+            relations.setdefault(bounds.query, bounds)
+    configuration = " ".join(query.name for query in queries)
+    return SharedPlan(found, tuple(relations.values()), configuration, version)

@@ -1,1 +1,9 @@
-"""Sinks: the contract in `base`, then one module per system."""
+"""Sinks: the contract in `base`, the choice by URI in `registry`, then one module per system.
+
+| sink | rows lie, until published, in | published means | delivery |
+| --- | --- | --- | --- |
+| `parquet:DIR`, `csv:DIR`, `json:DIR` | `DIR/.penstock` | renamed into `DIR` (`folder`) | exactly once |
+| `memory:[NAME]` | `CHECKPOINT/memory/QUERY/.penstock` | renamed; the temp view NAME is made anew | exactly once |
+| `console:` | `CHECKPOINT/staged/QUERY` | printed, then marked as delivered (`batches`) | at least once |
+| a function, `SparkSink` | `CHECKPOINT/staged/QUERY` | called, then marked as delivered | at least once |
+"""

@@ -1,18 +1,30 @@
 """The contract of a sink: stage in tasks, publish by batch, idempotently.
 
-`stage` runs in a merge task and writes a part of a batch's result where readers do not look; the driver puts
-the list of staged parts into the manifest; `publish` makes them visible and may run again after a failure.
-Delivery: exactly once.
+    open_sink ──► bind ──► publish (what a killed run committed) ──► prepare ──► batch: stage … check, commit, publish
 
-To add a sink: a module with a class of this shape, and its scheme in `sinks.registry`.
+`stage` runs in a merge task and writes a part of a batch's result where readers do not look; the driver puts
+the list of staged parts into the manifest; `publish` makes a committed batch visible as a whole and may run
+again after a failure. What delivery that gives stands in each module.
+
+To add a sink:
+1. a module with a class of this shape: a `sinks.folder.FolderSink` where a batch becomes files that stay, a
+   `sinks.batches.BatchSink` where its rows are handed to somebody else;
+2. its scheme in `sinks.registry.SCHEMES`;
+3. tests like `tests/unit/test_sink_formats.py`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
+Part = tuple[str, str]  # staged and final name
 
 
 @dataclass(frozen=True)
@@ -23,29 +35,60 @@ class Owner:
     checkpoint: str
 
 
+class DriverOnly(Generic[T]):
+    """Something that a sink needs on the driver and that cannot travel: a session, a user's function.
+
+    A sink that is pickled to a task arrives there with empty ones.
+    """
+
+    def __init__(self, value: T | None = None) -> None:
+        self._value = value
+
+    def set(self, value: T) -> None:
+        self._value = value
+
+    def get(self) -> T:
+        if self._value is None:
+            raise AssertionError("used in a task, or before Sink.bind")
+        return self._value
+
+    def __reduce__(self) -> tuple[type[DriverOnly[T]], tuple[()]]:
+        return DriverOnly, ()
+
+
 class Sink(Protocol):
-    """Where a query's results go. Instances are pickled to tasks."""
+    """Where a query's results go. Instances are pickled to tasks, which only call `stage`."""
+
+    def bind(self, spark: SparkSession) -> None:
+        """Driver, before anything else: the session that `publish` may need."""
+        ...
 
     def prepare(self, owner: Owner, overwrite: bool) -> None:
-        """Before the first batch of a run: claim the place for its owner, or refuse."""
+        """Driver, before the first batch of a run: claim the place for its owner, or refuse; clear what no
+        manifest names. Comes after the roll forward of what a killed run committed."""
         ...
 
     def check(self, owner: Owner) -> None:
-        """Before a batch is committed: raise if the place is no longer the owner's."""
+        """Driver, before a batch is committed: raise if the place is no longer the owner's."""
         ...
 
     def stage(self, table: pa.Table, batch: int, part: int, attempt: str) -> list[str]:
-        """Write rows aside; returns [staged, final] names."""
+        """Task: write rows aside; returns [staged, final] names for the manifest."""
         ...
 
-    def publish(self, staged: str, final: str) -> None:
-        """Make a staged part visible; doing it again does nothing."""
+    def publish(self, batch: int, parts: list[Part]) -> None:
+        """Driver, after the commit: deliver all parts of the query in this batch, in order. Doing it again
+        does nothing, or nothing worse than the sink's delivery says; without parts it does nothing."""
         ...
 
     def place(self) -> str:
-        """Where the results are, for people."""
+        """Where the results go, for people and for the identity of a checkpoint."""
         ...
 
-    def files(self) -> list[str]:
-        """The Parquet files published so far, in order."""
+    def claim(self) -> str | None:
+        """What no other query of the app may write to; None if the place can be shared."""
+        ...
+
+    def results(self, spark: SparkSession) -> DataFrame:
+        """What was published so far; a ConfigError where results are not kept."""
         ...

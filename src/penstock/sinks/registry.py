@@ -1,25 +1,98 @@
-"""URI scheme → sink: the one line a new sink adds."""
+"""What a query names as its sink → the sink: the one line a new sink adds to `SCHEMES`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pyarrow as pa
 
 from penstock.errors import ConfigError
-from penstock.sinks.base import Sink
+from penstock.sinks import batches, memory
+from penstock.sinks.base import DriverOnly, Sink
+from penstock.sinks.console import ConsoleSink
+from penstock.sinks.csv import CsvSink
+from penstock.sinks.folder import FolderSink
+from penstock.sinks.function import FunctionSink, function_name
+from penstock.sinks.json import JsonSink
+from penstock.sinks.memory import MemorySink
 from penstock.sinks.parquet import ParquetSink
+from penstock.sinks.spark import SparkSink
 from penstock.state.files import local_path
 
-SCHEMES = {"parquet": ParquetSink}
+Open = Callable[[str, str, pa.Schema, Path], Sink]  # query, what follows the scheme, schema, checkpoint
 
 
-def open_sink(query: str, uri: str | None, output: Path) -> Sink:
-    """The sink of a query: where INTO says, or `output`/query."""
-    if uri is None:
-        return ParquetSink(query, str(output.absolute() / query))
+def _folder(scheme: str, kind: type[FolderSink]) -> Open:
+    def open_folder(query: str, rest: str, schema: pa.Schema, checkpoint: Path) -> Sink:
+        if not rest.strip():
+            raise ConfigError(f"query '{query}' writes to '{scheme}:', which names no folder", f"write {scheme}:FOLDER")
+        return kind(query, str(local_path(rest, "output")), schema)
+
+    return open_folder
+
+
+def _console(query: str, rest: str, schema: pa.Schema, checkpoint: Path) -> Sink:
+    name, _, options = rest.partition("?")
+    given = dict(parse_qsl(options, keep_blank_values=True))
+    rows = given.pop("rows", None)
+    if name or given or (rows is not None and not (rows.isdecimal() and int(rows) > 0)):
+        raise ConfigError(
+            f"query '{query}' writes to unknown sink 'console:{rest}'", "write console: or console:?rows=50"
+        )
+    staged = str(checkpoint / batches.FOLDER / query)
+    return ConsoleSink(query, staged, schema, **({} if rows is None else {"rows": int(rows)}))
+
+
+def _memory(query: str, rest: str, schema: pa.Schema, checkpoint: Path) -> Sink:
+    if rest and not rest.isidentifier():
+        raise ConfigError(f"query '{query}': '{rest}' cannot be the name of a view", "write memory: or memory:NAME")
+    return MemorySink(query, str(checkpoint / memory.FOLDER / query), schema, rest)
+
+
+SCHEMES: dict[str, Open] = {
+    "parquet": _folder("parquet", ParquetSink),
+    "csv": _folder("csv", CsvSink),
+    "json": _folder("json", JsonSink),
+    "console": _console,
+    "memory": _memory,
+}
+
+
+def open_sink(query: str, sink: Any, output: Path, schema: pa.Schema, checkpoint: Path) -> Sink:
+    """The sink of a query: a URI, a function, a SparkSink; without any, the folder `output`/query.
+
+    `schema` is that of the results, strings as strings; `checkpoint` is where rows of sinks without a folder lie.
+    """
+    checkpoint = checkpoint.absolute()
+    if sink is None:
+        return ParquetSink(query, str(output.absolute() / query), schema)
+    if isinstance(sink, str):
+        return _open_uri(query, sink, schema, checkpoint)
+    if not callable(sink):
+        raise ConfigError(
+            f"the sink of query '{query}' is a {type(sink).__name__}",
+            "give a URI, a function f(frame, batch) or a SparkSink",
+        )
+    name = sink.place() if isinstance(sink, SparkSink) else function_name(sink)
+    return FunctionSink(query, str(checkpoint / batches.FOLDER / query), schema, DriverOnly(sink), name)
+
+
+def _open_uri(query: str, uri: str, schema: pa.Schema, checkpoint: Path) -> Sink:
     scheme, colon, rest = uri.partition(":")
     if not colon or scheme.lower() not in SCHEMES:
         known = ", ".join(f"{s}:" for s in sorted(SCHEMES))
         raise ConfigError(f"query '{query}' writes to unknown sink '{uri}'", f"a sink starts with one of {known}")
-    if not rest:
-        raise ConfigError(f"query '{query}' writes to '{uri}', which names no folder", "write parquet:FOLDER")
-    return SCHEMES[scheme.lower()](query, str(local_path(rest, "output")))
+    return SCHEMES[scheme.lower()](query, rest, schema, checkpoint)
+
+
+def check_claims(sinks: Mapping[str, Sink]) -> None:
+    """Refuse two queries that write to one place."""
+    taken: dict[str, str] = {}
+    for name, sink in sinks.items():
+        claim = sink.claim()
+        other = taken.setdefault(claim, name) if claim is not None else name
+        if other != name:
+            raise ConfigError(f"queries '{other}' and '{name}' both write to {sink.place()}", "give each its own")

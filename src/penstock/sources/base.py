@@ -3,10 +3,16 @@
 A source is a finite sequence of records in stream order, addressed by row number: positions are plain
 integers, so an offset is one number and any range of rows can be read again after a failure.
 
-    open_source(uri, options) ──► Source ──► cut (micro-batch) ──► splits (tasks) ──► read (Arrow batches)
+    open_source(uri, options, declared) ──► Source ──► cut (micro-batch) ──► splits (tasks) ──► read (Arrow batches)
+                                    arrivals ──► extended (more files, read after those that are there)
 
 `cut` and `splits` run in the driver's source process and must be deterministic; `read` runs in a task.
 To add a source: write one module with a class of this shape, and add its scheme in `sources.registry`.
+
+A batch may have more columns than were asked, only where they say something. `BAD + name` (boolean, no NULLs) is
+true where a record has a value for the asked column `name` that does not fit its type; the value is NULL then.
+`UNREADABLE` (text) is one of `REASONS` where nothing could be read of a record, else NULL; all its asked columns are
+bad. Which records are unreadable does not depend on the columns asked.
 
 Delivery: a source is re-readable at any row, therefore the engine on top of it can promise exactly once.
 """
@@ -16,14 +22,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeGuard
 
 import pyarrow as pa
 
 from penstock.logical.query import Field
-from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INET, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, Type
+from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INET, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, Kind, Type
 
 TYPE_KEY = b"penstock.type"  # field metadata: b"INET" marks integers or text that are addresses
+BAD = "bad:"
+UNREADABLE = "unreadable:"
+WRONG_FIELDS, OPEN_QUOTE, NOT_JSON = "wrong number of fields", "quote not closed", "not JSON"
+NOT_OBJECT, NOT_UTF8, TOO_LONG = "not a JSON object", "not UTF-8", "record too long"
+# A reason's number, in kernels, is its place; 0 is readable.
+REASONS = (None, WRONG_FIELDS, OPEN_QUOTE, NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_LONG)
+
+Entry = dict[str, Any]  # what is known of a file, as JSON: path, rows, bytes, digest, and what reading it needs
 
 
 @dataclass(frozen=True)
@@ -35,7 +49,7 @@ class Split:
 
 
 class Source(Protocol):
-    """A finite, re-readable stream. Instances are pickled to tasks: keep them small, open files lazily."""
+    """A re-readable stream. Instances are pickled to tasks: keep them small, open files lazily."""
 
     def schema(self) -> pa.Schema:
         """Arrow schema of what `read` yields for all columns."""
@@ -57,9 +71,54 @@ class Source(Protocol):
         """Yield the split's rows in order, these columns in this order, at most `batch_rows` at a time."""
         ...
 
-    def fingerprint(self) -> str:
-        """Changes when the records of the stream change: a checkpoint refuses to go on then."""
+    def place(self, row: int) -> str:
+        """Where a record stands, for messages: `flows.csv, record 17, byte 1234`; records count from 1."""
         ...
+
+    def narrowed(self, split: Split) -> Source:
+        """A source that can read this split, at the same row numbers, and carries no more than that needs."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Changes when what the stream means changes (recipe, options, columns): a checkpoint refuses to go on then.
+
+        Of growing sources it does not cover the files; those have their own digests in `Growing.entries`.
+        """
+        ...
+
+
+class Growing(Source, Protocol):
+    """Files that match an address, in the order in which they were met; more may come while a run lasts."""
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The files of the stream, in stream order."""
+        ...
+
+    def arrivals(self) -> list[Entry]:
+        """Files that match the address now and are not among the entries, in name order.
+
+        Names of files still being written (see `sources.files.unfinished`) and files that vanish meanwhile are passed
+        over; one that cannot be read is a RunError with its name.
+        """
+        ...
+
+    def extended(self, entries: Sequence[Entry]) -> Growing:
+        """The source with these files after those it has."""
+        ...
+
+    def restarted(self, entries: Sequence[Entry]) -> Growing:
+        """The source with exactly these files, as a log remembers them."""
+        ...
+
+    def changed(self, entry: Entry) -> str | None:
+        """None if the file is what the entry says, else `is missing` or `has changed`."""
+        ...
+
+
+def growing(source: Source) -> TypeGuard[Growing]:
+    """Whether files may be added to the source. Asks the class: an instance may have to read files for `entries`."""
+    return hasattr(type(source), "arrivals")
 
 
 def even_splits(start: int, stop: int, parallelism: int) -> list[Split]:
@@ -97,3 +156,19 @@ def fields(schema: pa.Schema) -> tuple[Field, ...]:
     """The usable columns of a source, for a stream declared without a schema."""
     typed = ((field.name, logical_type(field)) for field in schema)
     return tuple(Field(name, kind) for name, kind in typed if kind is not None)
+
+
+def arrow_field(field: Field) -> pa.Field:
+    """A declared column as a source of text yields it; addresses stay text until they are ingested."""
+    match field.type.kind:
+        case Kind.BOOLEAN:
+            return pa.field(field.name, pa.bool_())
+        case Kind.INTEGER:
+            return pa.field(field.name, {8: pa.int8(), 16: pa.int16(), 32: pa.int32()}.get(field.type.bits, pa.int64()))
+        case Kind.DOUBLE:
+            return pa.field(field.name, pa.float64())
+        case Kind.TIMESTAMP:
+            return pa.field(field.name, pa.timestamp("us", tz="UTC"))
+        case Kind.INET:
+            return pa.field(field.name, pa.string(), metadata={TYPE_KEY: b"INET"})
+    return pa.field(field.name, pa.string())

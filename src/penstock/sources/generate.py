@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import SourceError
+from penstock.logical.query import Field
 from penstock.sources.base import TYPE_KEY, Split
 from penstock.sources.boundaries import cut_at_boundary, split_at_boundaries
 from penstock.sources.flows import Flows
@@ -88,6 +89,12 @@ class GeneratedSource:
                 part = slice(begin - base, min(begin + batch_rows, stop) - base)
                 yield _batch(made, schema, part)
 
+    def place(self, row: int) -> str:
+        return f"generate:{self.kind}, record {row + 1}"
+
+    def narrowed(self, split: Split) -> GeneratedSource:
+        return self
+
     def fingerprint(self) -> str:
         return hashlib.blake2b(f"{VERSION} {self!r}".encode(), digest_size=16).hexdigest()
 
@@ -146,7 +153,7 @@ KINDS: dict[str, Callable[[Options], Attributes | Flows]] = {
 ALIASES = {"flows": "clustered"}
 
 
-def open_generate(kind: str, options: Mapping[str, str]) -> GeneratedSource:
+def open_generate(kind: str, options: Mapping[str, str], declared: tuple[Field, ...] | None = None) -> GeneratedSource:
     """Open the synthetic stream of this kind; `rows`, `seed`, `rate` and `start` are common to all kinds."""
     name = ALIASES.get(kind.lower(), kind.lower())
     if name not in KINDS:

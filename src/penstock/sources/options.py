@@ -35,6 +35,12 @@ class Options:
         except ValueError as error:
             raise SourceError(f"option '{name}' of {self.source} is '{text}'", f"it must be {error}") from None
 
+    def take_named(self, prefix: str) -> dict[str, str]:
+        """All options `prefix` + NAME, by NAME."""
+        found = {name.removeprefix(prefix): text for name, text in self.given.items() if name.startswith(prefix)}
+        self.known += [prefix + name for name in found] or [f"{prefix}NAME"]
+        return found
+
     def require_all_taken(self) -> None:
         unknown = sorted(set(self.given) - set(self.known))
         if unknown:

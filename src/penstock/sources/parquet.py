@@ -4,15 +4,19 @@ Footers are read by `sources.parquet_files` when the source is opened; a task th
 its split touches, in bounded pieces.  Row groups are the unit that can be reached without decoding what lies
 before it, so `cut` and `splits` prefer their boundaries wherever that keeps batches and tasks of similar size.
 
+All files have the columns of the first one. A source opened before its first file has the declared columns; the types
+of the batches are those of the files, which `sources.fit` accepts.
+
 Delivery: files must not change while a run lasts; a changed footer is noticed when the file is opened again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
@@ -20,17 +24,30 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.errors import RunError, SourceError
-from penstock.sources.base import Split
+from penstock.logical.query import Field
+from penstock.sources.base import Entry, Split, arrow_field, fields
 from penstock.sources.boundaries import cut_at_boundary, split_at_boundaries
-from penstock.sources.parquet_files import find_files, first_line, read_footer, require_equal_schemas
+from penstock.sources.files import Address
+from penstock.sources.fit import check_fields
+from penstock.sources.parquet_files import Footer, first_line, footer_digest, read_footer, require_equal_schema
 
 
 @dataclass(frozen=True)
 class File:
-    """Where it is, and the row counts of its row groups."""
+    """Where it is, its size and digest, and the row counts of its row groups."""
 
     path: str
+    size: int
+    digest: str
     groups: tuple[int, ...]
+
+    def entry(self) -> Entry:
+        known = {"path": self.path, "rows": sum(self.groups), "bytes": self.size, "digest": self.digest}
+        return {**known, "groups": list(self.groups)}
+
+    @classmethod
+    def of(cls, entry: Entry) -> File:
+        return cls(entry["path"], entry["bytes"], entry["digest"], tuple(entry["groups"]))
 
 
 @dataclass(frozen=True)
@@ -47,9 +64,11 @@ class Piece:
 class ParquetSource:
     """Files with equal schemas, one after the other."""
 
+    address: Address
     files: tuple[File, ...]
     columns: pa.Schema
-    digest: str
+    declared: tuple[Field, ...] | None = None
+    first: int = 0  # row number of the first file's first row; not 0 where files before it were left out
 
     def schema(self) -> pa.Schema:
         return self.columns
@@ -76,13 +95,72 @@ class ParquetSource:
             if reader is not None:
                 reader.close()
 
+    def place(self, row: int) -> str:
+        at = bisect_right(self._starts, row) - 1
+        return f"{self.address.name(self.files[at].path)}, row {row - self._starts[at] + 1}"
+
+    def narrowed(self, split: Split) -> ParquetSource:
+        low = max(0, bisect_right(self._starts, split.start) - 1)
+        high = max(low, bisect_left(self._starts, split.stop))
+        first = self._starts[low] if low < len(self.files) else split.start
+        return replace(self, files=self.files[low:high], first=first)
+
     def fingerprint(self) -> str:
-        return self.digest
+        meaning = self.declared or fields(self.columns)
+        return hashlib.blake2b(f"parquet {meaning!r}".encode(), digest_size=16).hexdigest()
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(file.entry() for file in self.files)
+
+    def arrivals(self) -> list[Entry]:
+        known = {file.path for file in self.files}
+        source, found = self, []
+        for path in self.address.matching():
+            footer = _arrived(path) if path not in known else None
+            if footer is not None:
+                found.append(_file(footer).entry())
+                source = source._joined(footer)
+        return found
+
+    def extended(self, entries: Sequence[Entry]) -> ParquetSource:
+        columns = self.columns
+        if not self.files and entries and self.changed(entries[0]) is None:
+            columns = read_footer(entries[0]["path"]).schema
+        return replace(self, files=(*self.files, *map(File.of, entries)), columns=columns)
+
+    def restarted(self, entries: Sequence[Entry]) -> ParquetSource:
+        return replace(self, files=(), first=0).extended(entries)
+
+    def changed(self, entry: Entry) -> str | None:
+        if not os.path.exists(entry["path"]):
+            return "is missing"
+        try:
+            same = footer_digest(entry["path"]) == (entry["bytes"], entry["digest"])
+        except SourceError:
+            same = False
+        return None if same else "has changed"
+
+    def _joined(self, footer: Footer) -> ParquetSource:
+        """The source with a file that just came, if it fits."""
+        try:
+            if self.files:
+                require_equal_schema(self.columns, self.address.name(self.files[0].path), footer)
+            elif self.declared:
+                check_fields(self.declared, footer.schema, f"'{footer.path}'")
+        except SourceError as error:
+            raise RunError(error.fact, error.hint) from error
+        return replace(self, files=(*self.files, _file(footer)), columns=footer.schema)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Row numbers at which files start, and the end of the stream last."""
+        return list(accumulate((sum(file.groups) for file in self.files), initial=self.first))
 
     @cached_property
     def _edges(self) -> list[int]:
         """Row numbers at which row groups start, and the end of the stream last; empty groups repeat one."""
-        return list(accumulate((rows for file in self.files for rows in file.groups), initial=0))
+        return list(accumulate((rows for file in self.files for rows in file.groups), initial=self.first))
 
     @cached_property
     def _places(self) -> list[tuple[int, int]]:
@@ -139,12 +217,27 @@ def _damaged(piece: Piece, fact: str) -> str:
     return f"cannot read row group {piece.group} of '{piece.file.path}': {fact}"
 
 
-def open_parquet(path: str, options: Mapping[str, str]) -> ParquetSource:
+def _file(footer: Footer) -> File:
+    return File(footer.path, footer.size, footer.digest, footer.groups)
+
+
+def _arrived(path: str) -> Footer | None:
+    """The footer of a new file; None if it is gone again."""
+    try:
+        return read_footer(path)
+    except SourceError as error:
+        if not os.path.exists(path):
+            return None
+        raise RunError(error.fact, error.hint) from error
+
+
+def open_parquet(path: str, options: Mapping[str, str], declared: tuple[Field, ...] | None = None) -> ParquetSource:
     """Open a file, a folder (its *.parquet files) or a glob (`**` goes into folders)."""
     if options:
         raise SourceError(f"unknown option '{min(options)}'", "a parquet: source takes no options")
-    footers = [read_footer(file) for file in find_files(path)]
-    require_equal_schemas(footers)
-    digest = hashlib.blake2b("\n".join(footer.digest for footer in footers).encode(), digest_size=16).hexdigest()
-    files = tuple(File(footer.path, footer.groups) for footer in footers)
-    return ParquetSource(files, footers[0].schema, digest)
+    address = Address.of("parquet", path, (".parquet",))
+    footers = [read_footer(file) for file in address.required(bool(declared))]
+    for footer in footers[1:]:
+        require_equal_schema(footers[0].schema, address.name(footers[0].path), footer)
+    columns = footers[0].schema if footers else pa.schema(map(arrow_field, declared or ()))
+    return ParquetSource(address, tuple(map(_file, footers)), columns, declared)

@@ -1,24 +1,31 @@
-"""URI scheme → source: the one line a new source adds."""
+"""URI scheme → source: the one line a new source adds. A module loads when its scheme is first used."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from importlib import import_module
 
 from penstock.errors import SourceError
+from penstock.logical.query import Field
 from penstock.sources.base import Source
-from penstock.sources.generate import open_generate
-from penstock.sources.parquet import open_parquet
 
-SCHEMES: dict[str, Callable[[str, Mapping[str, str]], Source]] = {
-    "parquet": open_parquet,
-    "generate": open_generate,
+SCHEMES = {
+    "parquet": ("penstock.sources.parquet", "open_parquet"),
+    "csv": ("penstock.sources.csv", "open_csv"),
+    "json": ("penstock.sources.json", "open_json"),
+    "generate": ("penstock.sources.generate", "open_generate"),
 }
 
 
-def open_source(uri: str, options: Mapping[str, str]) -> Source:
-    """Open the source that `uri` names (`parquet:trace/*.parquet`, `generate:zipf`), with its WITH options."""
+def open_source(uri: str, options: Mapping[str, str], declared: tuple[Field, ...] | None = None) -> Source:
+    """Open the source that `uri` names (`parquet:trace/*.parquet`, `generate:zipf`), with its WITH options.
+
+    `declared` are the columns that the stream declares, if it does: text is read as these, and a folder may be empty.
+    """
     scheme, colon, rest = uri.partition(":")
     if not colon or scheme.lower() not in SCHEMES:
         known = ", ".join(f"{s}:" for s in sorted(SCHEMES))
         raise SourceError(f"unknown source '{uri}'", f"a source starts with one of {known}")
-    return SCHEMES[scheme.lower()](rest, options)
+    module, function = SCHEMES[scheme.lower()]
+    source: Source = getattr(import_module(module), function)(rest, options, declared)
+    return source

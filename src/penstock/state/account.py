@@ -5,9 +5,9 @@ Tasks count (`runtime.lfta`), manifests carry the totals, `run --json` and `pens
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
+PLACES = 3  # of malformed records, remembered per reason
 PARTS = ("exact", "triaged", "late", "filtered", "malformed")
 
 Entry = dict[str, int]
@@ -36,17 +36,25 @@ def closes(entry: Entry) -> bool:
     return entry["input"] == sum(entry[part] for part in PARTS)
 
 
-def total(accounts: Iterable[dict[str, Any]], before: dict[str, Any]) -> dict[str, Any]:
-    """The account after some tasks: {stream: entry, queries: {name: entry}, malformed: {reason: count}}."""
-    stream, queries, reasons = before["stream"], dict(before["queries"]), dict(before["malformed"])
-    for account in accounts:
-        stream = add(stream, account["stream"])
-        for name, one in account["queries"].items():
-            queries[name] = add(queries.get(name, empty()), one)
-        for reason, count in account["malformed"].items():
-            reasons[reason] = reasons.get(reason, 0) + count
-    return {"stream": stream, "queries": queries, "malformed": reasons}
+def opening() -> dict[str, Any]:
+    """{streams: {name: entry}, queries: {name: entry}, malformed: {stream: {reason: count}}, places: the same}"""
+    return {"streams": {}, "queries": {}, "malformed": {}, "places": {}}
 
 
-def opening(queries: Iterable[str]) -> dict[str, Any]:
-    return {"stream": empty(), "queries": {name: empty() for name in queries}, "malformed": {}}
+def book(before: dict[str, Any], stream: str, task: dict[str, Any], places: dict[str, list[str]]) -> dict[str, Any]:
+    """The account after a task on a stream; `places` says where its first malformed records stand."""
+    streams = before["streams"] | {stream: add(before["streams"].get(stream, empty()), task["stream"])}
+    queries = dict(before["queries"])
+    for name, one in task["queries"].items():
+        queries[name] = add(queries.get(name, empty()), one)
+    reasons = dict(before["malformed"].get(stream, {}))
+    known = dict(before["places"].get(stream, {}))
+    for reason, count in task["malformed"].items():
+        reasons[reason] = reasons.get(reason, 0) + count
+        known[reason] = (known.get(reason, []) + places.get(reason, []))[:PLACES]
+    return {
+        "streams": streams,
+        "queries": queries,
+        "malformed": before["malformed"] | {stream: reasons},
+        "places": before["places"] | {stream: known},
+    }

@@ -14,12 +14,13 @@ from penstock.faults import reach
 from penstock.state import manifest as manifests
 
 SEGMENTS = "segments"
+DECISIONS = "decisions"  # about batches of DataFrames
 KEEP = 2  # manifests
 
 
-def segment_name(batch: int, task: int, attempt: str) -> str:
+def segment_name(batch: int, task: str, attempt: str) -> str:
     """Name of a task's segment; the batch in front decides when it may be collected."""
-    return f"{batch:08d}-{task:04d}-{attempt}.seg"
+    return f"{batch:08d}-{task}-{attempt}.seg"
 
 
 def collect(checkpoint: Path, committed: int) -> int:
@@ -38,6 +39,10 @@ def collect(checkpoint: Path, committed: int) -> int:
     for batch in manifests.batches(checkpoint):
         if batch <= committed - KEEP:
             manifests.path_of(checkpoint, batch).unlink(missing_ok=True)
+            deleted += 1
+    for path in sorted((checkpoint / DECISIONS).glob("[0-9]*.json")):
+        if int(path.stem) <= committed - KEEP:
+            path.unlink(missing_ok=True)
             deleted += 1
     for aside in (checkpoint / manifests.FOLDER).glob(".*.tmp"):  # of a driver killed while it committed
         aside.unlink(missing_ok=True)

@@ -20,9 +20,9 @@ Array = np.ndarray
 
 @dataclass
 class Groups:
-    """`window` numbers, key `components` by name, count(*) and states (one or two words each)."""
+    """`panes` (once merged: windows) by number, key `components` by name, count(*) and states of a few words."""
 
-    window: Array
+    panes: Array
     components: dict[str, Array]
     dictionaries: Mapping[str, Dictionary]
     count: Array

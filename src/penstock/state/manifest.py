@@ -1,6 +1,6 @@
 """The manifest of a batch: all the state there is after it, in one small JSON file.
 
-    {batch, digest, offset, watermark, greatest, ended, segments: [...], account, results: {...}, staged: [...]}
+    {batch, digest, offset, streams: {...}, ended, segments: [...], account, results: {...}, staged: [...]}
 
 `put` is the commit point of a batch: put-if-absent, so of two writers one loses. Results are *staged* by then
 (written under temporary names); after the commit they are renamed to their final names, and whoever finds a
@@ -24,28 +24,35 @@ FOLDER = "manifests"
 
 @dataclass(frozen=True)
 class Manifest:
-    """State after batch `batch`. Times are microseconds; None: no tuple yet."""
+    """State after batch `batch`. `streams` has, per stream (declared, or results that a query reads), position,
+    watermark, greatest and first time and whether it has ended; times are microseconds, None: no tuple yet."""
 
     batch: int
     digest: str
     offset: dict[str, Any]
-    watermark: int | None
-    greatest: int | None
+    streams: dict[str, dict[str, Any]]
     ended: bool
-    plan_version: int
     segments: list[dict[str, Any]]
     account: dict[str, Any]
     results: dict[str, dict[str, int]]  # per query: windows and rows so far
     work: dict[str, dict[str, int]]  # per query: probes and evictions so far
+    volume: dict[str, int]  # bytes so far: written by tasks, read by merges, compacted
     staged: list[list[str]] = field(default_factory=list)  # [query, temporary name, final name]
     rows: int = 0  # of this batch
 
 
-def first_manifest(queries: list[str]) -> Manifest:
+VOLUME = ("written", "read", "compacted", "compactions")
+
+
+def first_manifest() -> Manifest:
     """The state before batch 0."""
-    results = {name: {"windows": 0, "rows": 0} for name in queries}
-    work = {name: {"probes": 0, "evictions": 0} for name in queries}
-    return Manifest(-1, "", {}, None, None, False, 0, [], opening(queries), results, work)
+    return Manifest(-1, "", {}, {}, False, [], opening(), {}, {}, dict.fromkeys(VOLUME, 0))
+
+
+def stream_state(manifest: Manifest | None, name: str) -> dict[str, Any]:
+    """What is known of a stream; of one that is new, nothing."""
+    fresh = {"row": 0, "watermark": None, "greatest": None, "first": None, "ended": False}
+    return fresh if manifest is None else manifest.streams.get(name, fresh)
 
 
 def put(checkpoint: Path, manifest: Manifest) -> None:
@@ -82,23 +89,3 @@ def newest(checkpoint: Path) -> Manifest | None:
 
 def path_of(checkpoint: Path, batch: int) -> Path:
     return checkpoint / FOLDER / f"{batch:08d}.json"
-
-
-def open_windows(manifest: Manifest, size: int) -> list[int]:
-    """Windows of this size that hold groups and are not closed."""
-    numbers = {w for segment in manifest.segments for w in segment["windows"].get(str(size), [])}
-    first = None if manifest.watermark is None else manifest.watermark // size
-    if manifest.ended:
-        return []
-    return sorted(w for w in numbers if first is None or w >= first)
-
-
-def live_segments(segments: list[dict[str, Any]], watermark: int | None, ended: bool) -> list[dict[str, Any]]:
-    """Segments with a window that is still open."""
-    if ended:
-        return []
-    return [s for s in segments if any(_open(size, windows, watermark) for size, windows in s["windows"].items())]
-
-
-def _open(size: str, windows: list[int], watermark: int | None) -> bool:
-    return bool(windows) and (watermark is None or windows[-1] >= watermark // int(size))

@@ -3,9 +3,9 @@
     magic │ run 0: block (query) … dictionaries │ run 1: … │ index (JSON) │ tail: index size, its checksum, magic
 
 A task that outgrows its memory writes its groups early and starts a new *run*; a run brings its own
-dictionaries. A *block* holds one query's groups ordered by (window, hash slot): the window numbers with
+dictionaries. A *block* holds one query's groups ordered by (pane, hash slot): the pane numbers with
 their first rows, the slot of every row in one byte, and each column in the fewest bytes that hold its range. So a
-reader finds a window's rows from the index, its slots by bisection, and reads only those bytes.
+reader finds a pane's rows from the index, its slots by bisection, and reads only those bytes.
 
 Checksums are per page of the file, so that any byte range can be verified when it is read, and a damaged
 file is reported by name and offset.
@@ -18,7 +18,9 @@ from __future__ import annotations
 import json
 import os
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +32,36 @@ from penstock.sharing.plan import State
 
 Array = np.ndarray
 MAGIC = b"PENSTK01"
-PAGE = 1 << 18
+PAGE = 1 << 16
+KEPT = 16  # verified pages that an open segment remembers: small reads mostly stay near each other
+FAN = 8  # panes to a node of the next coarser level
+LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 TAIL = struct.Struct("<QQ8s")
 
 
 def state_columns(state: State, words: int) -> list[str]:
     """Column names of a state's words."""
     return [f"{state.kind} {state.column} {word}" for word in range(words)]
+
+
+def cover(first: int, beyond: int, level: int) -> Iterator[tuple[int, int, int]]:
+    """(level, low, high): ranges of nodes, FAN**level panes each, that cover panes [first, beyond), coarsest first.
+
+    >>> list(cover(6, 34, 1)), list(cover(6, 7, 2))
+    ([(1, 1, 4), (0, 6, 8), (0, 32, 34)], [(0, 6, 7)])
+    """
+    if first >= beyond:
+        return
+    size = FAN**level
+    low, high = -(-first // size), beyond // size
+    if level == 0:
+        yield 0, first, beyond
+    elif low >= high:
+        yield from cover(first, beyond, level - 1)
+    else:
+        yield level, low, high
+        yield from cover(first, low * size, level - 1)
+        yield from cover(high * size, beyond, level - 1)
 
 
 @dataclass(frozen=True)
@@ -50,20 +75,45 @@ class Block:
     def rows(self) -> int:
         return int(self.meta["rows"])
 
-    def windows(self) -> Array:
-        return self.segment.integers(self.meta["windows"])
+    @cached_property
+    def panes(self) -> Array:
+        return self.segment.integers(self.meta["panes"])
 
+    @cached_property
     def starts(self) -> Array:
-        """First row of each window, and the number of rows."""
+        """First row of each pane, and the number of rows."""
         return self.segment.integers(self.meta["starts"])
 
     def row_range(self, first: int, beyond: int) -> tuple[int, int]:
-        """Rows of the windows numbered [first, beyond)."""
-        windows, starts = self.windows(), self.starts()
+        """Rows of the panes numbered [first, beyond)."""
         # The bounds may lie beyond 64 bits: from the beginning, to the end of time.
-        low = np.count_nonzero(windows < first)
-        high = np.count_nonzero(windows < beyond)
-        return int(starts[low]), int(starts[high])
+        low, high = (np.searchsorted(self.panes, min(max(bound, LEAST), GREATEST)) for bound in (first, beyond))
+        if beyond > GREATEST:
+            high = np.intp(len(self.panes))
+        return int(self.starts[low]), int(self.starts[high])
+
+    def pane_numbers(self, start: int, stop: int) -> Array:
+        """The pane of each of the rows [start, stop)."""
+        first, last = np.searchsorted(self.starts, [start, stop - 1], "right") - 1
+        counts = np.diff(np.clip(self.starts[first : last + 2], start, stop))
+        return np.repeat(self.panes[first : last + 1], counts)
+
+    @cached_property
+    def levels(self) -> tuple[Block, ...]:
+        """This block, and the same groups by FAN, FAN² … panes together."""
+        return (self, *(Block(self.segment, meta) for meta in self.meta.get("coarse", ())))
+
+    def cover(self, first: int, beyond: int) -> list[tuple[Block, int, int]]:
+        """Row ranges of this block's levels that together hold the panes [first, beyond) once."""
+        first = max(first, int(self.meta["panes"]["base"]))
+        beyond = min(beyond, int(self.meta["panes"]["high"]) + 1)
+        found = []
+        for level, low, high in cover(first, beyond, len(self.levels) - 1):
+            block = self.levels[level]
+            start, stop = block.row_range(low, high)
+            if start < stop:
+                found.append((block, start, stop))
+        return found
 
     def slots(self, start: int, stop: int) -> Array:
         return self.segment.integers(self.meta["slots"], start, stop)
@@ -98,6 +148,8 @@ class Segment:
 
     def __init__(self, path: Path, reference: dict[str, Any] | None = None) -> None:
         self.path = path
+        self.bytes_read = 0
+        self._kept: dict[int, bytes] = {}
         try:
             self._size = path.stat().st_size
             self.index = self._read_index(reference)
@@ -124,9 +176,23 @@ class Segment:
         dtype = np.dtype(meta["kind"])
         begin, end = (meta["at"] + row * dtype.itemsize for row in (start, stop))
         first = begin // PAGE * PAGE
-        data = self._read(first, min(-(-end // PAGE) * PAGE, self._end))
-        self._verify(first, data)
+        data = self._pages(first, min(-(-end // PAGE) * PAGE, self._end))
         return np.frombuffer(data, dtype, stop - start, begin - first)
+
+    def _pages(self, first: int, end: int) -> bytes:
+        """Verified pages; single ones are remembered for a while."""
+        if end - first > PAGE:
+            data = self._read(first, end)
+            self._verify(first, data)
+            return data
+        kept = self._kept.pop(first, None)
+        if kept is None:
+            kept = self._read(first, end)
+            self._verify(first, kept)
+        self._kept[first] = kept
+        if len(self._kept) > KEPT:
+            del self._kept[next(iter(self._kept))]
+        return kept
 
     def _read(self, start: int, stop: int) -> bytes:
         try:
@@ -136,6 +202,7 @@ class Segment:
             raise StateError(f"segment {self.path} cannot be read: {error}", RESTORE) from error
         if len(data) != stop - start:
             raise StateError(f"segment {self.path} ends before byte {stop}", RESTORE)
+        self.bytes_read += len(data)
         return data
 
     def _verify(self, first: int, data: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from penstock.state.groups import Groups, canonical_hashes
 from penstock.state.segment import MAGIC, PAGE, TAIL, state_columns
 
 Array = np.ndarray
-NEAR = 1 << 16  # window numbers this close together are counted, not sorted
+NEAR = 1 << 16  # pane numbers this close together are counted, not sorted
 
 
 class SegmentWriter:
@@ -32,31 +33,32 @@ class SegmentWriter:
         self._dictionaries: list[dict[str, Any]] = []
         self._write(MAGIC)
 
-    def add(self, query: str, groups: Groups) -> list[int]:
-        """One query's groups of the current run, put in order here. Returns their windows."""
+    def add(self, query: str, groups: Groups, coarse: Sequence[Groups] = ()) -> None:
+        """One query's groups of the current run, put in order here; `coarse` are the same by 8, 64 … panes."""
         reach("segment.write")
-        windows, index = distinct(groups.window)
+        block = self._block(query, groups)
+        block["coarse"] = [self._block(query, level) for level in coarse]
+        self._blocks.append(block)
+
+    def _block(self, query: str, groups: Groups) -> dict[str, Any]:
+        panes, index = distinct(groups.panes)
         hashes = canonical_hashes(groups.components, groups.dictionaries, len(groups))
-        cuts = np.zeros(len(windows) * self.slots + 1, np.int64)
+        cuts = np.zeros(len(panes) * self.slots + 1, np.int64)
         order = np.empty(len(groups), np.int64)
-        order_groups(hashes, index, len(windows), self.slots, cuts, order)
+        order_groups(hashes, index, len(panes), self.slots, cuts, order)
         columns = {"count": groups.count, **groups.components}
         for state, words in groups.states.items():
             columns.update(zip(state_columns(state, len(words)), words, strict=True))
-        self._blocks.append(
-            {
-                "query": query,
-                "run": len(self._dictionaries),
-                "rows": len(groups),
-                "windows": self._column(windows),
-                "starts": self._column(cuts[:: self.slots]),
-                "slots": self._column(slot_of(hashes[order], self.slots).astype(np.int64)),
-                "columns": {name: self._column(values[order]) for name, values in columns.items()},
-                "states": [[s.kind, s.column, len(words)] for s, words in groups.states.items()],
-            }
-        )
-        numbers: list[int] = windows.tolist()
-        return numbers
+        return {
+            "query": query,
+            "run": len(self._dictionaries),
+            "rows": len(groups),
+            "panes": self._column(panes),
+            "starts": self._column(cuts[:: self.slots]),
+            "slots": self._column(slot_of(hashes[order], self.slots).astype(np.int64)),
+            "columns": {name: self._column(values[order]) for name, values in columns.items()},
+            "states": [[s.kind, s.column, len(words)] for s, words in groups.states.items()],
+        }
 
     def end_run(self, dictionaries: dict[str, Dictionary]) -> None:
         """Store the dictionaries that the run's codes refer to."""
@@ -68,7 +70,7 @@ class SegmentWriter:
         )
 
     def close(self) -> dict[str, Any]:
-        """Write index and tail; returns what a reference says of the file."""
+        """Write index and tail; returns what a reference says of the file: size, checksum, each query's panes."""
         reach("segment.close")
         if self._size % PAGE:
             self._pages.append(self._page.intdigest())
@@ -77,7 +79,12 @@ class SegmentWriter:
         checksum = xxhash.xxh3_64_intdigest(data)
         self._file.write(data + TAIL.pack(len(data), checksum, MAGIC))
         self._file.close()
-        return {"path": self.path.name, "bytes": self._size + len(data) + TAIL.size, "checksum": checksum}
+        panes: dict[str, list[int]] = {}
+        for block in self._blocks:
+            low, high = panes.get(block["query"], [block["panes"]["base"], block["panes"]["high"]])
+            panes[block["query"]] = [min(low, block["panes"]["base"]), max(high, block["panes"]["high"])]
+        size = self._size + len(data) + TAIL.size
+        return {"path": self.path.name, "bytes": size, "checksum": checksum, "panes": panes}
 
     def _column(self, values: Array) -> dict[str, Any]:
         """Store integers relative to the least of them in 0, 1, 2, 4 or 8 bytes; floats as they are."""
@@ -107,15 +114,15 @@ class SegmentWriter:
                 self._page = xxhash.xxh3_64()
 
 
-def distinct(windows: Array) -> tuple[Array, Array]:
-    """The different window numbers, ascending, and for each group the position of its own among them."""
-    if not len(windows):
-        return windows, windows
-    low = int(windows.min())
-    span = int(windows.max()) - low + 1
+def distinct(panes: Array) -> tuple[Array, Array]:
+    """The different pane numbers, ascending, and for each group the position of its own among them."""
+    if not len(panes):
+        return panes, panes
+    low = int(panes.min())
+    span = int(panes.max()) - low + 1
     if span > NEAR:
-        found, index = np.unique(windows, return_inverse=True)
+        found, index = np.unique(panes, return_inverse=True)
         return found, index.astype(np.int64)
-    shifted = windows - low
+    shifted = panes - low
     there = np.bincount(shifted, minlength=span) > 0
     return np.flatnonzero(there) + low, (np.cumsum(there) - 1)[shifted]

@@ -3,10 +3,14 @@
 | module | gives |
 | --- | --- |
 | `oracle` | the rows and accounts an app must produce, from DuckDB and plain Python |
-| `addresses`, `columns`, `timeline`, `duck` | the oracle's parts: addresses, typed values, watermarks, SQL |
+| `columns`, `addresses`, `attributes` | the oracle's input: typed values, addresses, what queries compute of a tuple |
+| `timeline`, `membership` | the oracle's time: batches and watermarks, windows by their definition |
+| `answers`, `sums`, `database`, `duck` | the oracle's output: groups, exact sums, SQL |
+| `simulation` | a second oracle, one tuple at a time, that checks the first one |
 | `asserts` | comparison of results as multisets, and of accounts |
 | `generators` | random apps with data and settings, by seed |
-| `randomness`, `random_values`, `random_stream`, `random_text` | the generator's parts: dice, values, columns, SQL |
+| `randomness`, `random_values`, `random_stream`, `random_files` | the generator's data: dice, values, columns, files |
+| `random_terms`, `random_text`, `random_windows`, `random_query` | the generator's SQL: expressions to whole SELECTs |
 | `faults` | runs of the command line that are killed, damaged and started again |
 | `reference` | a direct-mapped table, one tuple at a time, as the papers describe it |
 

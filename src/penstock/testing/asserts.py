@@ -1,7 +1,8 @@
 """Assertions on results and accounts: order-independent, with a diff that names the rows.
 
 Rows are compared as multisets.  Everything but floating-point values must be equal; those agree to 1e-9 relative
-(NaN equals NaN, -0.0 equals 0.0), found by pairing rows of equal exact values in order of their floats.
+(NaN equals NaN, -0.0 equals 0.0), found by pairing rows of equal exact values in order of their floats.  A variance
+that is truly zero may be off by what the oracle says in the column's metadata.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.testing.oracle import FLOAT_TOLERANCE, Account
+from penstock.testing.answers import FLOAT_TOLERANCE, ZERO_KEY
+from penstock.testing.oracle import Account
 
 SHOWN = 5
 PAIRS = 4_000_000
@@ -68,14 +70,14 @@ def _accounts(summary: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, An
 
 def _differences(actual: pa.Table, expected: pa.Table) -> tuple[list[Row], list[Row]]:
     """Rows of `actual` without a partner, and rows of `expected` without one."""
-    ours, theirs = _by_exact_values(expected), _by_exact_values(actual)
+    ours, theirs, zeros = _by_exact_values(expected), _by_exact_values(actual), _zeros(expected)
     unexpected: list[Row] = []
     missing: list[Row] = []
     for exact in [*ours, *(key for key in theirs if key not in ours)]:
         left, right = sorted(theirs.get(exact, []), key=_order), sorted(ours.get(exact, []), key=_order)
-        paired = len(left) == len(right) and all(map(_close, left, right))
+        paired = len(left) == len(right) and all(_close(a, b, zeros) for a, b in zip(left, right, strict=True))
         if not paired:
-            extra, lacking = _unpaired(left, right)
+            extra, lacking = _unpaired(left, right, zeros)
             unexpected += extra
             missing += lacking
     return unexpected, missing
@@ -91,6 +93,11 @@ def _by_exact_values(table: pa.Table) -> Groups:
     return groups
 
 
+def _zeros(expected: pa.Table) -> tuple[float, ...]:
+    """Per column how far from a true zero a value may be."""
+    return tuple(float((field.metadata or {}).get(ZERO_KEY, b"0")) for field in expected.schema)
+
+
 def _comparable(column: pa.ChunkedArray) -> list[Any]:
     # Python's datetime cannot hold every timestamp; its number can.
     if pa.types.is_timestamp(column.type):
@@ -102,24 +109,25 @@ def _order(row: Row) -> tuple[Any, ...]:
     return tuple((v is not None, v != v, 0.0 if v != v else v) for v in row if isinstance(v, float) or v is None)
 
 
-def _close(left: Row, right: Row) -> bool:
-    return all(_same(a, b) for a, b in zip(left, right, strict=True))
+def _close(actual: Row, expected: Row, zeros: tuple[float, ...]) -> bool:
+    return all(_same(a, b, zero) for a, b, zero in zip(actual, expected, zeros, strict=True))
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: Any, b: Any, zero: float) -> bool:
     if isinstance(a, float) and isinstance(b, float):
-        return (a != a and b != b) or math.isclose(a, b, rel_tol=FLOAT_TOLERANCE, abs_tol=0.0)
+        allowed = zero if b == 0.0 else 0.0
+        return (a != a and b != b) or math.isclose(a, b, rel_tol=FLOAT_TOLERANCE, abs_tol=allowed)
     return bool(a == b)
 
 
-def _unpaired(left: list[Row], right: list[Row]) -> tuple[list[Row], list[Row]]:
+def _unpaired(left: list[Row], right: list[Row], zeros: tuple[float, ...]) -> tuple[list[Row], list[Row]]:
     """Pair rows off greedily: sorting alone may pair wrongly where one row is missing or several floats differ."""
     if len(left) * len(right) > PAIRS:  # a readable diff is not worth minutes
         return left, right
     lacking = list(right)
     extra = []
     for row in left:
-        partner = next((other for other in lacking if _close(row, other)), None)
+        partner = next((other for other in lacking if _close(row, other, zeros)), None)
         if partner is None:
             extra.append(row)
         else:

@@ -1,40 +1,44 @@
 """The rows and accounts that an app must produce, computed without any code of the engine.
 
-    raw table ──► columns (typed values, fits?) ──► timeline (batches, watermarks)
-                          │                               │
-                          └──► per query: verdict of every tuple: malformed, filtered, late or exact
-                                          exact tuples ──► groups (DuckDB) ──► HAVING, select list (DuckDB)
+    raw table ──► attributes (typed values, fits?) ──► timeline (batches, watermarks)
+                          │                                │
+                          └──► per query: membership (its windows of every tuple)
+                                          verdict of every tuple: malformed, filtered, late or exact
+                                          exact tuples ──► answers (groups, HAVING, ORDER BY, select list)
+                                                              └──► input of the queries on this query
 
-DuckDB filters, groups and computes select lists; addresses, window numbers, watermarks and sums of doubles are
-plain Python.  Sums of doubles are correctly rounded (`math.fsum`), so an engine may differ by 1e-9 relative.
+DuckDB filters, groups and computes expressions; addresses, windows, watermarks, sums of doubles and variances are
+plain Python.  Those sums are correctly rounded, so an engine may differ by 1e-9 relative; a variance that is truly
+zero may be off by 1e-18 of the square of the greatest value (a deviation by 1e-9 of that value).
 
-Choices where the design is silent: a tuple whose group HAVING drops is exact; a time ahead of MAX AHEAD does not
-advance the watermark; an IPv4 address under a prefix longer than 32 bits keeps its 32 bits; integer arithmetic
-that leaves BIGINT is NULL; LIKE has no escape character; integers and doubles compare as doubles.
+Choices where the design is silent: a tuple whose group HAVING or LIMIT drops is exact; a time ahead of MAX AHEAD
+does not advance the watermark; an IPv4 address under a prefix longer than 32 bits keeps its 32 bits; integer
+arithmetic that leaves BIGINT is NULL; LIKE has no escape character; integers and doubles compare as doubles; results
+of a query are late for the queries on it where all their windows are closed (only windows of rows, whose end is
+a time of their records, can bring that about); a landmark window over results goes on to the window of the
+greatest of their times, or as far as the watermark closes; a variance beyond the largest double is infinite.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import IntEnum
-from typing import Any
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.errors import RunError
-from penstock.logical.expressions import Aggregate, Bucket, Column, Expression, Prefix, walk
-from penstock.logical.query import Query, QuerySet, Stream
-from penstock.logical.types import TIMESTAMP, Kind
-from penstock.testing.columns import Flags, prefixes, printed, read_column, result_type
-from penstock.testing.duck import SQL_TYPES, Translator, Value
-from penstock.testing.timeline import Timeline, follow_time
+from penstock.logical.query import Query, QuerySet, Stream, results_stream
+from penstock.logical.types import TIMESTAMP
+from penstock.logical.window import ROWS
+from penstock.testing.answers import FLOAT_TOLERANCE, Answer, answer
+from penstock.testing.attributes import Prepared, prepare
+from penstock.testing.columns import read_column
+from penstock.testing.membership import Membership, Since, assign
+from penstock.testing.timeline import Timeline, follow_results, follow_time
 
-FLOAT_TOLERANCE = 1e-9  # relative, of sums and averages of doubles
+__all__ = ["FLOAT_TOLERANCE", "Account", "Expected", "Since", "Verdict", "expect"]
 
 
 class Verdict(IntEnum):
@@ -47,6 +51,7 @@ class Verdict(IntEnum):
     MALFORMED = 4
 
 
+NOT_READ = len(Verdict)  # came before the query was added
 Verdicts = npt.NDArray[np.int8]
 
 
@@ -67,7 +72,8 @@ class Account:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a run must show: rows and account by query name, the stream's account, WM(N) by batch."""
+    """What a run must show: rows by query name (hidden queries have none to show), account by query name, the
+    stream's account over the queries that read it themselves, WM(N) by batch."""
 
     rows: Mapping[str, pa.Table]
     accounts: Mapping[str, Account]
@@ -76,168 +82,91 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class _Prepared:
-    """The stream as DuckDB sees it: one column per attribute, named c0, c1, … in `names`."""
+class _Judged:
+    """A query with its answer and the verdict of every tuple of its stream."""
 
-    table: pa.Table
-    names: Mapping[Expression, str]
-    fits: Mapping[str, Flags]
-    timeline: Timeline
+    query: Query
+    verdicts: Verdicts
+    answer: Answer
 
 
-def expect(queries: QuerySet, data: pa.Table, batches: Sequence[int], stream: str | None = None) -> Expected:
-    """Compute what the queries on one stream (the only one, unless named) must give.
+def expect(
+    queries: QuerySet,
+    data: pa.Table,
+    batches: Sequence[int],
+    stream: str | None = None,
+    since: Mapping[str, tuple[int | None, int, int]] | None = None,
+) -> Expected:
+    """Compute what the queries on one stream (the only one, unless named) and on their results must give.
 
     `data` is the stream as it stands in its files; `batches` are the row counts of the logged micro-batches.
+    `since` has (after time, first row, first batch) of queries that were added while it ran, see `Since`.
     Raises RunError where an integer sum does not fit BIGINT: the run must end with a message.
     """
     name = stream if stream is not None else queries.streams[0].name
-    asked = [query for query in queries.queries if query.stream == name]
-    prepared = _prepare(queries.stream(name), asked, data, batches)
-    verdicts = {query.name: _judge(query, prepared) for query in asked}
-    rows = {query.name: _rows(query, prepared, verdicts[query.name]) for query in asked}
+    root = queries.stream(name)
+    added = {query: Since(*place) for query, place in (since or {}).items()}
+    timeline = follow_time(root, read_column(data.column(root.time), TIMESTAMP), batches)
+    judged = list(_judge_readers(queries, root, data, timeline, added))
+    direct = [one.verdicts for one in judged if one.query.stream == name]
     worst = np.full(data.num_rows, Verdict.MALFORMED, np.int8)
     return Expected(
-        rows,
-        {query: _account(verdict) for query, verdict in verdicts.items()},
-        _account(np.minimum.reduce([worst, *verdicts.values()])),
-        prepared.timeline.watermarks,
+        {one.query.name: one.answer.table for one in judged if not one.query.hidden},
+        {one.query.name: _account(one.verdicts) for one in judged},
+        _account(np.minimum.reduce([worst, *direct])),
+        timeline.watermarks,
     )
 
 
-def _prepare(stream: Stream, queries: Iterable[Query], data: pa.Table, batches: Sequence[int]) -> _Prepared:
-    types = {field.name: field.type for field in stream.fields}
-    time = read_column(data.column(stream.time), TIMESTAMP)
-    used = sorted({name for query in queries for name in query.columns})
-    values = {name: read_column(data.column(name), types[name]) for name in used}
-    arrays: dict[Expression, pa.Array] = {Column(name, types[name]): values[name].array for name in used}
-    for prefix in sorted({p for query in queries for p in _prefixes(query)}, key=lambda p: (p.column.name, p.length)):
-        arrays[prefix] = prefixes(values[prefix.column.name].array, prefix.length)
-    names = {attribute: f"c{i}" for i, attribute in enumerate(arrays)}
-    # The row number is there so that a stream of which only the time is read still has a table.
-    columns = {"row": pa.array(np.arange(data.num_rows, dtype=np.int64))}
-    columns |= {names[attribute]: array for attribute, array in arrays.items()}
-    fits = {name: values[name].fits for name in used}
-    return _Prepared(pa.table(columns), names, fits, follow_time(stream, time, batches))
+def _judge_readers(
+    queries: QuerySet, stream: Stream, data: pa.Table, timeline: Timeline, added: Mapping[str, Since]
+) -> Iterator[_Judged]:
+    """The queries on a stream, each followed by those on its results."""
+    readers = queries.readers(stream.name)
+    prepared = prepare(stream, readers, data, timeline)
+    for query in readers:
+        judged = _judge(query, prepared, added.get(query.name))
+        yield judged
+        if queries.readers(query.name):
+            yield from _judge_results(queries, judged, timeline, added)
 
 
-def _prefixes(query: Query) -> Iterable[Prefix]:
-    expressions: list[Expression] = [key.attribute for key in query.keys]
-    if query.where is not None:
-        expressions.append(query.where)
-    return (e for expression in expressions for e in walk(expression) if isinstance(e, Prefix))
+def _judge_results(
+    queries: QuerySet, judged: _Judged, below: Timeline, added: Mapping[str, Since]
+) -> Iterator[_Judged]:
+    stream = results_stream(judged.query)
+    if any(reader.window.axis == ROWS for reader in queries.readers(stream.name)):
+        raise ValueError(f"windows of rows over the results of '{stream.name}'")
+    data = judged.answer.table
+    ends = data.column(stream.time)
+    for field in stream.fields:
+        if field.name not in data.schema.names:  # ts, unless the select list has one
+            data = data.append_column(field.name, ends)
+    times = np.asarray(read_column(ends, TIMESTAMP).array.to_numpy(zero_copy_only=False), np.int64)
+    timeline = follow_results(times, judged.answer.arrived, below)
+    yield from _judge_readers(queries, stream, data, timeline, added)
 
 
-def _judge(query: Query, prepared: _Prepared) -> Verdicts:
+def _judge(query: Query, prepared: Prepared, since: Since | None) -> _Judged:
+    membership = assign(query.window, prepared.timeline, since)
+    verdicts = _verdicts(query, prepared, membership)
+    if since is not None:
+        verdicts[prepared.timeline.arrived < since.first_batch] = NOT_READ
+    return _Judged(query, verdicts, answer(query, prepared, membership, verdicts == Verdict.EXACT))
+
+
+def _verdicts(query: Query, prepared: Prepared, membership: Membership) -> Verdicts:
     """Malformed is judged first, then filtered, then late."""
     good = prepared.timeline.good
     for name in query.columns:
         good = good & prepared.fits[name]
-    verdicts = np.full(len(good), Verdict.EXACT, np.int8)
-    verdicts[prepared.timeline.late(query.window.size)] = Verdict.LATE
-    verdicts[~_passes(query.where, prepared)] = Verdict.FILTERED
+    verdicts = np.full(prepared.rows, Verdict.EXACT, np.int8)
+    verdicts[~membership.counted] = Verdict.LATE
+    verdicts[~(membership.inside & prepared.passes(query.where))] = Verdict.FILTERED
     verdicts[~good] = Verdict.MALFORMED
     return verdicts
 
 
-def _passes(where: Expression | None, prepared: _Prepared) -> Flags:
-    if where is None:
-        return np.ones(prepared.table.num_rows, np.bool_)
-    translator = Translator(prepared.names)
-    text = f"SELECT coalesce({translator.sql(where)}, false) AS pass FROM input ORDER BY row"
-    passed = _run(text, translator.parameters, prepared.table).column("pass")
-    return np.asarray(passed.to_numpy(), np.bool_)
-
-
 def _account(verdicts: Verdicts) -> Account:
     counts = np.bincount(verdicts, minlength=len(Verdict))
-    return Account(len(verdicts), *(int(counts[verdict]) for verdict in Verdict))
-
-
-def _rows(query: Query, prepared: _Prepared, verdicts: Verdicts) -> pa.Table:
-    names: dict[Expression, str] = {Bucket(): "window_number"}
-    names |= {key.attribute: f"k{i}" for i, key in enumerate(query.keys)}
-    names |= {aggregate: f"a{i}" for i, aggregate in enumerate(query.aggregates)}
-    numbers = pa.array(prepared.timeline.window_numbers(query.window.size))
-    windowed = prepared.table.append_column("window_number", numbers)
-    exact = windowed.filter(pa.array(verdicts == Verdict.EXACT))
-    return _finish(query, _groups(query, exact, prepared.names, names), names)
-
-
-def _groups(
-    query: Query, exact: pa.Table, inputs: Mapping[Expression, str], names: Mapping[Expression, str]
-) -> pa.Table:
-    keys = [f"{inputs[key.attribute]} AS {names[key.attribute]}" for key in query.keys]
-    aggregates = [f"{_aggregate_sql(a, inputs)} AS {names[a]}" for a in query.aggregates]
-    by = ["window_number", *(inputs[key.attribute] for key in query.keys)]
-    groups = _run(
-        f"SELECT {', '.join(['window_number', *keys, *aggregates])} FROM input GROUP BY {', '.join(by)}", {}, exact
-    )
-    for aggregate in query.aggregates:
-        if _summed_in_python(aggregate):
-            at = groups.schema.get_field_index(names[aggregate])
-            groups = groups.set_column(at, names[aggregate], _sums(aggregate, groups.column(at)))
-    return groups
-
-
-def _summed_in_python(aggregate: Aggregate) -> bool:
-    argument = aggregate.argument
-    return aggregate.function in ("sum", "avg") and argument is not None and argument.type.kind is Kind.DOUBLE
-
-
-def _aggregate_sql(aggregate: Aggregate, inputs: Mapping[Expression, str]) -> str:
-    if aggregate.argument is None:
-        return "count(*)"
-    column = inputs[aggregate.argument]
-    if _summed_in_python(aggregate):
-        return f"list({column}) FILTER ({column} IS NOT NULL)"
-    # DuckDB sums BIGINT as HUGEINT; the cast raises where the end does not fit.
-    return f"CAST(sum({column}) AS BIGINT)" if aggregate.function == "sum" else f"{aggregate.function}({column})"
-
-
-def _sums(aggregate: Aggregate, lists: pa.ChunkedArray) -> pa.Array:
-    divide = aggregate.function == "avg"
-    return pa.array([_sum(values, divide) for values in lists.to_pylist()], pa.float64())
-
-
-def _sum(values: list[float] | None, divide: bool) -> float | None:
-    if not values:
-        return None
-    try:
-        total = math.fsum(values)
-    except (ValueError, OverflowError):  # infinities of both signs, or beyond the largest double
-        total = sum(values)
-    return total / len(values) if divide else total
-
-
-def _finish(query: Query, groups: pa.Table, names: Mapping[Expression, str]) -> pa.Table:
-    translator = Translator(names)
-    select = [
-        f"CAST({translator.sql(output.expression)} AS {SQL_TYPES[output.expression.type.kind]}) AS o{i}"
-        for i, output in enumerate(query.select)
-    ]
-    size = query.window.size
-    select += [f"window_number * {size} AS window_start", f"(window_number + 1) * {size} AS window_end"]
-    having = "true" if query.having is None else translator.sql(query.having)
-    found = _run(f"SELECT {', '.join(select)} FROM input WHERE {having}", translator.parameters, groups)
-    types = [*(output.expression.type for output in query.select), TIMESTAMP, TIMESTAMP]
-    columns = [
-        _printed(column, kind.kind).cast(result_type(kind)) for column, kind in zip(found.columns, types, strict=True)
-    ]
-    return pa.table(columns, names=[*(output.name for output in query.select), "window_start", "window_end"])
-
-
-def _printed(column: pa.ChunkedArray, kind: Kind) -> pa.Array:
-    array = column.combine_chunks() if column.num_chunks else pa.array([], column.type)
-    return printed(array.cast(pa.string())) if kind in (Kind.INET, Kind.PREFIX) else array
-
-
-def _run(text: str, parameters: Mapping[str, Value], table: pa.Table) -> pa.Table:
-    """Run one statement on `table`, which it calls input; a database per statement keeps the oracle stateless."""
-    with duckdb.connect(config={"threads": 1}) as database:
-        database.register("input", table)
-        try:
-            result: Any = database.sql(text, params=dict(parameters) or None).to_arrow_table()
-        except (duckdb.ConversionException, duckdb.OutOfRangeException) as error:
-            raise RunError(f"a number does not fit BIGINT: {str(error).splitlines()[0]}") from error
-        return result
+    return Account(int(counts[: len(Verdict)].sum()), *(int(counts[verdict]) for verdict in Verdict))

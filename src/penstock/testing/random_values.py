@@ -1,7 +1,8 @@
 """Random columns of every type, with the values that break engines.
 
 Each maker below gives one `RandomColumn`.  `summable` marks columns of which any group's sum is well defined:
-integers that cannot overflow BIGINT, doubles of which sums lose nothing (multiples of 1/1024) or never cancel.
+integers that cannot overflow BIGINT, doubles of which sums lose nothing (multiples of 1/1024) or never cancel;
+`tame` those of which sums lose nothing.  Of `odd` columns a text file or a variance cannot hold every value.
 """
 
 from __future__ import annotations
@@ -74,6 +75,8 @@ class RandomColumn:
     array: pa.Array
     summable: bool = False
     small: bool = False  # integers of at most 32 bits
+    tame: bool = False  # sums are exact, also after + and *
+    odd: bool = False  # some values do not fit their type, or are no finite numbers
     marked: bool = False  # carries the metadata that makes it INET where no schema is declared
     literals: tuple[str, ...] = ()
 
@@ -92,7 +95,8 @@ def integers(dice: Dice, name: str, rows: int) -> RandomColumn:
     pool = dice.rng.integers(low, min(top - 1, 1 << 40), dice.pick(DISTINCT), endpoint=True)
     array = with_nulls(dice, pool[dice.places(rows, len(pool))], pa.int64()).cast(stored)
     literals = (*map(str, pool[:3]), "0", "-1", "7", "2.5")
-    return RandomColumn(name, declared, Kind.INTEGER, array, True, stored.bit_width <= 32, literals=literals)
+    small = stored.bit_width <= 32
+    return RandomColumn(name, declared, Kind.INTEGER, array, True, small, tame=True, literals=literals)
 
 
 def extreme_integers(dice: Dice, name: str, rows: int) -> RandomColumn:
@@ -108,13 +112,14 @@ def too_large_integers(dice: Dice, name: str, rows: int) -> RandomColumn:
     if dice.chance(0.3):
         pool = np.array([0, 1, LONGEST, LONGEST + 1, (1 << 64) - 1], np.uint64)
         array = with_nulls(dice, pool[dice.places(rows, len(pool))], pa.uint64())
-        return RandomColumn(name, "BIGINT", Kind.INTEGER, array, literals=("1", str(LONGEST)))
+        return RandomColumn(name, "BIGINT", Kind.INTEGER, array, odd=True, literals=("1", str(LONGEST)))
     declared, stored, fitting = dice.pick(NARROWER)
     pool = np.array([0, 1, -1, fitting, -fitting, fitting * 2, -fitting * 2 - 1], np.int64)
     if stored == pa.int32():
         pool = np.append(pool, [1 << 30, -(1 << 31)])
     array = with_nulls(dice, pool[dice.places(rows, len(pool))], stored)
-    return RandomColumn(name, declared, Kind.INTEGER, array, True, True, literals=("1", str(fitting)))
+    literals = ("1", str(fitting))
+    return RandomColumn(name, declared, Kind.INTEGER, array, True, True, tame=True, odd=True, literals=literals)
 
 
 def wide_integers(dice: Dice, name: str, rows: int) -> RandomColumn:
@@ -128,19 +133,19 @@ def doubles(dice: Dice, name: str, rows: int) -> RandomColumn:
     pool = dice.rng.integers(-4_000_000, 4_000_000, dice.pick(DISTINCT)) / 1024.0
     array = with_nulls(dice, pool[dice.places(rows, len(pool))], pa.float64()).cast(stored)
     literals = (*(repr(float(v)) for v in pool[:3]), "0.0", "1", "-1e3")
-    return RandomColumn(name, "DOUBLE", Kind.DOUBLE, array, True, literals=literals)
+    return RandomColumn(name, "DOUBLE", Kind.DOUBLE, array, True, tame=True, literals=literals)
 
 
 def integers_as_doubles(dice: Dice, name: str, rows: int) -> RandomColumn:
     pool = dice.rng.integers(-1_000, 1_000, dice.pick(DISTINCT))
     array = with_nulls(dice, pool[dice.places(rows, len(pool))], pa.int64()).cast(dice.pick((pa.int64(), pa.int16())))
-    return RandomColumn(name, "DOUBLE", Kind.DOUBLE, array, True, literals=("0.5", "0", "-7.0"))
+    return RandomColumn(name, "DOUBLE", Kind.DOUBLE, array, True, tame=True, literals=("0.5", "0", "-7.0"))
 
 
 def odd_doubles(dice: Dice, name: str, rows: int) -> RandomColumn:
     pool = np.array(dice.some(ODD_DOUBLES, len(ODD_DOUBLES)) or [math.nan])
     array = with_nulls(dice, pool[dice.places(rows, len(pool))], pa.float64())
-    return RandomColumn(name, "DOUBLE", Kind.DOUBLE, array, True, literals=("0.0", "-0.0", "1.5", "1e300"))
+    return RandomColumn(name, "DOUBLE", Kind.DOUBLE, array, True, odd=True, literals=("0.0", "-0.0", "1.5", "1e300"))
 
 
 def wild_doubles(dice: Dice, name: str, rows: int) -> RandomColumn:
@@ -184,7 +189,8 @@ def address_numbers(dice: Dice, name: str, rows: int) -> RandomColumn:
     if stored == pa.int64():
         pool = np.append(pool, [-1, 1 << 32, LEAST, LONGEST])
     array = with_nulls(dice, pool[dice.places(rows, len(pool))], pa.int64()).cast(stored)
-    return RandomColumn(name, "INET", Kind.INET, array, marked=True, literals=("'10.0.1.7'", "'128.0.0.0'", "'::1'"))
+    literals = ("'10.0.1.7'", "'128.0.0.0'", "'::1'")
+    return RandomColumn(name, "INET", Kind.INET, array, marked=True, odd=stored == pa.int64(), literals=literals)
 
 
 def _address(dice: Dice) -> str:

@@ -3,6 +3,9 @@
 WM(N)      greatest good ts of batches 0..N, minus the delay
 ahead      in batch N: ts > greatest good ts of batches 0..N-1, plus MAX AHEAD (never in the first such batch)
 closed     a window is closed for a tuple of batch N when its end <= WM(N-1)
+
+The results of a query are a stream, too: each row comes in the batch that closed its window, at the window's end,
+and what is closed by then follows from the watermarks of the declared stream below.
 """
 
 from __future__ import annotations
@@ -16,23 +19,40 @@ from penstock.logical.query import Stream
 from penstock.testing.columns import Flags, Numbers, Values
 
 NOTHING_CLOSED = int(np.iinfo(np.int64).min)
+FARTHEST = 1 << 61  # beyond it, windows would leave 64 bits; the oracle does not go there
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """Per tuple: its time, whether the time is good, and WM(N-1); per batch: WM(N), None while unknown."""
+    """Per tuple: its time (0 where that is not good), batch and WM(N-1); per batch: WM(N), None while unknown.
+
+    `landmark` is the time at which a landmark window's first slide is looked for; None without any good time.
+    """
 
     times: Numbers
     good: Flags
+    arrived: Numbers
     closed_until: Numbers
     watermarks: tuple[int | None, ...]
+    rows_after: tuple[int, ...]
+    landmark: int | None
 
-    def window_numbers(self, size: int) -> Numbers:
-        return np.floor_divide(self.times, size)
+    @property
+    def greatest(self) -> int | None:
+        """The greatest good time of the whole stream."""
+        return int(self.times[self.good].max()) if self.good.any() else None
 
-    def late(self, size: int) -> Flags:
-        ends = (self.window_numbers(size) + 1) * size
-        return self.good & (ends <= self.closed_until)
+    def closing(self, ends: Numbers) -> Numbers:
+        """The batch that closes windows with these ends: the first with end <= WM(N), or the last one."""
+        return self._first_batch([NOTHING_CLOSED if w is None else w for w in self.watermarks], ends)
+
+    def closing_rows(self, ends: Numbers) -> Numbers:
+        """The same for windows that end at a position of the stream."""
+        return self._first_batch(self.rows_after, ends)
+
+    def _first_batch(self, reached: Sequence[int], ends: Numbers) -> Numbers:
+        batches = np.searchsorted(np.array(reached, np.int64), ends, side="left")
+        return np.minimum(batches, len(self.watermarks) - 1).astype(np.int64)
 
 
 def follow_time(stream: Stream, time: Values, batches: Sequence[int]) -> Timeline:
@@ -41,19 +61,41 @@ def follow_time(stream: Stream, time: Values, batches: Sequence[int]) -> Timelin
         raise ValueError(f"the batches have {sum(batches)} rows, the stream {len(time.array)}")
     times = np.asarray(time.array.fill_null(0)).astype(np.int64)
     good = np.array(time.array.is_valid())
-    closed_until = np.full(len(times), NOTHING_CLOSED, np.int64)
     watermarks: list[int | None] = []
     greatest: int | None = None
     for rows in _ranges(batches):
-        if watermarks and (watermark := watermarks[-1]) is not None:
-            closed_until[rows] = watermark
         if greatest is not None and stream.ahead is not None:
             good[rows] &= times[rows] <= greatest + stream.ahead
         seen = times[rows][good[rows]]
         if len(seen):
             greatest = int(seen.max()) if greatest is None else max(greatest, int(seen.max()))
         watermarks.append(None if greatest is None or stream.delay is None else greatest - stream.delay)
-    return Timeline(times, good, closed_until, tuple(watermarks))
+    arrived = np.repeat(np.arange(len(batches)), np.array(batches, np.int64))
+    first = int(times[good][0]) if good.any() else None
+    return _timeline(times, good, arrived, tuple(watermarks), tuple(np.cumsum(batches, dtype=np.int64).tolist()), first)
+
+
+def follow_results(times: Numbers, arrived: Numbers, below: Timeline) -> Timeline:
+    """A query's results as a stream: `below` is the time of what the query reads."""
+    good = np.ones(len(times), np.bool_)
+    first = int(times[arrived == arrived.min()].min()) if len(times) else None
+    counts = np.bincount(arrived, minlength=len(below.watermarks))
+    return _timeline(times, good, arrived, below.watermarks, tuple(np.cumsum(counts).tolist()), first)
+
+
+def _timeline(
+    times: Numbers,
+    good: Flags,
+    arrived: Numbers,
+    watermarks: tuple[int | None, ...],
+    rows_after: tuple[int, ...],
+    landmark: int | None,
+) -> Timeline:
+    times = np.where(good, times, 0)
+    if len(times) and not -FARTHEST < int(times.min()) <= int(times.max()) < FARTHEST:
+        raise ValueError("a time near the ends of 64 bits is beyond the oracle")
+    before = np.array([NOTHING_CLOSED, *(NOTHING_CLOSED if w is None else w for w in watermarks)], np.int64)
+    return Timeline(times, good, arrived, before[arrived], watermarks, rows_after, landmark)
 
 
 def _ranges(batches: Sequence[int]) -> Iterator[slice]:

@@ -1,0 +1,29 @@
+"""Expressions of a tuple as attributes: what can be grouped by and aggregated."""
+
+from __future__ import annotations
+
+from penstock.logical.expressions import Column, Computed, Expression, Prefix
+from penstock.logical.query import Attribute
+from penstock.logical.render import render
+
+
+def attribute_of(expression: Expression) -> Attribute:
+    """Columns and prefixes are attributes themselves, everything else is a column that the query makes.
+
+    >>> from penstock.logical.expressions import Arithmetic
+    >>> from penstock.logical.types import BIGINT
+    >>> attribute_of(Arithmetic("+", Column("a", BIGINT), Column("b", BIGINT), BIGINT)).name
+    '=a + b'
+    """
+    if isinstance(expression, Column | Prefix | Computed):
+        return expression
+    return Computed("=" + render(expression), expression, expression.type)
+
+
+def attribute_name(attribute: Attribute) -> str:
+    """How results call it unless they are told otherwise."""
+    if isinstance(attribute, Column):
+        return attribute.name
+    if isinstance(attribute, Prefix):
+        return f"{attribute.column.name}/{attribute.length}"
+    return render(attribute.expression)

@@ -1,0 +1,97 @@
+"""Windows and panes: which windows hold a tuple, which panes make up a window, what a watermark closes.
+
+A window slides along an *axis*: the stream's time in microseconds, or the position of a record in the stream.
+Window k is [k·slide, k·slide + range). A landmark window starts at a fixed place and ends at (k + 1)·slide.
+
+A *pane* is the finest piece of the axis that no window cuts: one per slide where the slide divides the
+range, else two, [k·slide, k·slide + range mod slide) and the rest. Tuples are aggregated by pane; a window is
+made of the panes [k·n, k·n + m), so that overlapping windows, and queries with the same slide, share the work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TIME, ROWS = "time", "rows"
+
+
+@dataclass(frozen=True)
+class Panes:
+    """Where an axis is cut: at k·slide and, unless `cut` is 0, at k·slide + cut."""
+
+    axis: str
+    slide: int
+    cut: int = 0
+
+    @property
+    def per_slide(self) -> int:
+        return 2 if self.cut else 1
+
+    def number(self, place: int) -> int:
+        """The pane of one place on the axis (`kernels.pack.pane_number` does whole columns)."""
+        if not self.cut:
+            return place // self.slide
+        return 2 * (place // self.slide) + int(place % self.slide >= self.cut)
+
+    def start(self, pane: int) -> int:
+        """Where a pane begins."""
+        if not self.cut:
+            return pane * self.slide
+        return pane // 2 * self.slide + (self.cut if pane % 2 else 0)
+
+
+@dataclass(frozen=True)
+class Window:
+    """`range` is None for a landmark window, [first, (k + 1)·slide)."""
+
+    range: int | None
+    slide: int
+    axis: str = TIME
+
+    @property
+    def landmark(self) -> bool:
+        return self.range is None
+
+    @property
+    def tumbling(self) -> bool:
+        return self.range == self.slide
+
+    @property
+    def length(self) -> int:
+        """From k·slide to the end of window k."""
+        return self.slide if self.range is None else self.range
+
+    @property
+    def gaps(self) -> bool:
+        """Whether some places lie in no window."""
+        return self.length < self.slide
+
+    @property
+    def panes(self) -> Panes:
+        return Panes(self.axis, self.slide, self.length % self.slide)
+
+    def end(self, window: int) -> int:
+        return window * self.slide + self.length
+
+    def first_open(self, watermark: int | None) -> int | None:
+        """The first window that ends after the watermark; None: all are open."""
+        return None if watermark is None else (watermark - self.length) // self.slide + 1
+
+    def first_pane(self, window: int) -> int:
+        """The first pane of a window that is not a landmark."""
+        return window * self.panes.per_slide
+
+    def beyond_pane(self, window: int) -> int:
+        """The pane after a window's last one."""
+        whole, rest = divmod(self.length, self.slide)
+        return (window + whole) * self.panes.per_slide + (1 if rest else 0)
+
+    def first_window(self, pane: int) -> int:
+        """The first window that holds a pane, given that one does."""
+        whole, rest = divmod(self.length, self.slide)
+        slide, second = divmod(pane, self.panes.per_slide)
+        return slide - whole + (1 if second or not rest else 0)
+
+    def last_window(self, pane: int) -> int:
+        """The last window that holds a pane, given that one does and that it is not a landmark."""
+        return pane // self.panes.per_slide

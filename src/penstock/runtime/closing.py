@@ -1,0 +1,210 @@
+"""HFTA: merge the panes of closed windows and finish them. Runs in Spark tasks, one item after the other.
+
+An item is a range of windows and hash slots of one query, small enough for a task's memory (`merge_plan`).
+Windows that overlap share most of their panes: what all windows of an item have in common, its *core*, is merged once
+and then given to each; only the panes at the fringes are taken window by window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.logical.query import Query
+from penstock.logical.window import ROWS, Window
+from penstock.runtime.finish import finish
+from penstock.runtime.merge import BlockRows, GroupRows, Piece, Share, merge
+from penstock.runtime.merge_plan import FOREVER, MergeItem
+from penstock.runtime.ordering import first_rows
+from penstock.sharing.plan import Relation, State, bounds_relation, relation
+from penstock.state.groups import Groups
+from penstock.state.segment import Block, Segment
+
+Array = np.ndarray
+PIECE = 1 << 16  # rows that are taken at a time
+
+
+class Segments:
+    """Segments opened once per task."""
+
+    def __init__(self, folder: Path, references: Iterable[Mapping[str, Any]]) -> None:
+        self._folder, self._references = folder, list(references)
+        self._open: dict[str, Segment] = {}
+
+    def blocks(self, query: str) -> Iterator[Block]:
+        for reference in self._references:
+            if query not in reference["panes"]:
+                continue
+            path = reference["path"]
+            if path not in self._open:
+                self._open[path] = Segment(self._folder / path, dict(reference))
+            yield from self._open[path].of(query)
+
+    @property
+    def bytes_read(self) -> int:
+        return sum(segment.bytes_read for segment in self._open.values())
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What finishing needs to know beside the groups: the stream's time column, where landmark windows begin."""
+
+    time: str
+    landmark: int | None = None
+
+
+def merge_item(query: Query, item: MergeItem, segments: Segments, setting: Setting) -> pa.Table:
+    """The finished result rows of one item."""
+    bare = relation(query)
+    bounds = window_bounds(query.window, item, segments, setting)
+    turns = range(item.passes) if item.turn is None else [item.turn]
+    tables = [
+        first_rows(query, finish(query, merge_windows(bare, item, segments, Share(turn, item.passes)), bounds))
+        for turn in turns
+    ]
+    if len(tables) == 1:
+        return tables[0].table
+    return first_rows(query, tables[0].joined(tables[1:])).table
+
+
+def merge_windows(bare: Relation, item: MergeItem, segments: Segments, share: Share) -> Groups:
+    """The groups of an item's windows; `panes` of the result are windows."""
+    window, last = bare.window, item.beyond - 1
+    if window.tumbling:
+        return merge(bare, list(pane_pieces(bare, item, segments)), share)
+    low, high = _span(window, item.first)[0], _span(window, last)[1]
+    core = _span(window, last)[0], _span(window, item.first)[1]
+    if core[0] >= core[1]:
+        return merge(bare, list(_fringe(bare, item, segments, low, high)), share)
+    if item.first == last:
+        return merge(bare, list(_core(bare, item, segments, core)), share)
+    common = merge(bare, list(_core(bare, item, segments, core)), share)
+    pieces = [
+        *_fringe(bare, item, segments, low, core[0]),
+        *_fringe(bare, item, segments, core[1], high),
+    ]
+    rows = GroupRows(common)
+    if len(common):
+        pieces += [Piece(rows, np.full(len(common), number)) for number in range(item.first, item.beyond)]
+    return merge(bare, pieces, share)
+
+
+def _span(window: Window, number: int) -> tuple[int, int]:
+    """The panes of a window."""
+    return -FOREVER if window.landmark else window.first_pane(number), window.beyond_pane(number)
+
+
+def pane_pieces(bare: Relation, item: MergeItem, segments: Segments, gather: int | None = None) -> Iterator[Piece]:
+    """Rows of the panes [first, beyond) of an item, by pane; those before `gather` go into that one."""
+    first = item.first if gather is None or item.first > gather else -FOREVER
+    for block in segments.blocks(bare.query):
+        for start, stop in _slices(*block.row_range(first, item.beyond)):
+            index = _slots(block, start, stop, item)
+            numbers = block.pane_numbers(start, stop)
+            numbers = numbers if gather is None else np.maximum(numbers, gather)
+            yield Piece(BlockRows(block, start, stop), numbers if index is None else numbers[index], index)
+
+
+def _core(bare: Relation, item: MergeItem, segments: Segments, panes: tuple[int, int]) -> Iterator[Piece]:
+    """Rows of panes that all windows of the item hold, as rows of the first window; coarse where there is such."""
+    for block in segments.blocks(bare.query):
+        for level, begin, end in block.cover(*panes):
+            for start, stop in _slices(begin, end):
+                index = _slots(level, start, stop, item)
+                count = stop - start if index is None else len(index)
+                yield Piece(BlockRows(level, start, stop), np.full(count, item.first), index)
+
+
+def _fringe(bare: Relation, item: MergeItem, segments: Segments, low: int, high: int) -> Iterator[Piece]:
+    """Rows of the panes [low, high), each as often as windows of the item hold its pane."""
+    window = bare.window
+    if low >= high:
+        return
+    for block in segments.blocks(bare.query):
+        for start, stop in _slices(*block.row_range(low, high)):
+            index = _slots(block, start, stop, item)
+            panes = block.pane_numbers(start, stop)
+            panes = panes if index is None else panes[index]
+            first = np.maximum(first_windows(window, panes), item.first)
+            last = np.full(len(panes), item.beyond - 1)
+            if not window.landmark:
+                last = np.minimum(panes // window.panes.per_slide, last)
+            yield from _repeated(BlockRows(block, start, stop), index, first, np.maximum(0, last - first + 1))
+
+
+def first_windows(window: Window, panes: Array) -> Array:
+    """`Window.first_window` of many panes."""
+    if window.landmark:
+        return panes
+    whole, rest = divmod(window.length, window.slide)
+    slide, second = np.divmod(panes, window.panes.per_slide)
+    return slide - whole + ((second > 0) | (rest == 0))
+
+
+def _repeated(rows: BlockRows, index: Array | None, first: Array, counts: Array) -> Iterator[Piece]:
+    """Row i goes to the windows [first[i], first[i] + counts[i]); in pieces of bounded size."""
+    chosen = np.arange(len(first)) if index is None else index
+    begin = 0
+    ends = np.cumsum(counts)
+    while begin < len(first):
+        done = int(ends[begin - 1]) if begin else 0
+        stop = max(begin + 1, int(np.searchsorted(ends, done + PIECE, "right")))
+        n = counts[begin:stop]
+        total = int(n.sum())
+        if total:
+            steps = np.arange(total) - np.repeat(np.cumsum(n) - n, n)
+            yield Piece(rows, np.repeat(first[begin:stop], n) + steps, np.repeat(chosen[begin:stop], n))
+        begin = stop
+
+
+def _slices(start: int, stop: int) -> Iterator[tuple[int, int]]:
+    for begin in range(start, stop, PIECE):
+        yield begin, min(begin + PIECE, stop)
+
+
+def _slots(block: Block, start: int, stop: int, item: MergeItem) -> Array | None:
+    """The rows whose slot is the item's; None: all."""
+    if item.low == 0 and item.high >= block.segment.index["slots"]:
+        return None
+    slots = block.slots(start, stop)
+    return np.flatnonzero((slots >= item.low) & (slots < item.high))
+
+
+# -- where windows begin and end
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Start and end of windows, in microseconds."""
+
+    window: Window
+    landmark: int | None
+    numbers: Array
+    starts: Array
+    ends: Array
+
+    def of(self, windows: Array) -> tuple[Array, Array]:
+        if self.window.axis == ROWS:
+            at = np.searchsorted(self.numbers, windows)
+            return self.starts[at], self.ends[at]
+        ends = windows * self.window.slide + self.window.length
+        if self.landmark is not None:
+            return np.full(len(windows), self.landmark), ends
+        return windows * self.window.slide, ends
+
+
+def window_bounds(window: Window, item: MergeItem, segments: Segments, setting: Setting) -> Bounds:
+    """Bounds of an item's windows. Windows of rows are labelled with the first and last time among all their rows."""
+    none = np.empty(0, np.int64)
+    if window.axis != ROWS:
+        return Bounds(window, setting.landmark, none, none, none)
+    bare = bounds_relation(window, setting.time)
+    groups = merge_windows(bare, replace(item, low=0, high=FOREVER), segments, Share())
+    order = np.argsort(groups.panes)
+    (low,), (high,) = (groups.states[State(kind, setting.time)] for kind in ("min", "max"))
+    return Bounds(window, None, groups.panes[order], low[order], high[order])

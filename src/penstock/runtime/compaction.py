@@ -1,0 +1,146 @@
+"""Compaction: many small segments into one, so that files, bytes and what a window reads stay bounded.
+
+A batch leaves a segment per task. When more than `MOST` are live, the newest are merged into one: so many of them
+that each older one is larger than all that are newer together (the logarithmic method). A group is then rewritten a
+logarithmic number of times, and what is kept is at most about twice what one merged segment would be. Panes of
+closed windows are left out; those of a landmark window that all its coming windows hold become one.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from penstock.faults import reach
+from penstock.logical.window import ROWS
+from penstock.runtime.job import Job
+from penstock.runtime.merge_job import run_job
+from penstock.runtime.merge_plan import FOREVER, MergeItem, cut_windows, row_bytes, share_out
+from penstock.runtime.settings import TaskSettings
+from penstock.runtime.version import Version
+from penstock.sharing.plan import Relation
+from penstock.state.garbage import SEGMENTS, segment_name
+from penstock.state.segment import Segment
+
+MOST = 12  # live segments
+NEWEST = 8  # that are always merged when there are more
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Of a relation: the first pane to keep, and the pane into which all earlier ones are gathered (landmark)."""
+
+    relation: Relation
+    first: int
+    gather: int | None
+
+
+@dataclass(frozen=True)
+class CompactionWork:
+    """What all tasks of a compaction share."""
+
+    keeps: Mapping[str, Keep]
+    segments: str
+    references: list[dict[str, Any]]
+    settings: TaskSettings
+    batch: int
+
+
+def chosen(segments: list[dict[str, Any]]) -> int:
+    """How many of the first segments stay as they are; those after them are merged."""
+    if len(segments) <= MOST:
+        return len(segments)
+    at = len(segments) - NEWEST
+    newer = sum(segment["bytes"] for segment in segments[at:])
+    while at and segments[at - 1]["bytes"] < newer:
+        at -= 1
+        newer += segments[at]["bytes"]
+    return at
+
+
+def compact(
+    spark: SparkSession,
+    job: Job,
+    version: Version,
+    segments: list[dict[str, Any]],
+    keeps: Mapping[str, Keep],
+    batch: int,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """(segments afterwards, reports of the tasks)."""
+    at = chosen(segments)
+    old = segments[at:]
+    if not old:
+        return segments, []
+    reach("compaction.start")
+    folder = Path(job.checkpoint) / SEGMENTS
+    work = CompactionWork(keeps, str(folder), old, job.settings, batch)
+    cut = [item for keep in keeps.values() for item in _items(keep, folder, old, job.settings)]
+    shares = share_out(cut, max(1, job.parallelism))
+    reports = run_job(spark, len(shares), partial(compact_share, shares, work)) if shares else []
+    return segments[:at] + [report["segment"] for report in reports], reports
+
+
+def _items(keep: Keep, folder: Path, references: list[dict[str, Any]], settings: TaskSettings) -> list[MergeItem]:
+    """Ranges of panes, cut to fit a task's memory."""
+    panes, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for reference in references:
+        if keep.relation.query in reference["panes"]:
+            for block in Segment(folder / reference["path"], reference).of(keep.relation.query):
+                panes.append(gathered(block.panes, keep.gather))
+                rows.append(np.diff(block.starts))
+    numbers, index = np.unique(np.concatenate(panes), return_inverse=True)
+    counts = np.bincount(index, np.concatenate(rows), len(numbers)).astype(np.int64)
+    kept = numbers >= max(keep.first, -(1 << 63))
+    limit = max(1, settings.task_memory // row_bytes(keep.relation))
+    return list(cut_windows(keep.relation.query, numbers[kept], counts[kept], limit, settings.slots))
+
+
+def gathered(panes: np.ndarray, into: int | None) -> np.ndarray:
+    return panes if into is None else np.maximum(panes, into)
+
+
+def compact_share(shares: list[list[MergeItem]], work: CompactionWork, number: int) -> dict[str, Any]:
+    """Merge some items into one new segment, a run each."""
+    from penstock.runtime.closing import Segments, pane_pieces
+    from penstock.runtime.coarse import coarsened
+    from penstock.runtime.merge import Share, merge
+    from penstock.state.segment_write import SegmentWriter
+
+    opened = Segments(Path(work.segments), work.references)
+    name = segment_name(work.batch, f"c{number:03d}", uuid.uuid4().hex[:8])
+    writer = SegmentWriter(Path(work.segments) / name, work.settings.slots)
+    for item in shares[number]:
+        keep = work.keeps[item.query]
+        pieces = list(pane_pieces(keep.relation, item, opened, keep.gather))
+        assert item.turn is not None
+        groups = merge(keep.relation, pieces, Share(item.turn, item.passes))
+        if len(groups):
+            writer.add(item.query, groups, coarsened(keep.relation, groups))
+            writer.end_run(dict(groups.dictionaries))
+    return {"segment": writer.close(), "read": opened.bytes_read}
+
+
+def keeps_of(version: Version, floors: Mapping[str, int], streams: Mapping[str, Mapping[str, Any]]) -> dict[str, Keep]:
+    """What of each relation is still needed after a batch."""
+    keeps = {}
+    for plan in version.plans.values():
+        for relation in plan.relations:
+            first = floors.get(relation.query, FOREVER)
+            if first < FOREVER:
+                keeps[relation.query] = Keep(relation, first, _gather(version, relation, streams))
+    return keeps
+
+
+def _gather(version: Version, relation: Relation, streams: Mapping[str, Mapping[str, Any]]) -> int | None:
+    """The next landmark window to close holds all panes up to its own, and so do all after it."""
+    if not relation.window.landmark or relation.window.axis == ROWS:
+        return None
+    root = version.app.root(version.app.query(relation.query)).name
+    return relation.window.first_open(streams[root]["watermark"])

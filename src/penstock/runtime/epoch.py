@@ -1,0 +1,59 @@
+"""What was decided about a batch before its tasks ran, as a task needs it: watermark, positions, where windows begin.
+
+Everything here comes from the offset (or, for DataFrames, from `decisions/N`), so a replay decides the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.logical.window import ROWS, Window
+
+Origin = tuple[int | None, int]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """Of one stream, before the batch: watermark, greatest time, time of the first tuple (None: none yet).
+
+    `row` is the position of the task's first record. `origins` has, for each query that was added to a running
+    app, the greatest time and the position at that moment: its first window starts after them. Where tuples have no
+    order (not `ordered`: DataFrames, results), the first tuple is the least of the first batch, told by the driver.
+    """
+
+    batch: int
+    watermark: int | None = None
+    greatest: int | None = None
+    first: int | None = None
+    row: int = 0
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    ordered: bool = True
+
+
+def first_window(window: Window, origin: Origin | None) -> int | None:
+    """The first window of an added query; None: all windows are its own."""
+    if origin is None:
+        return None
+    after, row = origin
+    if window.axis == ROWS:
+        return -(-row // window.slide)
+    return None if after is None else after // window.slide + 1
+
+
+def landmark_start(window: Window, first: int | None, origin: Origin | None) -> int | None:
+    """Where a landmark window begins: at the slide of the stream's first tuple; None while there is none."""
+    added = first_window(window, origin)
+    if added is not None:
+        return added * window.slide
+    return None if first is None else first // window.slide * window.slide
+
+
+def cutoff(window: Window, epoch: Epoch, query: str) -> int | None:
+    """Tuples before this place on the window's axis are late: no window that is still open holds them."""
+    origin = epoch.origins.get(query)
+    if window.landmark:
+        return landmark_start(window, epoch.first, origin)
+    opened = None if window.axis == ROWS else window.first_open(epoch.watermark)
+    candidates = [k for k in (opened, first_window(window, origin)) if k is not None]
+    return max(candidates) * window.slide if candidates else None

@@ -1,0 +1,61 @@
+"""`csv:DIR`: results as CSV files with a header line, exactly once (`folder` says how).
+
+Quotes as in RFC 4180, lines end in a line feed. NULL is an empty field, the empty string is `""`. Timestamps are
+ISO 8601 in UTC with microseconds, booleans `true` and `false`, floats the shortest text that reads back as the
+same number, or `nan`, `inf`, `-inf`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.csv
+
+from penstock.sinks.folder import FolderSink
+from penstock.sinks.plain import check_text_types, decode, is_time, iso_times
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader
+
+BATCH_ROWS = 16_384
+# Spark takes whatever equals `nullValue` for NULL, and an unquoted empty field for that value: it must be no
+# text of ours, or the empty string would be lost.
+NULL = "\x00NULL\x00"
+READING = {
+    "header": "true",
+    "multiLine": "true",
+    "lineSep": "\n",
+    "escape": '"',
+    "nullValue": NULL,
+    "emptyValue": "",
+    "nanValue": "nan",
+    "positiveInf": "inf",
+    "negativeInf": "-inf",
+    "mode": "FAILFAST",
+}
+
+
+@dataclass(frozen=True)
+class CsvSink(FolderSink):
+    """Results of one query in a folder of CSV files."""
+
+    suffix = ".csv"
+
+    def __post_init__(self) -> None:
+        check_text_types(self.query, self.schema, "csv:")
+
+    def write(self, table: pa.Table, path: Path) -> None:
+        options = pa.csv.WriteOptions(batch_size=BATCH_ROWS)
+        pa.csv.write_csv(as_text(table), path, options)
+
+    def load(self, reader: DataFrameReader, path: str) -> DataFrame:
+        return reader.options(**READING).csv(path)
+
+
+def as_text(table: pa.Table) -> pa.Table:
+    """The table with all that Arrow's writer would write in another way, or not at all, made strings."""
+    columns = [iso_times(column) if is_time(column.type) else decode(column) for column in table.columns]
+    return pa.table(columns, names=table.column_names)

@@ -1,0 +1,43 @@
+"""Values of results as text: what `csv`, `json` and `console` share. Columns at a time, never a row at a time."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import ConfigError
+
+
+def check_text_types(query: str, schema: pa.Schema, place: str) -> None:
+    """Refuse, before anything runs, columns that have no agreed form as text."""
+    for field in schema:
+        if not _has_text(_value_type(field.type)):
+            raise ConfigError(
+                f"query '{query}' cannot write column '{field.name}' of type {field.type} to {place}",
+                "use parquet:FOLDER, or leave the column out",
+            )
+
+
+def decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Dictionaries as the strings they stand for."""
+    kind = _value_type(column.type)
+    return column if column.type == kind else column.cast(kind)
+
+
+def iso_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Timestamps as ISO 8601 in UTC with microseconds. By a cast: ten times as fast as strftime."""
+    text = column.cast(pa.timestamp("us")).cast(pa.string())
+    return pc.binary_join_element_wise(pc.replace_substring(text, " ", "T", max_replacements=1), "Z", "")
+
+
+def is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind))
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _has_text(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_string, pa.types.is_timestamp)
+    return any(test(kind) for test in tests)

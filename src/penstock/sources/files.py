@@ -1,0 +1,119 @@
+"""Which files an address means: a file, a folder or a glob, local; shared by all sources of files.
+
+    address ──► Address.of (checked text) ──► matching (paths now, in name order)
+
+Names of files that are still being written are passed over, so a folder can be filled while a run reads it: write
+under such a name and rename.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from dataclasses import dataclass
+from urllib.parse import urlparse
+from urllib.request import url2pathname
+
+from penstock.errors import SourceError
+
+UNFINISHED = (".tmp", ".part", ".crdownload")
+
+
+def unfinished(name: str) -> bool:
+    """Whether a name, by custom, is hidden or of a file still being written: `.x`, `_x`, `x.tmp`, `x.part`, …"""
+    return name.startswith((".", "_")) or name.endswith(UNFINISHED)
+
+
+@dataclass(frozen=True)
+class Address:
+    """What stands after the scheme. `suffixes` are those of files in a folder; a glob says its own."""
+
+    scheme: str
+    text: str
+    place: str
+    suffixes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, scheme: str, text: str, suffixes: tuple[str, ...]) -> Address:
+        if not text or text.endswith(":"):
+            example = f"{scheme}:FOLDER/*{suffixes[0]}"
+            raise SourceError(f"no {scheme} file given", f"write {scheme}:FILE, {scheme}:FOLDER or {example}")
+        return cls(scheme, text, _local(text), suffixes)
+
+    def matching(self) -> list[str]:
+        """Absolute paths of the files that are there now, in name order; none is no error here."""
+        if os.path.isfile(self.place):
+            return [self.place]
+        if os.path.isdir(self.place):
+            return self._in_folder()
+        if glob.has_magic(self.place):
+            return sorted(filter(self._finished, glob.glob(self.place, recursive=True)))
+        if os.path.exists(self.place):
+            raise SourceError(f"'{self.text}' is neither a file nor a folder", "a source of files is read twice")
+        return []
+
+    def required(self, declared: bool) -> list[str]:
+        """The same at opening: no file is an error, but for folders and globs with declared columns."""
+        found = self.matching()
+        collection = os.path.isdir(self.place) or glob.has_magic(self.place)
+        if found or (declared and collection):
+            return found
+        later = "or declare the stream's columns to start before the first file is there"
+        if os.path.isdir(self.place):
+            kinds = ", ".join(f"*{suffix}" for suffix in self.suffixes[:1])
+            deep = f"files in folders below it are found by {self.place}/**/*{self.suffixes[0]}"
+            raise SourceError(f"no {kinds} file in folder '{self.place}'", f"{deep}; {later}")
+        if collection:
+            raise SourceError(f"no file matches '{self.text}'", f"it was looked up as {self.place}; {later}")
+        raise SourceError(f"no such file or folder: '{self.text}'", f"it was looked up as {self.place}")
+
+    def name(self, path: str) -> str:
+        """A file's name for messages: from where the address begins to vary."""
+        return os.path.relpath(path, self._root())
+
+    def _root(self) -> str:
+        if not glob.has_magic(self.place) or os.path.exists(self.place):
+            return self.place if os.path.isdir(self.place) else os.path.dirname(self.place)
+        root = self.place
+        while glob.has_magic(root):
+            root = os.path.dirname(root)
+        return root
+
+    def _finished(self, path: str) -> bool:
+        below = os.path.relpath(path, self._root()).split(os.sep)
+        return os.path.isfile(path) and not any(unfinished(part) for part in below)
+
+    def _in_folder(self) -> list[str]:
+        try:
+            names = sorted(os.listdir(self.place))
+        except OSError as error:
+            raise SourceError(
+                f"cannot list folder '{self.place}': {error.strerror}", "check its permissions"
+            ) from error
+        wanted = (name for name in names if name.endswith(self.suffixes) and not unfinished(name))
+        return [path for path in (os.path.join(self.place, name) for name in wanted) if os.path.isfile(path)]
+
+
+def _local(path: str) -> str:
+    if path.startswith("file:"):
+        parts = urlparse(path)
+        if parts.netloc not in ("", "localhost"):
+            raise SourceError(f"'{path}' names another host", "write file:///folder/name")
+        path = url2pathname(parts.path)
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def regular(path: str) -> os.stat_result:
+    """Size and time of a file that can be read more than once."""
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if not stat.S_ISREG(found.st_mode):
+        raise SourceError(f"'{path}' is not a regular file", "a source of files is read more than once")
+    return found
+
+
+def unreadable(path: str, error: OSError) -> SourceError:
+    return SourceError(f"cannot read '{path}': {error.strerror or error}", "check that it exists and may be read")

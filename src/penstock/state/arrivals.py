@@ -1,0 +1,43 @@
+"""The log of files that a growing source has met, in stream order: positions in offsets mean these files.
+
+    files/STREAM/00000003.json    files found the fourth time, entries of `sources.base`
+
+Written before the offset that counts on them; a run that finds a log goes on with it, whatever else arrived.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from penstock.state import checked
+from penstock.state.files import put_if_absent
+
+FOLDER = "files"
+
+
+def logged(checkpoint: Path, stream: str) -> list[dict[str, Any]]:
+    """All files of the log, in stream order."""
+    found: list[dict[str, Any]] = []
+    for path in _paths(checkpoint, stream):
+        found += checked.decode(path.read_bytes(), path, "list of files")["entries"]
+    return found
+
+
+def log(checkpoint: Path, stream: str, entries: list[dict[str, Any]]) -> bool:
+    """Append to the log; False if another run did so first."""
+    number = len(_paths(checkpoint, stream))
+    return put_if_absent(_path(checkpoint, stream, number), checked.encode({"entries": entries}))
+
+
+def _paths(checkpoint: Path, stream: str) -> list[Path]:
+    return sorted(_folder(checkpoint, stream).glob("[0-9]*.json"))
+
+
+def _path(checkpoint: Path, stream: str, number: int) -> Path:
+    return _folder(checkpoint, stream) / f"{number:08d}.json"
+
+
+def _folder(checkpoint: Path, stream: str) -> Path:
+    return checkpoint / FOLDER / quote(stream, safe="")

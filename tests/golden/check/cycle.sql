@@ -1,0 +1,9 @@
+CREATE STREAM packets (
+  ts TIMESTAMP, seen TIMESTAMP, src INET, dst INET, sport INT, proto TINYINT,
+  bytes BIGINT, rate DOUBLE, up BOOLEAN, host STRING
+) FROM 'pcap:trace.pcap';
+
+CREATE QUERY q AS
+  SELECT count(*) FROM p EVERY 1 MINUTE;
+CREATE QUERY p AS SELECT count(*) FROM r EVERY 1 MINUTE;
+CREATE QUERY r AS SELECT count(*) FROM q EVERY 1 MINUTE;
