@@ -17,6 +17,7 @@ POINTS = (
     "batch.collected",
     "merge.block",
     "merge.write",
+    "compaction.start",
     "manifest.write",
     "manifest.written",
     "sink.rename",

@@ -36,6 +36,7 @@ from penstock.testing.oracle import expect
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
 QUICK, SLOW = 40, 400
+MOST_ITEMS = 60  # of a query, about
 
 
 @dataclass
@@ -76,12 +77,12 @@ class Bench:
     def close(self, query: Query) -> list[pa.Table]:
         """All windows of a query, an item at a time."""
         window, stream = query.window, query.stream
-        last = greatest = self.greatest.get(stream)
+        segments, start, last = Segments(self.folder, self.references), None, None
         if window.landmark:
-            last = None if greatest is None else greatest // window.slide
-        segments = Segments(self.folder, self.references)
-        due = closing(query, segments.blocks(query.name), -FOREVER, FOREVER, last if window.landmark else None)
-        start = landmark_start(window, self.firsts.get(stream), None) if window.landmark else None
+            greatest = self.greatest.get(stream)
+            last = -FOREVER if greatest is None else greatest // window.slide
+            start = landmark_start(window, self.firsts.get(stream), None)
+        due = closing(query, segments.blocks(query.name), -FOREVER, FOREVER, last)
         setting = Setting(self.version.app.stream(stream).time, start)
         return [merge_item(query, item, segments, setting).cast(result_schema(query)) for item in self.cut(due)]
 
@@ -89,7 +90,7 @@ class Bench:
         """As the engine does, or into items of any size."""
         if self.rng.random() < 0.5:
             return items([due], self.settings, 2)
-        limit = int(self.rng.choice([1, 7, 50, 1000])) if len(due.windows) < 50 else 500
+        limit = max(int(self.rng.choice([1, 7, 50, 1000])), int(due.rows.sum()) // MOST_ITEMS)
         together, whole = int(self.rng.integers(1, 9)), due.query.limit is not None
         name, slots = due.query.name, self.settings.slots
         return list(cut_windows(name, due.windows, due.rows, limit, slots, together, whole))

@@ -21,7 +21,6 @@ def adopt(checkpoint: Path, app: QuerySet, memory: int, outputs: Mapping[str, st
         versions.store(checkpoint, first)
         return first
     last = versions.load(checkpoint, number)
-    check(checkpoint, last, app, outputs)
     if app == last.app and memory_of(last) == memory_of(make_version(0, app, memory, outputs)):
         return last
     dropped = {q.name for q in last.app.queries} - {q.name for q in app.queries}
@@ -35,7 +34,7 @@ def memory_of(version: Version) -> list[int]:
     return [relation.buckets for plan in version.plans.values() for relation in plan.relations]
 
 
-def check(checkpoint: Path, last: Version, app: QuerySet, outputs: Mapping[str, str]) -> None:
+def check_changes(checkpoint: Path, last: Version, app: QuerySet, outputs: Mapping[str, str]) -> None:
     for stream in app.streams:
         for old in last.app.streams:
             if old.name == stream.name and old != stream:

@@ -22,12 +22,12 @@ from penstock.errors import ConfigError, PenstockError, RunError, StateError
 from penstock.faults import reach
 from penstock.logical.query import Query, QuerySet
 from penstock.runtime import version as versions
-from penstock.runtime.changes import adopt
+from penstock.runtime.changes import adopt, check_changes
 from penstock.runtime.driver import BatchDriver, BatchReport, committed, publish, watermark_of
 from penstock.runtime.feed import Feed, FusedFeed
 from penstock.runtime.frames import FrameFeed, Once
 from penstock.runtime.fused import FusedSource
-from penstock.runtime.inputs import Inputs, continued
+from penstock.runtime.inputs import Inputs, check_files, continued
 from penstock.runtime.job import END, STOPPED, Job, encode
 from penstock.runtime.results import result_schema
 from penstock.runtime.settings import TaskSettings
@@ -76,6 +76,8 @@ def start(
     checkpoint = _open_checkpoint(settings.checkpoint)
     sinks = _open_sinks(app, functions, settings.output, checkpoint)
     mine = _identify(checkpoint, inputs, settings)
+    places = {name: sink.place() for name, sink in sinks.items()}
+    _check(checkpoint, app, inputs, places)
     lease = leases.acquire(checkpoint, _processes(spark))
     try:
         owner = Owner(mine["id"], str(checkpoint))
@@ -85,13 +87,11 @@ def start(
         # What Spark committed was published; consumers may have moved it away since.
         if manifest.batch >= 0 and not committed(checkpoint, manifest.batch):
             publish(manifest, sinks | _dropped_sinks(spark, checkpoint, manifest, sinks, settings.output))
-        places = {name: sink.place() for name, sink in sinks.items()}
         adopt(checkpoint, app, settings.memory, places)
         for sink in sinks.values():
             sink.prepare(owner, settings.overwrite)
-        rows = {name: state["row"] for name, state in manifest.streams.items()}
         job = Job(
-            continued(checkpoint, inputs.sources, rows),
+            continued(checkpoint, inputs.sources),
             replace(settings.task, slots=mine["slots"]),
             str(checkpoint),
             settings.batch_rows,
@@ -172,6 +172,15 @@ def _identify(checkpoint: Path, inputs: Inputs, settings: RunSettings) -> dict[s
                 "restore it, or use another checkpoint",
             )
     return found
+
+
+def _check(checkpoint: Path, app: QuerySet, inputs: Inputs, places: Mapping[str, str]) -> None:
+    """Refuse what this checkpoint cannot go on with, before anything is touched."""
+    number = versions.newest(checkpoint)
+    if number is not None:
+        check_changes(checkpoint, versions.load(checkpoint, number), app, places)
+    manifest = manifests.newest(checkpoint)
+    check_files(checkpoint, inputs.sources, manifest.streams if manifest else {})
 
 
 def _open_sinks(app: QuerySet, functions: Mapping[str, Any], output: str, checkpoint: Path) -> dict[str, Sink]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import StateError
 from penstock.sources.base import Source, growing
@@ -29,12 +30,26 @@ class Inputs:
         return {name: source.fingerprint() for name, source in self.sources.items()}
 
 
-def continued(checkpoint: Path, sources: dict[str, Source], positions: dict[str, int]) -> dict[str, Source]:
+def check_files(checkpoint: Path, sources: Mapping[str, Source], streams: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse to go on over files that are not what the log says; those that were read may be gone."""
+    for name, source in sources.items():
+        row, position = 0, streams.get(name, {}).get("row", 0)
+        for entry in arrivals.logged(checkpoint, name) if growing(source) else []:
+            row += entry["rows"]
+            change = source.changed(entry) if growing(source) else None
+            if change is not None and not (row <= position and change == "is missing"):
+                raise StateError(
+                    f"file {entry['path']}, which checkpoint {checkpoint} reads, {change}",
+                    "restore the file, or use another checkpoint",
+                )
+
+
+def continued(checkpoint: Path, sources: Mapping[str, Source]) -> dict[str, Source]:
     """Sources as the checkpoint knows them: the files of its log in their order, then those that arrived since."""
-    return {name: _continued(checkpoint, name, source, positions.get(name, 0)) for name, source in sources.items()}
+    return {name: _continued(checkpoint, name, source) for name, source in sources.items()}
 
 
-def _continued(checkpoint: Path, name: str, source: Source, position: int) -> Source:
+def _continued(checkpoint: Path, name: str, source: Source) -> Source:
     if not growing(source):
         return source
     known = arrivals.logged(checkpoint, name)
@@ -42,16 +57,6 @@ def _continued(checkpoint: Path, name: str, source: Source, position: int) -> So
         if source.entries:
             arrivals.log(checkpoint, name, list(source.entries))
         return source
-    row = 0
-    for entry in known:
-        row += entry["rows"]
-        change = source.changed(entry)
-        # Files that were read may be gone; whatever is there must be what it was.
-        if change is not None and not (row <= position and change == "is missing"):
-            raise StateError(
-                f"file {entry['path']}, which checkpoint {checkpoint} reads, {change}",
-                "restore the files, or use another checkpoint",
-            )
     kept = source.restarted(known)
     found = kept.arrivals()
     if found:
