@@ -57,6 +57,13 @@ class QueryError(PenstockError):
         return f"{shown}\n  hint: {self.hint}" if self.hint else shown
 
 
+def why(error: OSError) -> str:
+    """What the system says about a file or folder, in words that tell what is wrong."""
+    if isinstance(error, FileExistsError):  # of mkdir: the system does not say what exists
+        return "there is a file of that name"
+    return error.strerror or str(error)
+
+
 class ConfigError(PenstockError):
     """An option, environment or folder that cannot work: Java, memory, checkpoint, output."""
 

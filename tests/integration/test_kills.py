@@ -362,7 +362,7 @@ def halfway(app: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hal
     for name in ("checkpoint", "out"):
         shutil.copytree(place / name, place / "copy" / name)
     made = Halfway(lineage, place / "copy")
-    assert len(made.segments()) > 3
+    assert made.segments()
     yield made
     lineage.clean_up()
 

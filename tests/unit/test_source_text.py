@@ -293,7 +293,7 @@ def test_damaged_archives(tmp_path: Path, suffix: str, own_cache: Path) -> None:
         damaged.append(bytes(middle))
     for data in damaged:
         path.write_bytes(data)
-        with pytest.raises(RunError, match=rf"a.csv{suffix}' is damaged (near byte \d+|at its start)"):
+        with pytest.raises(SourceError, match=rf"a.csv{suffix}' is damaged (near byte \d+|at its start)"):
             open_source(f"csv:{path}", {}, COLUMNS).rows()
         with pytest.raises(RunError, match=rf"a.csv{suffix}' is damaged (near byte \d+|at its start)"):
             source.arrivals()  # type: ignore[attr-defined]

@@ -20,9 +20,8 @@ from penstock.sharing.plan import Relation, State
 from penstock.testing.reference import Entry, run_direct_table
 
 STATES = (State("count", "v"), State("sum", "v"), State("min", "v"), State("max", "v"))
-RELATION = Relation(
-    "q", (Column("a", INT), Column("b", BIGINT)), Window(60, 60), None, frozenset({"a", "b", "v"}), (Column("v", INT),), STATES
-)  # fmt: skip
+KEYS, VALUE = (Column("a", INT), Column("b", BIGINT)), Column("v", INT)
+RELATION = Relation("q", KEYS, Window(60, 60), None, frozenset({"a", "b", "v"}), (VALUE,), STATES)
 SHAPE = Shape(frozenset(), frozenset(), nullable=frozenset({"v"}))
 Column64 = np.ndarray
 

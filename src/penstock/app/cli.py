@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from penstock.errors import ConfigError, PenstockError, QueryError, RunError
+from penstock.errors import ConfigError, PenstockError, QueryError, RunError, why
 from penstock.sinks.console import write_to
 
 app = typer.Typer(
@@ -42,7 +42,9 @@ Memory = Annotated[int | None, typer.Option(metavar="BYTES", help="Budget for di
 def main() -> None:
     """Entry point: turns errors meant for users into one message and an exit code."""
     try:
-        app(standalone_mode=True)
+        sys.exit(app(standalone_mode=False, prog_name="penstock"))
+    except typer.TyperException as error:
+        _misused(error)
     except RunError as error:
         _fail(error, 1)
     except PenstockError as error:
@@ -50,6 +52,17 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:  # of a folder that is full, gone or forbidden, where nothing nearer has said so
+        _fail(RunError(f"{error.filename or 'a file'}: {why(error)}", "mend that, then run again"), 1)
+
+
+def _misused(error: typer.TyperException) -> None:
+    """A command line that cannot be understood; without any command the help was printed."""
+    fact = error.format_message().rstrip(".")
+    if fact:
+        command = getattr(getattr(error, "ctx", None), "command_path", "penstock")
+        _fail(ConfigError(fact[0].lower() + fact[1:], f"see {command} --help"), error.exit_code)
+    sys.exit(error.exit_code)
 
 
 def _fail(error: PenstockError, code: int) -> None:

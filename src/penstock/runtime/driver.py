@@ -23,7 +23,7 @@ from penstock.errors import PenstockError, RunError, StateError
 from penstock.faults import reach
 from penstock.runtime import version as versions
 from penstock.runtime.compaction import compact, keeps_of
-from penstock.runtime.feed import Feed, Task
+from penstock.runtime.feed import Feed, Task, done_mark
 from penstock.runtime.hfta import Hfta, Streams, live, open_panes
 from penstock.runtime.job import Job
 from penstock.runtime.offsets import Offset
@@ -107,6 +107,7 @@ class BatchDriver:
             if done.digest != digest:
                 raise StateError(f"manifest {batch} of {self.checkpoint} belongs to other offsets or another app")
             publish(done, self.sinks)
+            self.feed.finished(batch)
             self.manifest = done
             return
         if self.manifest.batch != batch - 1:
@@ -122,6 +123,7 @@ class BatchDriver:
             sink.check(self.owner)
         manifests.put(self.checkpoint, manifest)
         publish(manifest, self.sinks)
+        self.feed.finished(batch)
         self._report(manifest, tasks, merged, collected - started, time.perf_counter() - collected)
 
     def collect_garbage(self) -> None:
@@ -225,8 +227,8 @@ def publish(manifest: Manifest, sinks: Mapping[str, Sink]) -> None:
 
 
 def committed(checkpoint: Path, batch: int) -> bool:
-    """Whether Spark has logged the batch as done: it will never be replayed."""
-    return (checkpoint / "spark" / "commits" / str(batch)).exists()
+    """Whether Spark has logged the batch as done (or, of a DataFrame's last batch, we have): it is never replayed."""
+    return (checkpoint / "spark" / "commits" / str(batch)).exists() or done_mark(checkpoint, batch).exists()
 
 
 def _add_results(before: dict[str, dict[str, int]], version: Version, hfta: Hfta) -> dict[str, dict[str, int]]:

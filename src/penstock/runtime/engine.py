@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.errors import ConfigError, PenstockError, RunError, StateError
 from penstock.faults import reach
 from penstock.logical.query import Query, QuerySet
+from penstock.logical.window import TIME
 from penstock.runtime import version as versions
 from penstock.runtime.changes import adopt, check_changes
 from penstock.runtime.driver import BatchDriver, BatchReport, committed, publish, watermark_of
@@ -71,8 +72,7 @@ def start(
     """Start the app's streaming query; returns at once. `functions` are sinks that are no URI, by query."""
     reach("driver.start")
     begun = time.time()
-    if settings.until not in (END, STOPPED):
-        raise ConfigError(f"--until {settings.until} is not possible", f"use {END} or {STOPPED}")
+    _check_until(app, settings.until)
     checkpoint = _open_checkpoint(settings.checkpoint)
     sinks = _open_sinks(app, functions, settings.output, checkpoint)
     mine = _identify(checkpoint, inputs, settings)
@@ -105,6 +105,19 @@ def start(
     except BaseException:
         lease.release()
         raise
+
+
+def _check_until(app: QuerySet, until: str) -> None:
+    """A run that goes on needs watermarks, or it would never close a window of time."""
+    if until not in (END, STOPPED):
+        raise ConfigError(f"--until {until} is not possible", f"use {END} or {STOPPED}")
+    for query in app.queries:
+        stream = app.root(query)
+        if until == STOPPED and stream.delay is None and query.window.axis == TIME:
+            raise ConfigError(
+                f"stream '{stream.name}' has no WATERMARK: until stopped, no window of '{query.name}' would close",
+                "add WATERMARK column DELAY '...' to the stream, or run until its end",
+            )
 
 
 def _processes(spark: SparkSession) -> list[int]:

@@ -19,6 +19,7 @@ from penstock.runtime.job import END
 from penstock.runtime.offsets import Offset
 from penstock.sources.base import Source, growing
 from penstock.state import arrivals
+from penstock.state.garbage import DECISIONS
 from penstock.state.manifest import Manifest
 
 Task = dict[str, Any]
@@ -33,6 +34,10 @@ class Feed(Protocol):
 
     def tasks(self, given: DataFrame | None, offset: Offset) -> list[Task]:
         """The references of the batch's tasks, in stream order."""
+        ...
+
+    def finished(self, batch: int) -> None:
+        """The batch is committed and published."""
         ...
 
     def place(self, stream: str, row: int) -> str:
@@ -59,6 +64,9 @@ class FusedFeed:
         assert given is not None
         return parsed([row.reference for row in given.collect()])
 
+    def finished(self, batch: int) -> None:
+        """Spark logs that itself."""
+
     def place(self, stream: str, row: int) -> str:
         return self._source(stream, row).place(row)
 
@@ -71,6 +79,11 @@ class FusedFeed:
 
     def total(self) -> int | None:
         return sum(source.rows() for source in self.sources.values()) if self.until == END else None
+
+
+def done_mark(checkpoint: Path, batch: int) -> Path:
+    """Says of a batch that Spark does not know that it is done."""
+    return checkpoint / DECISIONS / f"{batch:08d}.done"
 
 
 def read_offset(checkpoint: Path, batch: int) -> Offset:

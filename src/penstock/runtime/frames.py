@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame
 from penstock.errors import PenstockError
 from penstock.runtime import version as versions
 from penstock.runtime.epoch import Epoch
-from penstock.runtime.feed import Task, parsed
+from penstock.runtime.feed import Task, done_mark, parsed
 from penstock.runtime.job import columns
 from penstock.runtime.offsets import Offset, decide, initial_offset, origins_of
 from penstock.runtime.settings import TaskSettings
@@ -69,6 +69,10 @@ class FrameFeed:
         read = sum(task["account"]["stream"]["input"] for task in tasks)
         known["row"] += read
         return [task | {"first": least} for task in tasks]
+
+    def finished(self, batch: int) -> None:
+        if self.ending:  # no batch of Spark's: it will not log its end
+            put_if_absent(done_mark(self.checkpoint, batch), b"")
 
     def place(self, stream: str, row: int) -> str:
         return f"row {row + 1} of a partition"

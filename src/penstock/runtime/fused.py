@@ -8,6 +8,7 @@ was written), `partitions` and `read` only act on what was decided. Heavy module
 from __future__ import annotations
 
 import json
+import signal
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -131,4 +132,6 @@ class FusedSource(DataSource):
         return "reference string"
 
     def streamReader(self, schema: Any) -> FusedReader:
+        # Called in Python processes of Spark's alone. Ctrl-C reaches all processes of a terminal; the driver answers it.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         return FusedReader(decode(self.options["job"]))

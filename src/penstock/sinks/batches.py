@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.errors import ConfigError, RunError, StateError
+from penstock.errors import ConfigError, RunError, StateError, why
 from penstock.faults import reach
 from penstock.sinks.base import Owner, Part
 from penstock.sinks.staging import clear_staged, part_name, stage_file
@@ -60,7 +60,7 @@ class BatchSink(ABC):
                     leftover.unlink(missing_ok=True)
         except OSError as error:
             raise ConfigError(
-                f"folder {folder} cannot be used: {error.strerror}", "choose another checkpoint"
+                f"folder {folder} cannot be used: {why(error)}", "choose another checkpoint"
             ) from error
 
     def check(self, owner: Owner) -> None:  # noqa: B027

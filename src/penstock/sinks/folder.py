@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from penstock.errors import ConfigError, RunError
+from penstock.errors import ConfigError, RunError, why
 from penstock.faults import reach
 from penstock.sinks.base import Owner, Part
 from penstock.sinks.staging import clear_staged, part_name, stage_file
@@ -72,7 +72,7 @@ class FolderSink(ABC):
             for leftover in [*(folder / STAGED).iterdir(), *folder.glob(f".{self.mark}.*.tmp")]:  # of a killed run
                 leftover.unlink(missing_ok=True)
         except OSError as error:
-            raise ConfigError(f"output folder {folder} cannot be used: {error.strerror}", "choose another") from error
+            raise ConfigError(f"output folder {folder} cannot be used: {why(error)}", "choose another") from error
 
     def _take_over(self, folder: Path, found: Owner | None, overwrite: bool) -> None:
         """Another run's results, or files of nobody we know: refuse to mix; remove results if asked to."""
@@ -110,7 +110,7 @@ class FolderSink(ABC):
             if parts:
                 clear_staged(Path(self.folder) / STAGED, batch)
         except OSError as error:
-            fact = f"results of batch {batch} cannot be moved into {self.folder}: {error.strerror}"
+            fact = f"results of batch {batch} cannot be moved into {self.folder}: {why(error)}"
             raise RunError(fact, "mend the folder, then run again: they are kept aside") from error
 
     def place(self) -> str:

@@ -20,7 +20,6 @@ else. Neighbours: `kernels.text_csv` finds the fields, `sources.text_columns` ma
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -199,7 +198,8 @@ def _check_first(form: CsvFormat, path: str, declared: tuple[Field, ...]) -> Non
     rows = form.spans(piece, spans, SAMPLE, form.plan(layout.columns, []))
     if rows > layout.skip and (spans.reason[layout.skip : rows] == FIELDS).all():
         first = form.first_record(text, final) or []
+        fields = f"{len(first)} field{'' if len(first) == 1 else 's'}"
         raise SourceError(
-            f"the first record of '{os.path.basename(path)}' has {len(first)} fields, not {len(layout.columns or ())}",
-            f"declare all columns, in their order; is the delimiter '{chr(form.delimiter)}'?",
+            f"the first record of '{path}' has {fields}, not {len(layout.columns or ())}",
+            f"declare all columns, in their order; '{chr(form.delimiter)}' is taken for the delimiter",
         )

@@ -17,6 +17,7 @@ from urllib.request import url2pathname
 
 from penstock.errors import SourceError
 
+TWICE = "a source is read more than once: write the records to a file first"
 UNFINISHED = (".tmp", ".part", ".crdownload")
 
 
@@ -50,7 +51,7 @@ class Address:
         if glob.has_magic(self.place):
             return sorted(filter(self._finished, glob.glob(self.place, recursive=True)))
         if os.path.exists(self.place):
-            raise SourceError(f"'{self.text}' is neither a file nor a folder", "a source of files is read twice")
+            raise SourceError(f"'{self.text}' is neither a file nor a folder", TWICE)
         return []
 
     def required(self, declared: bool) -> list[str]:
@@ -111,7 +112,7 @@ def regular(path: str) -> os.stat_result:
     except OSError as error:
         raise unreadable(path, error) from error
     if not stat.S_ISREG(found.st_mode):
-        raise SourceError(f"'{path}' is not a regular file", "a source of files is read more than once")
+        raise SourceError(f"'{path}' is not a regular file", TWICE)
     return found
 
 

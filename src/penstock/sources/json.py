@@ -15,6 +15,7 @@ columns the first records of the first file decide. Neighbours: `kernels.text_js
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +38,7 @@ from penstock.sources.unpack import head, with_packed
 
 Array = np.ndarray[Any, Any]
 SUFFIXES = with_packed((".json", ".jsonl", ".ndjson", ".log"))
+ELEMENTS = "'.[]'"
 NO_COMMENT = np.empty(0, np.uint8)
 
 
@@ -90,8 +92,10 @@ class JsonFormat:
         first, second = (*(line.strip() for line in text.splitlines() if line.strip()), b"", b"")[:2]
         over_lines = first.startswith(b"{") and not first.endswith(b"}") and second and not second.startswith(b"{")
         if first.startswith(b"[") or over_lines:
-            what = "one JSON array" if first.startswith(b"[") else "JSON over several lines"
-            raise SourceError(f"'{name}' is {what}, not one JSON object per line", "convert it: jq -c '.[]' or jq -c .")
+            array = first.startswith(b"[")
+            what = "one JSON array" if array else "JSON over several lines"
+            hint = f"convert it: jq -c {ELEMENTS if array else '.'} {os.path.basename(name)}"
+            raise SourceError(f"'{name}' is {what}, not one JSON object per line", hint)
         return Layout(None)
 
 

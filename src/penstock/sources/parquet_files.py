@@ -19,6 +19,7 @@ from penstock.sources.base import TYPE_KEY
 from penstock.sources.files import regular, unreadable
 
 MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
+RESTORE = "it is damaged: restore it, or leave it out"
 TAIL = 8  # footer length (4 bytes, little endian) and magic
 
 
@@ -40,7 +41,7 @@ def read_footer(path: str) -> Footer:
         with pq.ParquetFile(path) as file:
             metadata, schema = file.metadata, plain_schema(file.schema_arrow)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise SourceError(f"cannot read the footer of '{path}': {first_line(error)}", "is the file damaged?") from error
+        raise SourceError(f"cannot read the footer of '{path}': {first_line(error)}", RESTORE) from error
     names = schema.names
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
@@ -65,8 +66,8 @@ def footer_digest(path: str) -> tuple[int, str]:
         raise SourceError(f"'{path}' is an encrypted Parquet file", "decrypt it first")
     if tail[4:] != MAGIC or length + TAIL > size:
         raise SourceError(
-            f"'{path}' is not a Parquet file, or was cut off",
-            f"it has {size} bytes and does not end in a Parquet footer",
+            f"'{path}' is not a Parquet file, or was cut off: its {size} bytes do not end in a footer",
+            "restore it, or leave it out; text is read by csv: and json:",
         )
     return size, hashlib.blake2b(struct.pack("<Q", size) + footer, digest_size=16).hexdigest()
 

@@ -25,7 +25,9 @@ def open_source(uri: str, options: Mapping[str, str], declared: tuple[Field, ...
     scheme, colon, rest = uri.partition(":")
     if not colon or scheme.lower() not in SCHEMES:
         known = ", ".join(f"{s}:" for s in sorted(SCHEMES))
-        raise SourceError(f"unknown source '{uri}'", f"a source starts with one of {known}")
+        fitting = [s for s in SCHEMES if uri.lower().endswith(f".{s}") and not colon]
+        meant = f"did you mean {fitting[0]}:{uri}? " if fitting else ""
+        raise SourceError(f"unknown source '{uri}'", f"{meant}a source starts with one of {known}")
     module, function = SCHEMES[scheme.lower()]
     source: Source = getattr(import_module(module), function)(rest, options, declared)
     return source

@@ -22,7 +22,7 @@ from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
-from penstock.errors import RunError, SourceError
+from penstock.errors import PenstockError, RunError, SourceError, why
 from penstock.sources.files import regular, unreadable
 
 PIECE = 1 << 20
@@ -142,16 +142,18 @@ def _open(path: str) -> BinaryIO:
         raise unreadable(path, error) from error
 
 
-def _damaged(path: str, error: BaseException, at: int, done: int) -> RunError:
+def _damaged(path: str, error: BaseException, at: int, done: int) -> SourceError:
     fact = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     where = f"near byte {at}, after {done} bytes of text" if at else "at its start"
-    return RunError(f"'{path}' is damaged {where}: {fact}", "restore the file; nothing of it was used")
+    if isinstance(error, EOFError) or fact.startswith("Truncated"):
+        where = f"near byte {os.path.getsize(path)}, its end"
+    return SourceError(f"'{path}' is damaged {where}: {fact}", "restore the file; nothing of it was used")
 
 
-def _no_room(path: str, folder: str, error: OSError) -> RunError:
+def _no_room(path: str, folder: str, error: OSError) -> PenstockError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     hint = "make room there" if full else "check the folder"
-    return RunError(
-        f"cannot unpack '{path}' into '{folder}': {error.strerror or error}",
+    return (RunError if full else SourceError)(
+        f"cannot unpack '{path}' into '{folder}': {why(error)}",
         f"{hint}, or unpack elsewhere: WITH (cache = '/folder')",
     )

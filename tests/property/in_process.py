@@ -1,0 +1,143 @@
+"""The engine without Spark: the fused source, the driver and their tasks, one after the other in this process.
+
+All but Spark's scheduling and its logs is the engine's own: offsets, versions, manifests, accounts, merge jobs,
+compaction, garbage. A run of a dozen batches takes a tenth of a second, so that many more cases can be tried.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.logical.query import Query, QuerySet
+from penstock.runtime import compaction, hfta
+from penstock.runtime import version as versions
+from penstock.runtime.driver import BatchDriver
+from penstock.runtime.feed import Task, parsed
+from penstock.runtime.fused import FusedReader
+from penstock.runtime.job import Job
+from penstock.runtime.merge_job import _reported
+from penstock.runtime.offsets import Offset
+from penstock.runtime.results import result_schema
+from penstock.runtime.settings import TaskSettings
+from penstock.runtime.summary import summarise
+from penstock.runtime.version import make_version
+from penstock.sinks.base import Owner
+from penstock.sinks.parquet import ParquetSink
+from penstock.sources.base import Source
+from penstock.state import lease as leases
+from penstock.state import manifest as manifests
+from penstock.state.garbage import SEGMENTS
+from penstock.state.manifest import Manifest, first_manifest
+from penstock.testing.generators import Settings
+
+OWNER = "tests"
+
+
+def run_here(spark: None, shares: int, run: Callable[[int], dict[str, Any]]) -> list[dict[str, Any]]:
+    """A Spark job without Spark; what a task returns must survive JSON."""
+    reports = [json.loads(json.dumps(_reported(run, number))) for number in range(shares)]
+    for report in reports:
+        assert "error" not in report, report
+    return reports
+
+
+@dataclass
+class HandFeed:
+    """What was decided, and the references of tasks that ran, as the loop below has them."""
+
+    offset: Offset = field(default_factory=dict)
+    references: list[str] = field(default_factory=list)
+
+    def decision(self, batch: int, before: Manifest) -> Offset:
+        assert self.offset["n"] == batch + 1
+        return self.offset
+
+    def tasks(self, given: None, offset: Offset) -> list[Task]:
+        return parsed(self.references)
+
+    def place(self, stream: str, row: int) -> str:
+        return f"record {row + 1}"
+
+    def total(self) -> int | None:
+        return None
+
+
+class Engine:
+    """One app on one checkpoint; `step` runs a micro-batch."""
+
+    def __init__(
+        self, folder: Path, app: QuerySet, sources: Mapping[str, Source], settings: Settings, patch: pytest.MonkeyPatch
+    ) -> None:
+        patch.setattr(hfta, "run_job", run_here)
+        patch.setattr(compaction, "run_job", run_here)
+        self.checkpoint, self.output = folder / "checkpoint", folder / "out"
+        for name in (SEGMENTS, manifests.FOLDER, versions.FOLDER, "spark/commits"):
+            (self.checkpoint / name).mkdir(parents=True)
+        task = TaskSettings(settings.chunk_rows, settings.table_rows, settings.task_memory, settings.slots)
+        job = Job(sources, task, str(self.checkpoint), settings.batch_rows, settings.parallelism)
+        self.memory, self.owner = settings.memory, Owner(OWNER, str(self.checkpoint))
+        sinks = {query.name: self.sink(query) for query in app.queries if not query.hidden}
+        versions.store(self.checkpoint, make_version(0, app, settings.memory, {n: s.place() for n, s in sinks.items()}))
+        self.reader, self.feed = FusedReader(job), HandFeed()
+        lease = leases.acquire(self.checkpoint, [])
+        spark: Any = None
+        self.driver = BatchDriver(spark, job, self.feed, self.owner, sinks, lease, first_manifest())
+        self.offset, self.batch = self.reader.initialOffset(), 0
+
+    def sink(self, query: Query) -> ParquetSink:
+        made = ParquetSink(query.name, str(self.output / query.name), result_schema(query))
+        made.prepare(self.owner, False)
+        return made
+
+    def step(self) -> bool:
+        """One micro-batch; False when there is none left."""
+        end = json.loads(json.dumps(self.reader.latestOffset(self.offset, None)))
+        if end == self.offset:
+            return False
+        self.feed.offset = end
+        self.feed.references = list(self._references(self.offset, end))
+        self.driver(None, self.batch)
+        (self.checkpoint / "spark" / "commits" / str(self.batch)).touch()
+        self.offset, self.batch = end, self.batch + 1
+        return True
+
+    def _references(self, start: Offset, end: Offset) -> Iterator[str]:
+        for split in self.reader.partitions(start, end):
+            for batch in self.reader.read(split):
+                yield from batch.column(0).to_pylist()
+
+    def amend(self, app: QuerySet) -> None:
+        """Go on with another app from the next batch on."""
+        last = self.driver.version
+        for query in app.queries:
+            if not query.hidden and query.name not in self.driver.sinks:
+                self.driver.sinks[query.name] = self.sink(query)
+        dropped = {q.name for q in last.app.queries} - {q.name for q in app.queries}
+        places = {name: sink.place() for name, sink in self.driver.sinks.items()}
+        self.driver.amend(make_version(last.number + 1, app, self.memory, places, last.retired | dropped))
+
+    def finish(self) -> None:
+        while self.step():
+            pass
+        self.driver.collect_garbage()
+        self.driver.lease.release()
+
+    def summary(self) -> dict[str, Any]:
+        return summarise(self.driver, 0.0, 0.0, {}, "none")
+
+    def rows(self, query: str) -> pa.Table | None:
+        """All rows that a plain glob of the query's folder sees; None where there is no file."""
+        return read_output(self.output / query)
+
+
+def read_output(folder: Path) -> pa.Table | None:
+    tables = [pq.read_table(path) for path in sorted(folder.glob("*.parquet"))]
+    return pa.concat_tables(tables) if tables else None

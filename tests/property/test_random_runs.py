@@ -1,0 +1,95 @@
+"""Random apps through the whole engine but Spark: batches, watermarks, late tuples, compaction, queries on queries,
+queries that are added to a running app. Every query and every account must equal the oracle.
+
+Compaction is made to happen all the time: a few live segments are already too many here.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from in_process import Engine
+
+from penstock.logical.query import Query, QuerySet
+from penstock.logical.resolve import resolve_app
+from penstock.runtime import compaction
+from penstock.sources.base import fields
+from penstock.sources.registry import open_source
+from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows
+from penstock.testing.generators import random_case
+from penstock.testing.oracle import expect
+
+SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
+QUICK, SLOW = 40, 400
+
+
+def some_of(app: QuerySet, rng: random.Random) -> QuerySet:
+    """The app without some of its queries and all that read them; all of it where none would be left."""
+    kept: dict[str, Query] = {}
+    for query in app.queries:
+        reads_kept = query.stream in kept or any(stream.name == query.stream for stream in app.streams)
+        if reads_kept and (query.hidden or rng.random() < 0.6):
+            kept[query.name] = query
+    while unread := [q for q in kept.values() if q.hidden and all(other.stream != q.name for other in kept.values())]:
+        for query in unread:
+            del kept[query.name]
+    return QuerySet(app.streams, tuple(kept.values())) if kept else app
+
+
+def check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    patch.setattr(compaction, "MOST", rng.choice([1, 2, 4, 12]))
+    patch.setattr(compaction, "NEWEST", 1)
+    case = random_case(seed)
+    text = case.write(folder / "in")
+    app = resolve_app(text, "random.sql", lambda uri, options: fields(open_source(uri, options).schema()))
+    sources = {stream.name: open_source(stream.source, dict(stream.options)) for stream in app.streams}
+    some = some_of(app, rng) if rng.random() < 0.3 else app
+    context = f"seed {seed}: {case.settings}\n{text}"
+    engine = Engine(folder, some, sources, case.settings, patch)
+    since = {}
+    try:
+        if some is not app:
+            added = {q.name for q in app.queries} - {q.name for q in some.queries}
+            for _ in range(rng.randint(1, 4)):
+                engine.step()
+            if not engine.offset["end"]:
+                known = engine.driver.manifest.streams[app.streams[0].name]
+                since = {name: (known["greatest"], known["row"], engine.batch) for name in added}
+                engine.amend(app)
+            else:
+                app = some
+        engine.finish()
+    except Exception as error:
+        error.add_note(context)
+        raise
+    summary = engine.summary()
+    batches = [batch["rows"] for batch in summary["batches"]]
+    assert sum(batches) == case.data.num_rows, context
+    expected = expect(app, case.data, batches, since=since)
+    assert_account_closes(summary)
+    for name, rows in expected.rows.items():
+        place = f"{context}\nquery {name}"
+        actual = engine.rows(name)
+        assert_same_rows(rows.slice(0, 0) if actual is None else actual.cast(rows.schema), rows, place)
+        assert summary["queries"][name]["rows"] == rows.num_rows, place
+        assert_same_account(summary["queries"][name]["accounting"], expected.accounts[name], place)
+    if not since:
+        assert_same_account(summary["accounting"], expected.stream, f"{context}\nstream")
+    assert not list((engine.checkpoint / "segments").iterdir()), f"{context}\nsegments are left"
+
+
+@pytest.mark.parametrize("start", range(0, QUICK, 10))
+def test_runs_match_the_oracle(start: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(700 + start, 710 + start):
+        check(seed, tmp_path / str(seed), monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, SLOW, 20))
+def test_many_runs_match_the_oracle(start: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(SEED + start, SEED + start + 20):
+        check(seed, tmp_path / str(seed), monkeypatch)
