@@ -59,8 +59,8 @@ class QueryError(PenstockError):
 
 def why(error: OSError) -> str:
     """What the system says about a file or folder, in words that tell what is wrong."""
-    if isinstance(error, FileExistsError):  # of mkdir: the system does not say what exists
-        return "there is a file of that name"
+    if isinstance(error, FileExistsError):  # of mkdir
+        return f"'{error.filename}' is not a folder"
     return error.strerror or str(error)
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from in_process import bearable, read_output
 
 from penstock.logical.expressions import Aggregate, Bucket, Column, Expression
 from penstock.logical.query import Output, Query, QuerySet, Stream
@@ -71,12 +71,6 @@ def run_app(spark: SparkSession, case: Case, settings: Settings, folder: Path) -
     return Ran(run.summary(), {name: read_output(folder / "out" / name) for name in case.queries})
 
 
-def read_output(folder: Path) -> pa.Table | None:
-    """All rows that a plain glob of the folder sees; None where there is no file."""
-    tables = [pq.read_table(path) for path in sorted(folder.glob("*.parquet"))]
-    return pa.concat_tables(tables) if tables else None
-
-
 def assert_as_expected(ran: Ran, expected: Expected, context: str) -> None:
     assert_account_closes(ran.summary)
     for name, rows in expected.rows.items():
@@ -91,11 +85,12 @@ def assert_as_expected(ran: Ran, expected: Expected, context: str) -> None:
 
 def check_case(spark: SparkSession, seed: int, folder: Path) -> None:
     case = random_case(seed)
-    context = f"seed {seed}"
+    settings = bearable(case.settings, case.data.num_rows)
+    context = f"seed {seed}: {settings}\n{case.text(f'parquet:{folder}/in')}"
     try:
-        ran = run_app(spark, case, case.settings, folder)
+        ran = run_app(spark, case, settings, folder)
     except Exception as error:
-        error.add_note(f"{context}: {case.settings}\n{case.text(f'parquet:{folder}/in')}")
+        error.add_note(context)
         raise
     assert sum(ran.batches) == case.data.num_rows, f"{context}: batches {ran.batches} do not cover the stream"
     assert_as_expected(ran, expect(resolve(case.write(folder / "in")), case.data, ran.batches), context)

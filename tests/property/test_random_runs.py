@@ -11,7 +11,7 @@ import random
 from pathlib import Path
 
 import pytest
-from in_process import Engine
+from in_process import Engine, bearable
 
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.resolve import resolve_app
@@ -48,8 +48,9 @@ def check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
     app = resolve_app(text, "random.sql", lambda uri, options: fields(open_source(uri, options).schema()))
     sources = {stream.name: open_source(stream.source, dict(stream.options)) for stream in app.streams}
     some = some_of(app, rng) if rng.random() < 0.3 else app
-    context = f"seed {seed}: {case.settings}\n{text}"
-    engine = Engine(folder, some, sources, case.settings, patch)
+    settings = bearable(case.settings, case.data.num_rows)
+    context = f"seed {seed}: {settings}\n{text}"
+    engine = Engine(folder, some, sources, settings, patch)
     since = {}
     try:
         if some is not app:
@@ -58,7 +59,7 @@ def check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
                 engine.step()
             if not engine.offset["end"]:
                 known = engine.driver.manifest.streams[app.streams[0].name]
-                since = {name: (known["greatest"], known["row"], engine.batch) for name in added}
+                since = dict.fromkeys(added, (known["greatest"], known["row"], engine.batch))
                 engine.amend(app)
             else:
                 app = some

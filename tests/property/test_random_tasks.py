@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from in_process import bearable
 
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.resolve import resolve_app
@@ -107,7 +108,7 @@ def check(seed: int, folder: Path) -> None:
     text = case.write(folder / "in")
     app = everything(resolve_app(text, "random.sql", lambda uri, options: fields(open_source(uri, options).schema())))
     expected = expect(app, case.data, [case.data.num_rows])
-    chosen = case.settings
+    chosen = bearable(case.settings, case.data.num_rows)
     settings = TaskSettings(chosen.chunk_rows, chosen.table_rows, chosen.task_memory, chosen.slots)
     bench = Bench(folder, make_version(0, app, chosen.memory, {}), settings, rng)
     (stream,) = app.streams

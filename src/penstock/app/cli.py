@@ -36,7 +36,7 @@ Set = Annotated[list[str] | None, typer.Option("--set", metavar="K=V", help="Rep
 PlanKind = Annotated[
     str, typer.Option("--plan", help="auto, none (sharing: gc, gp, epes, tree are not executable yet).")
 ]
-Memory = Annotated[int | None, typer.Option(metavar="BYTES", help="Budget for direct-mapped tables per task.")]
+Memory = Annotated[int | None, typer.Option(min=0, metavar="BYTES", help="Budget for direct-mapped tables per task.")]
 
 
 def main() -> None:
@@ -53,7 +53,13 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:  # of a folder that is full, gone or forbidden, where nothing nearer has said so
-        _fail(RunError(f"{error.filename or 'a file'}: {why(error)}", "mend that, then run again"), 1)
+        _fail(RunError(f"{error.filename or 'a file'}: {why(error)}", "check that place, then run again"), 1)
+    except Exception as error:
+        if not type(error).__module__.startswith(("py4j.", "pyspark.")):
+            raise  # a bug of ours: its traceback is wanted
+        from penstock.runtime.session import reason
+
+        _fail(RunError(f"Spark failed: {reason(error)}", "restore what it names, then run again"), 1)
 
 
 def _misused(error: typer.TyperException) -> None:
@@ -76,14 +82,15 @@ def _load(path: Path, variables: list[str] | None, master: str = "local[*]") -> 
     try:
         text = path.read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise QueryError(f"{path} is not UTF-8 text: byte {error.start}", "an app is a text file") from None
+        line = error.object[: error.start].count(b"\n") + 1
+        raise QueryError(f"not UTF-8 text: byte {error.start}, in line {line}", "save it as UTF-8", file=str(path)) from None
     except OSError as error:
         raise QueryError(f"cannot read {path}: {error.strerror}", "check the path") from None
     pairs = {}
     for setting in variables or []:
         key, equals, value = setting.partition("=")
         if not equals or not key:
-            raise ConfigError(f"--set {setting} is not of the form K=V")
+            raise ConfigError(f"--set {setting} is not of the form K=V", "write it like --set trace=flows.parquet")
         pairs[key] = value
     return App(master=master).sql(text, str(path), pairs)
 
@@ -175,11 +182,14 @@ def watch(
         for number in (signal.SIGTERM, signal.SIGINT):
             # A flag, not an exception: one raised inside py4j would leave its connection in disorder.
             signal.signal(number, lambda *_: stopping.set())
-        while not running.await_end(1):
-            if stopping.is_set():
-                display.phase("stopping after this batch")
-                running.stop()
-                break
+        try:
+            while not running.await_end(1):
+                if stopping.is_set():
+                    display.phase("stopping after this batch")
+                    running.stop()
+                    break
+        except PenstockError as error:  # whatever was wrong, it was met while running
+            raise RunError(error.fact, error.hint) from error
         summary: dict[str, Any] = running.summary()
     loaded.close()
     return summary
@@ -203,8 +213,8 @@ def generate(
     options = {"rows": str(rows), "seed": str(seed)}
     for setting in option or []:
         key, equals, value = setting.partition("=")
-        if not equals:
-            raise ConfigError(f"--option {setting} is not of the form K=V")
+        if not equals or not key:
+            raise ConfigError(f"--option {setting} is not of the form K=V", "write it like --option rate=1000")
         options[key] = value
     source = open_generate(kind, options)
     with Progress(console=errors, disable=quiet) as progress:

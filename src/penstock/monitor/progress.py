@@ -37,8 +37,12 @@ class ProgressDisplay:
         self._progress.start()
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self._progress.stop()
+    def __exit__(self, kind: object, *exception: object) -> None:
+        if kind is None:
+            self._progress.stop()
+        else:  # the message that follows says more than a bar that stands still
+            self._progress.live.transient = True
+            self._progress.live.stop()
 
     def phase(self, name: str) -> None:
         self._progress.update(self._task, description=name)

@@ -81,9 +81,9 @@ def _difference(old: object, new: object) -> str:
         "fields": "its columns", "source": "its source", "options": "its options", "time": "its time column",
         "delay": "its watermark delay", "ahead": "its MAX AHEAD", "window": "its window", "where": "its WHERE",
         "keys": "its GROUP BY", "select": "its select list", "having": "its HAVING", "stream": "what it reads",
-        "sink": "its sink", "order": "its ORDER BY", "limit": "its LIMIT",
+        "sink": "its sink", "order": "its ORDER BY", "limit": "its LIMIT", "per_tuple": "its DISTINCT",
     }  # fmt: skip
     for name in old.__dataclass_fields__:  # type: ignore[attr-defined]
-        if getattr(old, name) != getattr(new, name):
+        if name != "aggregates" and getattr(old, name) != getattr(new, name):  # those follow from the others
             return f"{words.get(name, name)} changed"
     return "it changed"

@@ -132,6 +132,6 @@ class FusedSource(DataSource):
         return "reference string"
 
     def streamReader(self, schema: Any) -> FusedReader:
-        # Called in Python processes of Spark's alone. Ctrl-C reaches all processes of a terminal; the driver answers it.
+        # Called in processes of Spark alone. Ctrl-C reaches all processes of a terminal; the driver answers it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         return FusedReader(decode(self.options["job"]))

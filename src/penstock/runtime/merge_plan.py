@@ -128,8 +128,7 @@ def _sizes(window: Window, windows: Array, blocks: list[Block]) -> Array:
 
 def _covered(block: Block, low: Array, high: Array) -> Array:
     """Rows of `block.cover` for many ranges of panes at once."""
-    base, end = int(block.meta["panes"]["base"]), int(block.meta["panes"]["high"]) + 1
-    low, high = np.clip(low, base, end), np.clip(high, base, end)
+    low, high = np.clip(low, *block.extent), np.clip(high, *block.extent)
     total = np.zeros(len(low), np.int64)
     inner: tuple[Array, Array] | None = None
     for level in reversed(range(len(block.levels))):

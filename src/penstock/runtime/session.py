@@ -24,6 +24,8 @@ from penstock.errors import ConfigError
 from penstock.runtime.java import ensure_java
 
 ATTEMPTS = 4
+_WORKERS = r"(\*|[1-9]\d*)"
+MASTERS = rf"local(\[{_WORKERS}(\s*,\s*\d+)?\])?|local-cluster\[[\d, ]+\]|spark://.+|k8s://.+|yarn"
 
 
 def spark_settings() -> dict[str, str]:
@@ -60,6 +62,7 @@ def local_retries(master: str) -> str:
 
 def build_session(master: str = "local[*]", app_name: str = "penstock") -> SparkSession:
     """A session of penstock's own."""
+    _check_master(master)
     ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -74,14 +77,32 @@ def build_session(master: str = "local[*]", app_name: str = "penstock") -> Spark
         session = builder.getOrCreate()
         session.sparkContext.setLogLevel("OFF")
     except Exception as error:  # of py4j or PySpark, which have no common root
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ConfigError(
-            f"Spark could not be started on '{master}': {reason}", "see that the master is right and Java runs"
+            f"Spark could not be started on '{master}': {reason(error)}", "see that the master is right and Java runs"
         ) from error
     if compiling is not None:
         compiling.wait()
     threading.Thread(target=_wake_workers, args=(session,), name="penstock-wake", daemon=True).start()
     return session
+
+
+def _check_master(master: str) -> None:
+    """Spark says what is wrong with a master in pages of Java, if at all."""
+    if not re.fullmatch(MASTERS, master):
+        raise ConfigError(
+            f"'{master}' is no Spark master", "give one like local[*], local[4], spark://HOST:7077, k8s://URL or yarn"
+        )
+
+
+def reason(error: Exception) -> str:
+    """The fact in a report of Spark's: the Java exception's message, else the first line.
+
+    >>> reason(Exception("An error occurred while calling x.\\n: org.apache.spark.SparkException: no such host\\n at y"))
+    'no such host'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    java = next((line for line in lines if line.startswith(": ")), "")
+    return java.removeprefix(": ").partition("Exception: ")[2] or lines[0]
 
 
 def _wake_workers(session: SparkSession) -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.errors import RunError
+from penstock.errors import RunError, SourceError, why
 from penstock.sources.base import Source, Split
-from penstock.sources.parquet_files import first_line
 
 
 def write_parquet(
@@ -22,7 +21,9 @@ def write_parquet(
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Write all rows in order; `progress` gets the rows written so far. The file appears when it is whole."""
-    target = Path(path)
+    target = Path(path).absolute()
+    if target.is_dir():
+        raise SourceError(f"cannot write '{target}': it is a folder", "name a file, such as flows.parquet")
     aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -30,7 +31,7 @@ def write_parquet(
         os.replace(aside, target)
     except OSError as error:
         raise RunError(
-            f"cannot write '{target}': {error.strerror or first_line(error)}", "check the folder and its free space"
+            f"cannot write '{target}': {why(error).splitlines()[0]}", "check the folder and its free space"
         ) from error
     finally:
         with suppress(OSError):

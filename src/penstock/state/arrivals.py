@@ -40,4 +40,4 @@ def _path(checkpoint: Path, stream: str, number: int) -> Path:
 
 
 def _folder(checkpoint: Path, stream: str) -> Path:
-    return checkpoint / FOLDER / quote(stream, safe="")
+    return checkpoint / FOLDER / quote(stream, safe="").replace(".", "%2E")  # a stream may be called ".."

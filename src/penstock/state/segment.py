@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from penstock.errors import StateError
+from penstock.errors import StateError, why
 from penstock.sharing.plan import State
 
 Array = np.ndarray
@@ -103,10 +103,18 @@ class Block:
         """This block, and the same groups by FAN, FAN² … panes together."""
         return (self, *(Block(self.segment, meta) for meta in self.meta.get("coarse", ())))
 
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        """Panes [low, high) within which all rows lie: whole nodes of the coarsest level, so that a range which
+        holds them all is read from that level alone."""
+        size = FAN ** (len(self.levels) - 1)
+        panes = self.meta["panes"]
+        return max(LEAST, panes["base"] // size * size), min(GREATEST, (panes["high"] // size + 1) * size)
+
     def cover(self, first: int, beyond: int) -> list[tuple[Block, int, int]]:
         """Row ranges of this block's levels that together hold the panes [first, beyond) once."""
-        first = max(first, int(self.meta["panes"]["base"]))
-        beyond = min(beyond, int(self.meta["panes"]["high"]) + 1)
+        low, high = self.extent
+        first, beyond = max(first, low), min(beyond, high)
         found = []
         for level, low, high in cover(first, beyond, len(self.levels) - 1):
             block = self.levels[level]
@@ -154,7 +162,7 @@ class Segment:
             self._size = path.stat().st_size
             self.index = self._read_index(reference)
         except OSError as error:
-            raise StateError(f"segment {path} cannot be read: {error}", RESTORE) from error
+            raise StateError(f"segment {path} cannot be read: {why(error)}", RESTORE) from error
         self.blocks = [Block(self, meta) for meta in self.index["blocks"]]
 
     def of(self, query: str) -> list[Block]:
@@ -199,7 +207,7 @@ class Segment:
             with open(self.path, "rb", buffering=0) as file:
                 data = os.pread(file.fileno(), stop - start, start)
         except OSError as error:
-            raise StateError(f"segment {self.path} cannot be read: {error}", RESTORE) from error
+            raise StateError(f"segment {self.path} cannot be read: {why(error)}", RESTORE) from error
         if len(data) != stop - start:
             raise StateError(f"segment {self.path} ends before byte {stop}", RESTORE)
         self.bytes_read += len(data)
