@@ -7,6 +7,7 @@ a bug of ours and keeps its traceback.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 
@@ -61,7 +62,8 @@ def why(error: OSError) -> str:
     """What the system says about a file or folder, in words that tell what is wrong."""
     if isinstance(error, FileExistsError):  # of mkdir
         return f"'{error.filename}' is not a folder"
-    return error.strerror or str(error)
+    # Arrow puts sentences of its own around what the system says.
+    return os.strerror(error.errno) if error.errno else str(error).strip().partition("\n")[0]
 
 
 class ConfigError(PenstockError):

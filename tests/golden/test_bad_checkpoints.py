@@ -123,7 +123,7 @@ def changed(old: str, new: str) -> str:
     return APP.replace(old, new)
 
 
-IDS = {r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}": "UUID", r"-[0-9a-f]{8}\.seg": "-ATTEMPT.seg"}
+IDS = {r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}": "UUID", r"-[0-9a-f]{8}\.seg": "-ATTEMPT.seg", r"exp: \S+ got: \S+": "exp: X got: Y"}
 PROCESS = {r"process \d+ on \S+": "process PID on HOST"}
 CASES = [
     # Another app.

@@ -1,4 +1,4 @@
-"""The examples run as written: `examples/flows.sql` through the command line, `examples/quickstart.py`, the demo.
+"""The examples run as written: `examples/*.sql` through the command line, `examples/quickstart.py`, the demo.
 
 Each in a process of its own, as users run them; results are compared with DuckDB on the same file.
 """
@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,62 @@ def _count(folder: Path, where: str) -> int:
 
 def _rounded(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(round(value, 6) if isinstance(value, float) else value for value in row)
+
+
+# Per query of windows.sql: its rows without the window, by DuckDB; {t} is the trace. Times are seconds of the stream.
+WINDOWS = {
+    "moving": (
+        "SELECT count(*), sum(bytes) * 8 / 60, stddev(bytes) FROM {t}, range(-50, 500, 10) w(s) "
+        "WHERE second >= s AND second < s + 60 GROUP BY s"
+    ),
+    "uneven": (
+        "SELECT proto, count(*), max(bytes) FROM {t}, range(-20, 500, 10) w(s) "
+        "WHERE second >= s AND second < s + 25 GROUP BY s, proto"
+    ),
+    "sampled": "SELECT count(*), sum(bytes) FROM {t} WHERE second % 10 < 1 GROUP BY floor(second / 10)",
+    "so_far": (
+        "SELECT proto, count(*), sum(bytes) FROM {t}, range(60, 600, 60) w(e) "
+        "WHERE second < e AND e < 60 + (SELECT max(second) FROM {t}) GROUP BY e, proto"
+    ),
+    "by_count": (
+        "SELECT count(*), avg(bytes), max(epoch(ts)) - min(epoch(ts)) FROM {t}, range(-5000, 60000, 5000) w(r) "
+        "WHERE n >= r AND n < r + 10000 GROUP BY r"
+    ),
+    "top": (
+        "SELECT src, sum(bytes), count(*) FILTER (WHERE flags = 2) FROM {t} GROUP BY floor(second / 60), src "
+        "QUALIFY row_number() OVER (PARTITION BY floor(second / 60) ORDER BY sum(bytes) DESC, min(number)) <= 5"
+    ),
+}
+TRACE = (
+    "(SELECT *, src AS number, epoch(ts) - epoch(TIMESTAMPTZ '2026-01-01 00:00:00Z') AS second, "
+    "row_number() OVER () - 1 AS n FROM '{0}/trace.parquet')"
+)
+
+
+@pytest.fixture(scope="module")
+def windows(folder: Path) -> dict[str, Any]:
+    app = str(EXAMPLES / "windows.sql")
+    arguments = ("run", app, "--set", "trace=trace.parquet", "--output", "windows", "--batch-rows", "20000", "--json")
+    loaded: dict[str, Any] = json.loads(penstock(*arguments, cwd=folder))
+    return loaded
+
+
+def test_every_kind_of_window_has_results(windows: dict[str, Any]) -> None:
+    assert windows["accounting"]["exact"] == ROWS
+    for query in windows["queries"].values():
+        assert query["rows"] > 0
+        assert query["accounting"]["late"] == query["accounting"]["malformed"] == 0
+
+
+@pytest.mark.parametrize("query", WINDOWS)
+def test_windows_are_those_of_duckdb(query: str, folder: Path, windows: dict[str, Any]) -> None:
+    expected = duckdb.sql(WINDOWS[query].format(t=TRACE.format(folder))).fetchall()
+    found = duckdb.sql(f"SELECT * EXCLUDE (window_start, window_end) FROM '{folder}/windows/{query}/*.parquet'")
+    rows = found.fetchall()
+    if query == "top":
+        rows = [(int(ip_address(src)), *rest) for src, *rest in rows]
+    assert Counter(map(_rounded, rows)) == Counter(map(_rounded, expected))
+    assert windows["queries"][query]["rows"] == len(expected) > 0
 
 
 def test_quickstart_runs(tmp_path: Path) -> None:

@@ -42,7 +42,6 @@ def some_of(app: QuerySet, rng: random.Random) -> QuerySet:
 def check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     patch.setattr(compaction, "MOST", rng.choice([1, 2, 4, 12]))
-    patch.setattr(compaction, "NEWEST", 1)
     case = random_case(seed)
     text = case.write(folder / "in")
     app = resolve_app(text, "random.sql", lambda uri, options: fields(open_source(uri, options).schema()))

@@ -6,10 +6,17 @@ import doctest
 import importlib
 import importlib.util
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
+from penstock.logical.aggregates import AGGREGATES
+from penstock.logical.functions import FUNCTIONS
+from penstock.logical.query import Field
+from penstock.logical.resolve import resolve_app
+from penstock.sources.base import fields
+from penstock.sources.generate import open_generate
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
@@ -23,6 +30,10 @@ SHORT = re.compile(
     r"`((?:lang|logical|sharing|kernels|state|sources|sinks|runtime|monitor|bench|app|testing)\.(?!json`)[\w.]+)`"
 )
 LINK = re.compile(r"\]\(([^)#:]+)\)")
+ANCHOR = re.compile(r"\]\(#([^)]+)\)")
+# ```sql app: a whole app; ```sql query: queries that read the stream `flows` of docs/language.md.
+SQL = re.compile(r"^```sql *(.*)\n((?s:.*?))^```", re.MULTILINE)
+FLOWS = "CREATE STREAM flows FROM 'generate:flows' WATERMARK ts DELAY '2 seconds';\n"
 
 
 def text_of(document: Path) -> str:
@@ -74,6 +85,31 @@ def test_dotted_names_exist(document: str, name: str) -> None:
 def test_links_lead_somewhere(document: Path) -> None:
     for target in LINK.findall(text_of(document)):
         assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_anchors_are_headings(document: Path) -> None:
+    headings = re.findall(r"^#+ (.*)$", text_of(document), re.MULTILINE)
+    known = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    assert set(ANCHOR.findall(text_of(document))) <= known
+
+
+def schema_of(uri: str, options: Mapping[str, str]) -> tuple[Field, ...]:
+    """Whatever a stream without columns reads is taken for flow records."""
+    return fields(open_generate("flows", {}).schema())
+
+
+@pytest.mark.parametrize(
+    ("document", "kind", "text"), [(d.name, kind, text) for d in DOCUMENTS for kind, text in SQL.findall(text_of(d))]
+)
+def test_sql_in_the_documents_resolves(document: str, kind: str, text: str) -> None:
+    assert kind in ("app", "query"), f"{document} has SQL that is neither an app nor queries:\n{text}"
+    assert resolve_app(text if kind == "app" else FLOWS + text, document, schema_of).queries
+
+
+def test_the_language_page_names_every_function() -> None:
+    page = text_of(ROOT / "docs" / "language.md")
+    assert [name for name in (*FUNCTIONS, *AGGREGATES) if not re.search(rf"`(\w+\()?{name}\b", page)] == []
 
 
 def test_the_makefile_has_the_targets_of_the_documents() -> None:

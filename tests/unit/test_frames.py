@@ -26,10 +26,10 @@ from penstock.state.garbage import DECISIONS, SEGMENTS
 from penstock.state.manifest import first_manifest
 
 APP = """
-CREATE STREAM s (ts TIMESTAMP, "a b" INT, `c` INT) FROM 'frame:s' WATERMARK ts DELAY '1 s';
+CREATE STREAM s (ts TIMESTAMP, "a b" INT, c INT) FROM 'frame:s' WATERMARK ts DELAY '1 s';
 CREATE QUERY q AS SELECT "a b", count(*) AS n FROM s [RANGE '1 minute'] GROUP BY "a b";
 CREATE QUERY l AS SELECT count(*) AS n FROM s [WINDOW UNTIL NOW] EVERY 1 MINUTE;
-""".replace("`c`", "c")
+"""
 MINUTE = 60_000_000
 
 

@@ -179,7 +179,7 @@ def test_null_time_is_malformed_for_every_query() -> None:
 
 
 def test_time_ahead_is_malformed_and_does_not_move_the_watermark() -> None:
-    # Batch 0 has no reference; 1000 is ahead of 10 + 60; 69 is not, and raises the reference for batch 2.
+    # The first has no reference; 1000 is ahead of 10 + 60; 69 is not, and raises the reference for 128.
     found = ask(query(COUNT), {}, [10, 1000, 69, 128, 11], [1, 2, 2], delay=0, ahead=60 * SECOND)
     assert found.watermarks == (10 * SECOND, 69 * SECOND, 128 * SECOND)
     assert found.accounts["q"] == Account(5, 3, 0, 1, 0, 1)

@@ -150,9 +150,7 @@ def test_first_rows_of_every_window(seed: int) -> None:
     # In passes: the first rows of each, then of all of them together.
     cut = sorted({0, n, rng.randint(0, n)})
     everything = ranked(windows, *given)
-    parts = [
-        first_rows(query(limit=limit), everything.take(np.arange(a, b))) for a, b in pairwise(cut)
-    ]
+    parts = [first_rows(query(limit=limit), everything.take(np.arange(a, b))) for a, b in pairwise(cut)]
     if parts:
         assert places(first_rows(query(limit=limit), parts[0].joined(parts[1:]))) == wanted, seed
 

@@ -10,6 +10,8 @@ import json
 import signal
 import sys
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -166,32 +168,45 @@ def watch(
     """Run a loaded app to its end with a progress display; Ctrl-C and SIGTERM stop it between two batches."""
     from penstock.monitor.progress import ProgressDisplay
 
-    with ProgressDisplay(errors, quiet) as display:
-        done: dict[str, Any] = {"rows": 0}
-
-        def show(report: Any, manifest: Any) -> None:
-            done["rows"] += report.rows
-            windows = sum(result["windows"] for result in manifest.results.values())
-            total = done["run"].progress()["total"] if "run" in done else None
-            display.batch(report.batch, done["rows"], total, windows, report.watermark)
-
-        running = loaded.start(checkpoint, plan=plan, memory=memory, listener=show, on_phase=display.phase, **settings)
-        done["run"] = running
-        display.phase("first batch")
-        stopping = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            # A flag, not an exception: one raised inside py4j would leave its connection in disorder.
-            signal.signal(number, lambda *_: stopping.set())
-        try:
-            while not running.await_end(1):
-                if stopping.is_set():
-                    display.phase("stopping after this batch")
-                    running.stop()
-                    break
-        except PenstockError as error:  # whatever was wrong, it was met while running
-            raise RunError(error.fact, error.hint) from error
-        summary: dict[str, Any] = running.summary()
+    try:
+        with ProgressDisplay(errors, quiet) as display:
+            start = partial(loaded.start, checkpoint, plan=plan, memory=memory, **settings)
+            summary = _await_end(start, display)
+    except OSError as error:
+        place = error.filename or f"checkpoint {checkpoint or 'in the folder for temporary files'}"
+        raise RunError(f"{place}: {why(error)}", "make room or mend the disk, then run again") from error
+    finally:
+        if "penstock.runtime.session" in sys.modules:
+            sys.modules["penstock.runtime.session"].fall_silent()
     loaded.close()
+    return summary
+
+
+def _await_end(start: Callable[..., Any], display: Any) -> dict[str, Any]:
+    done: dict[str, Any] = {"rows": 0}
+
+    def show(report: Any, manifest: Any) -> None:
+        done["rows"] += report.rows
+        windows = sum(result["windows"] for result in manifest.results.values())
+        total = done["run"].progress()["total"] if "run" in done else None
+        display.batch(report.batch, done["rows"], total, windows, report.watermark)
+
+    running = start(listener=show, on_phase=display.phase)
+    done["run"] = running
+    display.phase("first batch")
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # A flag, not an exception: one raised inside py4j would leave its connection in disorder.
+        signal.signal(number, lambda *_: stopping.set())
+    try:
+        while not running.await_end(1):
+            if stopping.is_set():
+                display.phase("stopping after this batch")
+                running.stop()
+                break
+    except PenstockError as error:  # whatever was wrong, it was met while running
+        raise RunError(error.fact, error.hint) from error
+    summary: dict[str, Any] = running.summary()
     return summary
 
 

@@ -86,6 +86,22 @@ def pane_number(places, slide, cut, numbers):
         numbers[i] = number
 
 
+@kernel(I64, ro(I64), rw(U8), I64, I64)
+def keep_near(times, usable, greatest, ahead):
+    """Take `usable` from times that are further than `ahead` beyond the greatest usable one before them.
+
+    `greatest` is that before the first (the least integer: none yet); returns that after the last.
+    """
+    none, end = int64(-0x8000000000000000), int64(0x7FFFFFFFFFFFFFFF)
+    for i in range(times.shape[0]):
+        if usable[i]:
+            if greatest != none and greatest <= end - ahead and times[i] > greatest + ahead:
+                usable[i] = 0
+            else:
+                greatest = max(greatest, times[i])
+    return greatest
+
+
 def all_valid() -> np.ndarray:
     """The `valid` argument for values that are all there."""
     return np.empty(0, np.uint8)

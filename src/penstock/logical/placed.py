@@ -1,6 +1,6 @@
 """What all clauses have in common: the protocol of a scope, and how a rule's complaint gets its place.
 
-`scalars`, `predicates`, `calls` and `casts` resolve the parts of an expression; they meet here, so that
+`scalars`, `predicates`, `functions` and `casts` resolve the parts of an expression; they meet here, so that
 none has to import the one that calls it. `Resolve` is the recursion they are handed.
 """
 

@@ -56,7 +56,7 @@ def check_changes(checkpoint: Path, last: Version, app: QuerySet, outputs: Mappi
 
 def _check_query(checkpoint: Path, last: Version, old: Query | None, query: Query, outputs: Mapping[str, str]) -> None:
     if old is None:
-        if query.name in last.retired:
+        if query.name.casefold() in {name.casefold() for name in last.retired}:
             raise StateError(
                 f"checkpoint {checkpoint} had a query '{query.name}' that was dropped", "add it under a new name"
             )

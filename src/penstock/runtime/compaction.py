@@ -1,13 +1,14 @@
-"""Compaction: many small segments into one, so that files, bytes and what a window reads stay bounded.
+"""Compaction: many small segments into few, so that files, bytes and what a window reads stay bounded.
 
-A batch leaves a segment per task. When more than `MOST` are live, the newest are merged into one: so many of them
-that each older one is larger than all that are newer together (the logarithmic method). A group is then rewritten a
-logarithmic number of times, and what is kept is at most about twice what one merged segment would be. Panes of
+A batch leaves a *unit* of segments, one per task. When more than `MOST` units are live, the newest are merged into one
+unit: from the oldest on that is not larger than all that are newer together (the logarithmic method). A group is then
+rewritten a logarithmic number of times, and what is kept is at most about twice what one merged unit would be. Panes of
 closed windows are left out; those of a landmark window that all its coming windows hold become one.
 """
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,8 +30,7 @@ from penstock.sharing.plan import Relation
 from penstock.state.garbage import SEGMENTS, segment_name
 from penstock.state.segment import Segment
 
-MOST = 12  # live segments
-NEWEST = 8  # that are always merged when there are more
+MOST = 12  # live units
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,15 @@ class CompactionWork:
 
 def chosen(segments: list[dict[str, Any]]) -> int:
     """How many of the first segments stay as they are; those after them are merged."""
-    if len(segments) <= MOST:
+    units = [list(unit) for _, unit in itertools.groupby(segments, lambda segment: segment["unit"])]
+    if len(units) <= MOST:
         return len(segments)
-    at = len(segments) - NEWEST
-    newer = sum(segment["bytes"] for segment in segments[at:])
-    while at and segments[at - 1]["bytes"] < newer:
-        at -= 1
-        newer += segments[at]["bytes"]
-    return at
+    sizes = [sum(segment["bytes"] for segment in unit) for unit in units]
+    newer = list(itertools.accumulate(reversed(sizes), initial=0))[-2::-1]
+    first = next(
+        i for i, (size, rest) in enumerate(zip(sizes, newer, strict=True)) if size <= rest or i == len(units) - 2
+    )
+    return sum(len(unit) for unit in units[:first])
 
 
 def compact(
@@ -84,7 +85,7 @@ def compact(
     cut = [item for keep in keeps.values() for item in _items(keep, folder, old, job.settings)]
     shares = share_out(cut, max(1, job.parallelism))
     reports = run_job(spark, len(shares), partial(compact_share, shares, work)) if shares else []
-    return segments[:at] + [report["segment"] for report in reports], reports
+    return segments[:at] + [report["segment"] | {"unit": f"{batch} compacted"} for report in reports], reports
 
 
 def _items(keep: Keep, folder: Path, references: list[dict[str, Any]], settings: TaskSettings) -> list[MergeItem]:

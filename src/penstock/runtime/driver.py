@@ -136,11 +136,11 @@ class BatchDriver:
         """The manifest after this batch; runs the merge jobs if windows close."""
         before, version = self.manifest, versions.load(self.checkpoint, offset["plan"])
         streams = moved(before, version, offset, tasks)
-        segments = before.segments + [task["segment"] for task in tasks if task["segment"]["panes"]]
+        segments = before.segments + [task["segment"] for task in tasks]
         hfta = Hfta(self.spark, self.job, version, self.sinks, before, offset, streams, segments)
         hfta.close()
         floors = open_panes(version, hfta.streams)
-        kept = [s for s in live(hfta.segments, floors) if s["panes"]]
+        kept = [{"unit": str(batch)} | segment for segment in live(hfta.segments, floors)]
         keeps = keeps_of(version, floors, hfta.streams)
         kept, compactions = compact(self.spark, self.job, version, kept, keeps, batch)
         written = [*tasks, *hfta.feeds]

@@ -87,9 +87,9 @@ def start(
         # What Spark committed was published; consumers may have moved it away since.
         if manifest.batch >= 0 and not committed(checkpoint, manifest.batch):
             publish(manifest, sinks | _dropped_sinks(spark, checkpoint, manifest, sinks, settings.output))
-        adopt(checkpoint, app, settings.memory, places)
         for sink in sinks.values():
             sink.prepare(owner, settings.overwrite)
+        adopt(checkpoint, app, settings.memory, places)
         job = Job(
             continued(checkpoint, inputs.sources),
             replace(settings.task, slots=mine["slots"]),

@@ -37,11 +37,12 @@ from penstock.state.garbage import SEGMENTS, segment_name
 
 
 class FusedSplit(InputPartition):
-    """One task's share of a batch: some rows of one stream, and a source that can read them."""
+    """One task's share of a batch: some rows of one stream, a source that can read them, and the batch's first row."""
 
-    def __init__(self, task: int, stream: str, split: Split, source: Source, offset: Offset) -> None:
+    def __init__(self, task: int, stream: str, split: Split, source: Source, offset: Offset, first: int) -> None:
         super().__init__(task)
         self.task, self.stream, self.split, self.source, self.offset = task, stream, split, source, offset
+        self.first = first
 
 
 class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -85,9 +86,11 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         app = versions.load(self.checkpoint, end["plan"]).app
         splits: list[FusedSplit] = []
         for name in end["streams"]:
-            for split in self._splits(name, position(start, name), position(end, name), in_order(app, end, name)):
-                source = self.sources[name].narrowed(split)
-                splits.append(FusedSplit(len(splits), name, split, source, end))
+            first = position(start, name)
+            for split in self._splits(name, first, position(end, name), in_order(app, end, name)):
+                begin = split.start if app.stream(name).ahead is None else first
+                source = self.sources[name].narrowed(Split(begin, split.stop))
+                splits.append(FusedSplit(len(splits), name, split, source, end, begin))
         return splits
 
     def _splits(self, stream: str, start: int, stop: int, one: bool) -> list[Split]:
@@ -118,7 +121,10 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         read = partition.source.read(split, columns(plan), settings.chunk_rows)
         batches = read if split.stop > split.start else iter(())
         epoch = epoch_of(offset, partition.stream, split.start)
-        return run_task(plan, settings, epoch, batches, self.checkpoint / SEGMENTS / name)
+        before = Split(partition.first, split.start)
+        times = partition.source.read(before, [plan.stream.time], settings.chunk_rows)
+        seen = times if before.stop > before.start else iter(())
+        return run_task(plan, settings, epoch, batches, self.checkpoint / SEGMENTS / name, seen)
 
 
 class FusedSource(DataSource):

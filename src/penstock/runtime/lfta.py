@@ -9,7 +9,7 @@ the groups are written early as a run of the segment and the tables start anew: 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from penstock.runtime.front import Front, partial_chunk
 from penstock.runtime.ingest import Ingest, Ingested
 from penstock.runtime.leaf import Leaf
 from penstock.runtime.memory import memory_report, note_baseline
-from penstock.runtime.selection import Selector, Tuples
+from penstock.runtime.selection import Ledger, Selector, Tuples
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.times import Times
 from penstock.sharing.layout import Layout, Range, lay_out, union
@@ -86,6 +86,15 @@ class Lfta:
         for batch in batches:
             self.take(batch)
         self.end()
+
+    def look_back(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """See the times of the batch that stand before this task's tuples, for MAX AHEAD; another task books them."""
+        name, ledger = self.plan.stream.time, Ledger()
+        times = Times(self.plan.stream, self.epoch, self.times.longest, ledger)
+        for batch in batches:
+            flags = batch.column(BAD + name) if BAD + name in batch.schema.names else None
+            times.judge(self.ingest.column(name, batch.column(name), flags), 0)
+        self.times.greatest = times.greatest
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Aggregate one chunk."""
@@ -291,13 +300,22 @@ class Lfta:
 
 
 def run_task(
-    plan: SharedPlan, settings: TaskSettings, epoch: Epoch, batches: Iterator[pa.RecordBatch], path: Path
+    plan: SharedPlan,
+    settings: TaskSettings,
+    epoch: Epoch,
+    batches: Iterator[pa.RecordBatch],
+    path: Path,
+    before: Iterable[pa.RecordBatch] = (),
 ) -> dict[str, Any]:
-    """Aggregate a split into a segment at `path`; returns the reference that the manifest keeps."""
+    """Aggregate a split into a segment at `path`; returns the reference that the manifest keeps.
+
+    `before` has the times of the batch that stand before the split, where the stream has MAX AHEAD.
+    """
     started = time.perf_counter()
     note_baseline()
     writer = SegmentWriter(path, settings.slots)
     lfta = Lfta(plan, settings, epoch, writer)
+    lfta.look_back(before)
     lfta.run(batches)
     return task_report(lfta) | {"seconds": time.perf_counter() - started, **memory_report()}
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark import accumulators
+from pyspark import SparkContext, accumulators
 from pyspark.sql import SparkSession
 
 from penstock.errors import ConfigError
@@ -122,6 +122,14 @@ def _quiet_end() -> None:
     logging.getLogger().addHandler(logging.NullHandler())
     for server in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
         server.handle_error = lambda *_: None  # type: ignore[method-assign]
+
+
+def fall_silent() -> None:
+    """At the end of the process: Spark's own workers report with tracebacks that the JVM goes before them."""
+    jvm = SparkContext._jvm
+    if jvm is not None:
+        with contextlib.suppress(Exception):  # it may be gone
+            jvm.java.lang.System.err.close()
 
 
 def compile_kernels() -> subprocess.Popen[bytes] | None:

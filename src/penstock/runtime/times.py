@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from penstock.kernels.pack import keep_near
 from penstock.logical.query import Stream
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.ingest import Ingested
 from penstock.runtime.selection import Ledger
 
 Array = np.ndarray
-GREATEST = (1 << 63) - 1
+LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 
 
 class Times:
-    """Judges the time column of one task. `longest` is the longest window and slide: its end must fit 64 bits."""
+    """Judges the time column of one task. `longest` is the longest window and slide: its end must fit 64 bits.
+
+    Only `MAX AHEAD` looks at the tuples before: a task reads the times of its batch that stand before its split first.
+    """
 
     def __init__(self, stream: Stream, epoch: Epoch, longest: int, ledger: Ledger) -> None:
         self._stream, self._epoch, self._ledger = stream, epoch, ledger
-        self._limit = GREATEST - longest
+        self.longest, self._limit = longest, GREATEST - longest
         self.greatest: int | None = None
         self.least: int | None = None
         self.first = epoch.first
@@ -35,9 +39,9 @@ class Times:
         if ts.max() > self._limit or ts.min() < -self._limit:
             inside = (ts <= self._limit) & (ts >= -self._limit)
             timely = self._only(timely, inside, f"{name} has a window beyond the calendar", row)
-        ahead, greatest = self._stream.ahead, self._epoch.greatest
-        if ahead is not None and greatest is not None:
-            timely = self._only(timely, ts <= greatest + ahead, f"{name} is further ahead than MAX AHEAD", row)
+        if self._stream.ahead is not None:
+            near = self._near(ts, timely, self._stream.ahead)
+            timely = self._only(timely, near, f"{name} is further ahead than MAX AHEAD", row)
         usable = ts[timely]
         if not len(usable):
             return np.zeros(len(ts), np.int64), timely
@@ -49,6 +53,17 @@ class Times:
         if len(usable) == len(ts):
             return ts, None
         return np.where(timely, ts, usable[0]), timely
+
+    def _near(self, ts: Array, timely: Array, ahead: int) -> Array:
+        """Times not too far ahead of the greatest one before them in the stream; where tuples have no order, of the
+        greatest one of the batches before."""
+        before = self._epoch.greatest
+        if not self._epoch.ordered:
+            return np.asarray(ts <= before + ahead) if before is not None else np.ones(len(ts), bool)
+        known = [time for time in (before, self.greatest) if time is not None]
+        usable = timely.astype(np.uint8)
+        keep_near(np.ascontiguousarray(ts), usable, max(known, default=LEAST), ahead)
+        return np.asarray(usable.astype(bool) | ~timely)
 
     def _only(self, timely: Array, good: Array, reason: str, row: int) -> Array:
         """Keep the good ones; those that are not are malformed for this reason."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from penstock.errors import RunError
+from penstock.errors import RunError, why
 from penstock.faults import reach
 
 
@@ -25,7 +25,7 @@ def stage_file(path: Path, place: str, write: Callable[[Path], None]) -> None:
         write(path)
     except OSError as error:
         path.unlink(missing_ok=True)
-        raise RunError(f"cannot write results to {place}: {error}", "make room, then run again") from error
+        raise RunError(f"cannot write results to {place}: {why(error)}", "make room, then run again") from error
 
 
 def clear_staged(folder: Path, batch: int) -> None:

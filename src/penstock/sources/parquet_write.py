@@ -31,7 +31,7 @@ def write_parquet(
         os.replace(aside, target)
     except OSError as error:
         raise RunError(
-            f"cannot write '{target}': {why(error).splitlines()[0]}", "check the folder and its free space"
+            f"cannot write '{target}': {why(error)}", "check the folder and its free space"
         ) from error
     finally:
         with suppress(OSError):

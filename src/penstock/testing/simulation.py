@@ -135,9 +135,8 @@ def simulate(
     greatest: int | None = None
     position = 0
     for n, count in enumerate(batches):
-        reference = greatest
         for time, key, value in records[position : position + count]:
-            if time is not None and ahead is not None and reference is not None and time > reference + ahead:
+            if time is not None and ahead is not None and greatest is not None and time > greatest + ahead:
                 time = None
             if time is not None:
                 greatest = time if greatest is None else max(greatest, time)

@@ -1,7 +1,7 @@
 """Stream time for the oracle: which batch a tuple came in, which times are malformed, what was closed by then.
 
 WM(N)      greatest good ts of batches 0..N, minus the delay
-ahead      in batch N: ts > greatest good ts of batches 0..N-1, plus MAX AHEAD (never in the first such batch)
+ahead      ts > greatest good ts before it in the stream, plus MAX AHEAD (never the first good one)
 closed     a window is closed for a tuple of batch N when its end <= WM(N-1)
 
 The results of a query are a stream, too: each row comes in the batch that closed its window, at the window's end,
@@ -64,8 +64,8 @@ def follow_time(stream: Stream, time: Values, batches: Sequence[int]) -> Timelin
     watermarks: list[int | None] = []
     greatest: int | None = None
     for rows in _ranges(batches):
-        if greatest is not None and stream.ahead is not None:
-            good[rows] &= times[rows] <= greatest + stream.ahead
+        if stream.ahead is not None:
+            _drop_ahead(times, good, rows, greatest, stream.ahead)
         seen = times[rows][good[rows]]
         if len(seen):
             greatest = int(seen.max()) if greatest is None else max(greatest, int(seen.max()))
@@ -73,6 +73,15 @@ def follow_time(stream: Stream, time: Values, batches: Sequence[int]) -> Timelin
     arrived = np.repeat(np.arange(len(batches)), np.array(batches, np.int64))
     first = int(times[good][0]) if good.any() else None
     return _timeline(times, good, arrived, tuple(watermarks), tuple(np.cumsum(batches, dtype=np.int64).tolist()), first)
+
+
+def _drop_ahead(times: Numbers, good: Flags, rows: slice, greatest: int | None, ahead: int) -> None:
+    """One tuple after the other, by the definition."""
+    for row in range(rows.start, rows.stop):
+        if good[row] and greatest is not None and times[row] > greatest + ahead:
+            good[row] = False
+        elif good[row]:
+            greatest = int(times[row]) if greatest is None else max(greatest, int(times[row]))
 
 
 def follow_results(times: Numbers, arrived: Numbers, below: Timeline) -> Timeline:
