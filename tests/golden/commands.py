@@ -102,6 +102,11 @@ def check(said: Said) -> None:
         assert "\n  hint: " in said.err or " must be " in said.err or "| " in said.err
 
 
+def quick_or_slow(cases: list[Case], *quick: str) -> list[Any]:
+    """The cases for `parametrize`: those that start Spark jobs are slow, but for a few."""
+    return [pytest.param(case, id=case.name, marks=[] if case.name in quick else [pytest.mark.slow]) for case in cases]
+
+
 def held(checkpoint: Path, host: str = "", process: int = 0) -> None:
     """Put a lease into a checkpoint as a live run holds it: this process, or one on another host."""
     processes = [[process or os.getpid(), None]]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import Case, NoSpark, arrange, compare, held, penstock
+from commands import Case, NoSpark, arrange, compare, held, penstock, quick_or_slow
 
 from penstock.app.api import App
 from penstock.runtime import version as versions
@@ -123,7 +123,11 @@ def changed(old: str, new: str) -> str:
     return APP.replace(old, new)
 
 
-IDS = {r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}": "UUID", r"-[0-9a-f]{8}\.seg": "-ATTEMPT.seg", r"exp: \S+ got: \S+": "exp: X got: Y"}
+IDS = {
+    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}": "UUID",
+    r"-[0-9a-f]{8}\.seg": "-ATTEMPT.seg",
+    r"exp: \S+ got: \S+": "exp: X got: Y",
+}
 PROCESS = {r"process \d+ on \S+": "process PID on HOST"}
 CASES = [
     # Another app.
@@ -173,7 +177,10 @@ READING = [
 ]
 
 
-@pytest.mark.parametrize("case", READING, ids=lambda case: case.name)
+QUICK = ("checkpoint_segment_damaged", "checkpoint_offset_damaged", "checkpoint_metadata_damaged")
+
+
+@pytest.mark.parametrize("case", quick_or_slow(READING, *QUICK))
 def test_reading(
     case: Case, folder: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

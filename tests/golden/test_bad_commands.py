@@ -14,6 +14,7 @@ from penstock.sinks.registry import open_sink
 
 STREAM = "CREATE STREAM s FROM 'generate:uniform' WITH (rows = 1000) WATERMARK ts DELAY '1 second';\n"
 SELECT = "SELECT a, count(*) AS n FROM s [WINDOW 1 MINUTE] GROUP BY a;\n"
+READER = "CREATE QUERY {} AS SELECT sum(n) AS n FROM {} [WINDOW 1 MINUTE];\n"
 APP = STREAM + "CREATE QUERY q AS " + SELECT
 RUN = "run app.sql --quiet --checkpoint ckpt --output out"
 
@@ -64,8 +65,16 @@ CASES = [
     Case("app_empty", "check app.sql", ""),
     Case("app_comment_only", "explain app.sql", "-- nothing yet\n"),
     Case("app_without_query", "run app.sql", STREAM),
-    Case("app_query_reads_itself", "check app.sql", STREAM + "CREATE QUERY q AS SELECT sum(n) AS n FROM q [WINDOW 1 MINUTE];\n"),
-    Case("app_queries_in_a_circle", "check app.sql", STREAM + "CREATE QUERY q AS SELECT sum(n) AS n FROM r [WINDOW 1 MINUTE];\nCREATE QUERY r AS SELECT sum(n) AS n FROM q [WINDOW 1 MINUTE];\n"),
+    Case(
+        "app_query_reads_itself",
+        "check app.sql",
+        STREAM + "CREATE QUERY q AS SELECT sum(n) AS n FROM q [WINDOW 1 MINUTE];\n",
+    ),
+    Case(
+        "app_queries_in_a_circle",
+        "check app.sql",
+        STREAM + READER.format("q", "r") + READER.format("r", "q"),
+    ),
     Case("app_window_of_nothing", "check app.sql", APP.replace("1 MINUTE", "0 SECONDS")),
     Case("app_window_beyond_time", "check app.sql", APP.replace("1 MINUTE", "300000000 DAYS")),
     Case("app_window_without_unit", "check app.sql", APP.replace("[WINDOW 1 MINUTE]", "[RANGE '5' SLIDE '5']")),
@@ -122,7 +131,7 @@ CASES = [
     Case("bench_unknown", "bench speed"),
     Case("bench_engine_unknown", "bench multiquery --engine flink --work bench"),
     Case("bench_in_a_file", "bench multiquery --quick --engine duckdb --work app.sql", APP, code=1),
-]  # fmt: skip
+]
 
 NO_SESSION = [
     Case("master_unknown", f"{RUN} --master nonsense", APP),

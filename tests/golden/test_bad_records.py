@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import Case, arrange, compare, penstock
+from commands import Case, arrange, compare, penstock, quick_or_slow
 
 from penstock.app.api import App
 from penstock.errors import RunError
@@ -54,20 +54,80 @@ COLUMNS = "(ts TIMESTAMP, a BIGINT)"
 CSV, PARQUET = f"{COLUMNS} FROM 'csv:a.csv'", "FROM 'parquet:a.parquet'"
 WILD = [0, 1_000_000, 4_000_000_000_000_000_000]  # the last one is in the year 128,724
 FAILING = [
-    Case("running_sum_overflows", RUN, app(CSV, "a % 2 AS odd, sum(a) AS total", more=" GROUP BY a % 2"), csv(f"2026-01-01T00:00:00Z,{MOST}", "2026-01-01T00:00:01Z,2", f"2026-01-01T00:00:02Z,{MOST}"), 1),
-    Case("running_wild_time_landmark", RUN, app(PARQUET, window="[WINDOW UNTIL NOW]", more=" EVERY 1 SECOND"), parquet(WILD), 1),
-    Case("running_wild_time_landmark_watermark", RUN, app(f"{PARQUET} WATERMARK ts DELAY '1 second'", window="[WINDOW UNTIL NOW]", more=" EVERY 1 SECOND"), parquet([*WILD, 5]), 1),
-    Case("running_wild_time_sliding", RUN, app(PARQUET, window="[RANGE '300 days' SLIDE '1 second']"), parquet(WILD), 1),
+    Case(
+        "running_sum_overflows",
+        RUN,
+        app(CSV, "a % 2 AS odd, sum(a) AS total", more=" GROUP BY a % 2"),
+        csv(f"2026-01-01T00:00:00Z,{MOST}", "2026-01-01T00:00:01Z,2", f"2026-01-01T00:00:02Z,{MOST}"),
+        1,
+    ),
+    Case(
+        "running_wild_time_landmark",
+        RUN,
+        app(PARQUET, window="[WINDOW UNTIL NOW]", more=" EVERY 1 SECOND"),
+        parquet(WILD),
+        1,
+    ),
+    Case(
+        "running_wild_time_landmark_watermark",
+        RUN,
+        app(f"{PARQUET} WATERMARK ts DELAY '1 second'", window="[WINDOW UNTIL NOW]", more=" EVERY 1 SECOND"),
+        parquet([*WILD, 5]),
+        1,
+    ),
+    Case(
+        "running_wild_time_sliding", RUN, app(PARQUET, window="[RANGE '300 days' SLIDE '1 second']"), parquet(WILD), 1
+    ),
     Case("running_parquet_page_damaged", RUN, app(PARQUET, "a, count(*) AS n", more=" GROUP BY a"), damaged_page, 1),
-]  # fmt: skip
+]
 COMPLETING = [
-    Case("accounted_time_null", RUN, app(PARQUET, "a, count(*) AS n", more=" GROUP BY a"), parquet([None] * 5, a=[1, 2, 3, 4, 5]), 0),
-    Case("accounted_csv_all_bad", RUN, app(CSV, "a, count(*) AS n", more=" GROUP BY a"), csv("2026-01-01T00:00:00Z,one", "yesterday,2", "2026-01-01T00:00:00Z,3.5", "2026-13-01T00:00:00Z,4", ',""'), 0),
-    Case("accounted_records_of_no_form", RUN, app(CSV, "a, count(*) AS n", more=" GROUP BY a"), csv("2026-01-01T00:00:00Z,1", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z,1,2", '2026-01-01T00:00:00Z,"1'), 0),
-    Case("accounted_records_too_long", RUN, app(f"{CSV} WITH (longest_record = 64)", "a, count(*) AS n", more=" GROUP BY a"), csv("2026-01-01T00:00:00Z,1", "2026-01-01T00:00:00Z," + "9" * 100), 0),
-    Case("accounted_json_of_no_form", RUN, app(f"{COLUMNS} FROM 'json:a.csv'", "a, count(*) AS n", more=" GROUP BY a"), csv('{"ts": "2026-01-01T00:00:00Z", "a": 1}', '{"ts": "2026-01-01T00:00:00Z", "a": ', "17", '{"a": "x"}'), 0),
-    Case("accounted_wild_time_ahead", f"{RUN} --batch-rows 2", app(f"{PARQUET} WATERMARK ts DELAY '1 second' MAX AHEAD '1 hour'", window="[WINDOW UNTIL NOW]", more=" EVERY 1 SECOND"), parquet(WILD), 0),
-]  # fmt: skip
+    Case(
+        "accounted_time_null",
+        RUN,
+        app(PARQUET, "a, count(*) AS n", more=" GROUP BY a"),
+        parquet([None] * 5, a=[1, 2, 3, 4, 5]),
+        0,
+    ),
+    Case(
+        "accounted_csv_all_bad",
+        RUN,
+        app(CSV, "a, count(*) AS n", more=" GROUP BY a"),
+        csv("2026-01-01T00:00:00Z,one", "yesterday,2", "2026-01-01T00:00:00Z,3.5", "2026-13-01T00:00:00Z,4", ',""'),
+        0,
+    ),
+    Case(
+        "accounted_records_of_no_form",
+        RUN,
+        app(CSV, "a, count(*) AS n", more=" GROUP BY a"),
+        csv("2026-01-01T00:00:00Z,1", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z,1,2", '2026-01-01T00:00:00Z,"1'),
+        0,
+    ),
+    Case(
+        "accounted_records_too_long",
+        RUN,
+        app(f"{CSV} WITH (longest_record = 64)", "a, count(*) AS n", more=" GROUP BY a"),
+        csv("2026-01-01T00:00:00Z,1", "2026-01-01T00:00:00Z," + "9" * 100),
+        0,
+    ),
+    Case(
+        "accounted_json_of_no_form",
+        RUN,
+        app(f"{COLUMNS} FROM 'json:a.csv'", "a, count(*) AS n", more=" GROUP BY a"),
+        csv('{"ts": "2026-01-01T00:00:00Z", "a": 1}', '{"ts": "2026-01-01T00:00:00Z", "a": ', "17", '{"a": "x"}'),
+        0,
+    ),
+    Case(
+        "accounted_wild_time_ahead",
+        f"{RUN} --batch-rows 2",
+        app(
+            f"{PARQUET} WATERMARK ts DELAY '1 second' MAX AHEAD '1 hour'",
+            window="[WINDOW UNTIL NOW]",
+            more=" EVERY 1 SECOND",
+        ),
+        parquet(WILD),
+        0,
+    ),
+]
 
 
 @pytest.fixture
@@ -78,7 +138,7 @@ def session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSessio
     return spark
 
 
-@pytest.mark.parametrize("case", FAILING, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", quick_or_slow(FAILING, "running_sum_overflows", "running_wild_time_landmark"))
 def test_failing(
     case: Case, session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,7 +148,7 @@ def test_failing(
     assert list(tmp_path.glob("out/*/.penstock/*")) == []
 
 
-@pytest.mark.parametrize("case", COMPLETING, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", quick_or_slow(COMPLETING, "accounted_time_null", "accounted_csv_all_bad"))
 def test_completing(
     case: Case, session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,7 +168,7 @@ def boom(frame: Any, batch: int) -> None:
     ("sink", "message"),
     [
         (boom, "the sink function of query 'q' failed in batch 0: ValueError: no such table"),
-        (SparkSink("nonsense"), "the sink writer of query 'q' failed in batch 0: "),
+        pytest.param(SparkSink("nonsense"), "the sink writer of query 'q' failed in batch 0: ", marks=pytest.mark.slow),
     ],
 )
 def test_a_sink_that_raises(spark: SparkSession, tmp_path: Path, sink: Any, message: str) -> None:

@@ -80,7 +80,12 @@ CASES = [
     Case("source_below_a_file", CHECK, stream("parquet:app.sql/x.parquet") + QUERY),
     Case("source_is_a_pipe", CHECK, stream("csv:pipe.csv") + QUERY, lambda folder: os.mkfifo(folder / "pipe.csv")),
     Case("source_on_another_host", CHECK, stream("parquet:file://host/x.parquet") + QUERY),
-    Case("source_cannot_be_read", CHECK, stream("csv:mem.csv") + QUERY, lambda f: (f / "mem.csv").symlink_to("/proc/self/mem")),
+    Case(
+        "source_cannot_be_read",
+        CHECK,
+        stream("csv:mem.csv") + QUERY,
+        lambda f: (f / "mem.csv").symlink_to("/proc/self/mem"),
+    ),
     Case("source_scheme_unknown", CHECK, stream("ftp:data.csv") + QUERY),
     Case("source_scheme_missing", CHECK, stream("data.parquet") + QUERY, parquet()),
     Case("source_address_empty", CHECK, stream("parquet:") + QUERY),
@@ -88,25 +93,68 @@ CASES = [
     # Parquet.
     Case("parquet_truncated", CHECK, stream("parquet:data.parquet") + QUERY, damaged_parquet(lambda data: data[:-100])),
     Case("parquet_empty", CHECK, stream("parquet:data.parquet") + QUERY, text("data.parquet", "")),
-    Case("parquet_wrong_magic", CHECK, stream("parquet:data.parquet") + QUERY, damaged_parquet(lambda data: data[:-4] + b"PAR2")),
-    Case("parquet_footer_damaged", CHECK, stream("parquet:data.parquet") + QUERY, damaged_parquet(lambda data: data[:-60] + b"x" * 52 + data[-8:])),
+    Case(
+        "parquet_wrong_magic",
+        CHECK,
+        stream("parquet:data.parquet") + QUERY,
+        damaged_parquet(lambda data: data[:-4] + b"PAR2"),
+    ),
+    Case(
+        "parquet_footer_damaged",
+        CHECK,
+        stream("parquet:data.parquet") + QUERY,
+        damaged_parquet(lambda data: data[:-60] + b"x" * 52 + data[-8:]),
+    ),
     Case("parquet_is_csv", CHECK, stream("parquet:data.parquet") + QUERY, text("data.parquet", ROWS)),
     Case("parquet_types_differ", CHECK, stream("parquet:data") + QUERY, two),
     Case("parquet_columns_differ", CHECK, stream("parquet:data") + QUERY, extra),
-    Case("parquet_without_time", CHECK, stream("parquet:data.parquet") + QUERY, parquet(table=TABLE.drop_columns("ts"))),
-    Case("parquet_two_times", CHECK, stream("parquet:data.parquet") + QUERY, parquet(table=TABLE.rename_columns(["t0", "a", "name"]).append_column("t1", TIMES))),
-    Case("parquet_column_not_there", CHECK, stream("parquet:data.parquet", "(ts TIMESTAMP, color STRING)") + BY_A.replace("a,", "color,").replace("BY a", "BY color"), parquet()),
-    Case("parquet_type_does_not_fit", CHECK, stream("parquet:data.parquet", "(ts TIMESTAMP, name BIGINT)") + QUERY.replace("count(*)", "sum(name)"), parquet()),
-    Case("parquet_nothing_usable", CHECK, stream("parquet:data.parquet") + QUERY, parquet(table=pa.table({"raw": [b"x"]}))),
+    Case(
+        "parquet_without_time", CHECK, stream("parquet:data.parquet") + QUERY, parquet(table=TABLE.drop_columns("ts"))
+    ),
+    Case(
+        "parquet_two_times",
+        CHECK,
+        stream("parquet:data.parquet") + QUERY,
+        parquet(table=TABLE.rename_columns(["t0", "a", "name"]).append_column("t1", TIMES)),
+    ),
+    Case(
+        "parquet_column_not_there",
+        CHECK,
+        stream("parquet:data.parquet", "(ts TIMESTAMP, color STRING)")
+        + BY_A.replace("a,", "color,").replace("BY a", "BY color"),
+        parquet(),
+    ),
+    Case(
+        "parquet_type_does_not_fit",
+        CHECK,
+        stream("parquet:data.parquet", "(ts TIMESTAMP, name BIGINT)") + QUERY.replace("count(*)", "sum(name)"),
+        parquet(),
+    ),
+    Case(
+        "parquet_nothing_usable",
+        CHECK,
+        stream("parquet:data.parquet") + QUERY,
+        parquet(table=pa.table({"raw": [b"x"]})),
+    ),
     Case("parquet_option", CHECK, stream("parquet:data.parquet", options="header = 'true'") + QUERY, parquet()),
     # CSV.
     Case("csv_column_not_in_header", CHECK, stream("csv:a.csv", COLUMNS) + BY_A, text("a.csv", "ts,b\n" + ROWS)),
-    Case("csv_header_of_others", CHECK, stream("csv:a.csv", COLUMNS, "header = 'true'") + BY_A, text("a.csv", "time,count\n" + ROWS)),
+    Case(
+        "csv_header_of_others",
+        CHECK,
+        stream("csv:a.csv", COLUMNS, "header = 'true'") + BY_A,
+        text("a.csv", "time,count\n" + ROWS),
+    ),
     Case("csv_column_twice", CHECK, stream("csv:a.csv", COLUMNS) + BY_A, text("a.csv", "ts,a,a\n" + ROWS)),
     Case("csv_column_twice_inferred", CHECK, stream("csv:a.csv") + BY_A, text("a.csv", "ts,a,a\n" + ROWS)),
     Case("csv_column_without_name", CHECK, stream("csv:a.csv") + BY_A, text("a.csv", "ts,a,\n" + ROWS)),
     Case("csv_wrong_delimiter", CHECK, stream("csv:a.csv", COLUMNS, "delimiter = ';'") + BY_A, text("a.csv", ROWS)),
-    Case("csv_too_few_fields", CHECK, stream("csv:a.csv", "(ts TIMESTAMP, a BIGINT, b BIGINT)") + BY_A, text("a.csv", ROWS)),
+    Case(
+        "csv_too_few_fields",
+        CHECK,
+        stream("csv:a.csv", "(ts TIMESTAMP, a BIGINT, b BIGINT)") + BY_A,
+        text("a.csv", ROWS),
+    ),
     Case("csv_without_record", CHECK, stream("csv:a.csv") + QUERY, text("a.csv", "")),
     Case("csv_utf16", CHECK, stream("csv:a.csv", COLUMNS) + QUERY, text("a.csv", ("ts,a\n" + ROWS).encode("utf-16"))),
     Case("csv_without_time", CHECK, stream("csv:a.csv") + QUERY, text("a.csv", "a,b\n1,2\n")),
@@ -115,31 +163,85 @@ CASES = [
     Case("csv_option_header", CHECK, stream("csv:a.csv", COLUMNS, "header = 'yes'") + QUERY, text("a.csv", ROWS)),
     Case("csv_option_delimiter", CHECK, stream("csv:a.csv", COLUMNS, "delimiter = '||'") + QUERY, text("a.csv", ROWS)),
     Case("csv_option_same_letters", CHECK, stream("csv:a.csv", COLUMNS, "quote = ','") + QUERY, text("a.csv", ROWS)),
-    Case("csv_option_time_format", CHECK, stream("csv:a.csv", COLUMNS, "timestamp_format = 'unix'") + QUERY, text("a.csv", ROWS)),
-    Case("csv_option_longest_record", CHECK, stream("csv:a.csv", COLUMNS, "longest_record = 1") + QUERY, text("a.csv", ROWS)),
+    Case(
+        "csv_option_time_format",
+        CHECK,
+        stream("csv:a.csv", COLUMNS, "timestamp_format = 'unix'") + QUERY,
+        text("a.csv", ROWS),
+    ),
+    Case(
+        "csv_option_longest_record",
+        CHECK,
+        stream("csv:a.csv", COLUMNS, "longest_record = 1") + QUERY,
+        text("a.csv", ROWS),
+    ),
     # Compressed text: whole files only.
-    Case("packed_gz_damaged", CHECK, stream("csv:a.csv.gz", options=CACHE) + QUERY, text("a.csv.gz", b"\x1f\x8b\x08\x00damage")),
+    Case(
+        "packed_gz_damaged",
+        CHECK,
+        stream("csv:a.csv.gz", options=CACHE) + QUERY,
+        text("a.csv.gz", b"\x1f\x8b\x08\x00damage"),
+    ),
     Case("packed_gz_not_gz", CHECK, stream("csv:a.csv.gz", COLUMNS, CACHE) + QUERY, text("a.csv.gz", ROWS)),
-    Case("packed_gz_cut_off", "explain app.sql", stream("csv:a.csv.gz", COLUMNS, CACHE) + QUERY, text("a.csv.gz", packed(lambda data: gzip.compress(data, mtime=0)))),
-    Case("packed_xz_cut_off", "explain app.sql", stream("csv:a.csv.xz", COLUMNS, CACHE) + QUERY, text("a.csv.xz", packed(lzma.compress))),
+    Case(
+        "packed_gz_cut_off",
+        "explain app.sql",
+        stream("csv:a.csv.gz", COLUMNS, CACHE) + QUERY,
+        text("a.csv.gz", packed(lambda data: gzip.compress(data, mtime=0))),
+    ),
+    Case(
+        "packed_xz_cut_off",
+        "explain app.sql",
+        stream("csv:a.csv.xz", COLUMNS, CACHE) + QUERY,
+        text("a.csv.xz", packed(lzma.compress)),
+    ),
     Case("packed_xz_not_xz", CHECK, stream("csv:a.csv.xz", COLUMNS, CACHE) + QUERY, text("a.csv.xz", ROWS)),
-    Case("packed_zst_cut_off", "explain app.sql", stream("csv:a.csv.zst", COLUMNS, CACHE) + QUERY, text("a.csv.zst", packed(zstd))),
+    Case(
+        "packed_zst_cut_off",
+        "explain app.sql",
+        stream("csv:a.csv.zst", COLUMNS, CACHE) + QUERY,
+        text("a.csv.zst", packed(zstd)),
+    ),
     Case("packed_zst_not_zst", CHECK, stream("csv:a.csv.zst", COLUMNS, CACHE) + QUERY, text("a.csv.zst", ROWS)),
-    Case("packed_bz2_cut_off", "explain app.sql", stream("csv:a.csv.bz2", COLUMNS, CACHE) + QUERY, text("a.csv.bz2", packed(bz2.compress))),
-    Case("packed_cache_is_a_file", "explain app.sql", stream("csv:a.csv.gz", COLUMNS, "cache = 'app.sql'") + QUERY, text("a.csv.gz", gzip.compress(ROWS.encode()))),
+    Case(
+        "packed_bz2_cut_off",
+        "explain app.sql",
+        stream("csv:a.csv.bz2", COLUMNS, CACHE) + QUERY,
+        text("a.csv.bz2", packed(bz2.compress)),
+    ),
+    Case(
+        "packed_cache_is_a_file",
+        "explain app.sql",
+        stream("csv:a.csv.gz", COLUMNS, "cache = 'app.sql'") + QUERY,
+        text("a.csv.gz", gzip.compress(ROWS.encode())),
+    ),
     # JSON.
-    Case("json_array", CHECK, stream("json:a.json", COLUMNS) + QUERY, text("a.json", '[{"ts": "2026-01-01", "a": 1}]\n')),
-    Case("json_array_inferred", CHECK, stream("json:a.json") + QUERY, text("a.json", '[\n{"ts": "2026-01-01", "a": 1}\n]\n')),
-    Case("json_over_lines", CHECK, stream("json:a.json", COLUMNS) + QUERY, text("a.json", '{\n  "ts": "2026-01-01"\n}\n')),
+    Case(
+        "json_array", CHECK, stream("json:a.json", COLUMNS) + QUERY, text("a.json", '[{"ts": "2026-01-01", "a": 1}]\n')
+    ),
+    Case(
+        "json_array_inferred",
+        CHECK,
+        stream("json:a.json") + QUERY,
+        text("a.json", '[\n{"ts": "2026-01-01", "a": 1}\n]\n'),
+    ),
+    Case(
+        "json_over_lines", CHECK, stream("json:a.json", COLUMNS) + QUERY, text("a.json", '{\n  "ts": "2026-01-01"\n}\n')
+    ),
     Case("json_without_object", CHECK, stream("json:a.json") + QUERY, text("a.json", "1\n2\n")),
-    Case("json_path_of_no_column", CHECK, stream("json:a.json", COLUMNS, "path_b = 'x.b'") + QUERY, text("a.json", "{}\n")),
+    Case(
+        "json_path_of_no_column",
+        CHECK,
+        stream("json:a.json", COLUMNS, "path_b = 'x.b'") + QUERY,
+        text("a.json", "{}\n"),
+    ),
     # Synthetic streams.
     Case("generate_kind_unknown", CHECK, stream("generate:normal") + QUERY),
     Case("generate_option_unknown", CHECK, stream("generate:zipf", options="flow_length = 3") + QUERY),
     Case("generate_rows_negative", CHECK, stream("generate:zipf", options="rows = '-1'") + QUERY),
     Case("generate_cardinality", CHECK, stream("generate:uniform", options="cardinality = '1, 2'") + QUERY),
     Case("generate_start", CHECK, stream("generate:uniform", options="start = 'yesterday'") + QUERY),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -85,7 +85,9 @@ def _load(path: Path, variables: list[str] | None, master: str = "local[*]") -> 
         text = path.read_bytes().decode()
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise QueryError(f"not UTF-8 text: byte {error.start}, in line {line}", "save it as UTF-8", file=str(path)) from None
+        raise QueryError(
+            f"not UTF-8 text: byte {error.start}, in line {line}", "save it as UTF-8", file=str(path)
+        ) from None
     except OSError as error:
         raise QueryError(f"cannot read {path}: {error.strerror}", "check the path") from None
     pairs = {}

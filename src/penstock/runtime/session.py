@@ -97,7 +97,7 @@ def _check_master(master: str) -> None:
 def reason(error: Exception) -> str:
     """The fact in a report of Spark's: the Java exception's message, else the first line.
 
-    >>> reason(Exception("An error occurred while calling x.\\n: org.apache.spark.SparkException: no such host\\n at y"))
+    >>> reason(Exception("while calling x.\\n: org.apache.spark.SparkException: no such host\\n at y"))
     'no such host'
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]

@@ -59,9 +59,7 @@ class BatchSink(ABC):
                 if leftover.name != DELIVERED:
                     leftover.unlink(missing_ok=True)
         except OSError as error:
-            raise ConfigError(
-                f"folder {folder} cannot be used: {why(error)}", "choose another checkpoint"
-            ) from error
+            raise ConfigError(f"folder {folder} cannot be used: {why(error)}", "choose another checkpoint") from error
 
     def check(self, owner: Owner) -> None:  # noqa: B027
         """The folder is the checkpoint's, which the lease guards."""

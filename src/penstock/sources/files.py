@@ -67,6 +67,12 @@ class Address:
             raise SourceError(f"no {kinds} file in folder '{self.place}'", f"{deep}; {later}")
         if collection:
             raise SourceError(f"no file matches '{self.text}'", f"it was looked up as {self.place}; {later}")
+        try:
+            os.stat(self.place)
+        except PermissionError as error:  # of a folder on the way
+            raise unreadable(self.place, error) from error
+        except OSError:
+            pass
         raise SourceError(f"no such file or folder: '{self.text}'", f"it was looked up as {self.place}")
 
     def name(self, path: str) -> str:

@@ -30,9 +30,7 @@ def write_parquet(
         _write(source, aside, row_group_rows, progress or (lambda done: None))
         os.replace(aside, target)
     except OSError as error:
-        raise RunError(
-            f"cannot write '{target}': {why(error)}", "check the folder and its free space"
-        ) from error
+        raise RunError(f"cannot write '{target}': {why(error)}", "check the folder and its free space") from error
     finally:
         with suppress(OSError):
             aside.unlink()
