@@ -1,7 +1,7 @@
 """Bad input and full disks as users meet them: the program as a process of its own, with all that it prints.
 
-The messages themselves stand in tests/golden/cli; here some of those commands say the same from outside, and a run whose
-disk is full ends with one message and goes on, once there is room, to the same results.
+The messages themselves stand in tests/golden/cli; here some of those commands say the same from outside, and a run
+whose disk is full ends with one message and goes on, once there is room, to the same results.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from penstock.testing.faults import Launch
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "cli"
 FROM_OUTSIDE = (
-    "app_missing", "app_is_a_folder", "no_command", "no_app", "state_missing", "state_without_checkpoint", "state_on_s3",
-    "generate_unknown", "generate_nowhere", "generate_negative", "generate_option_form", "generate_into_a_folder",
-    "bench_unknown",
+    "app_missing", "app_is_a_folder", "no_command", "no_app", "state_missing", "state_without_checkpoint",
+    "state_on_s3", "generate_unknown", "generate_nowhere", "generate_negative", "generate_option_form",
+    "generate_into_a_folder", "bench_unknown",
 )  # fmt: skip
 KIB = 1 << 10
 DISK = 64 << 20
@@ -49,7 +49,7 @@ def penstock(*arguments: str, folder: Path, **environment: str) -> subprocess.Co
 @pytest.mark.parametrize("name", FROM_OUTSIDE)
 def test_the_same_from_outside(name: str, tmp_path: Path) -> None:
     golden = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
-    command = golden.partition("\n")[0].removeprefix("$ penstock ") if "\n" in golden else ""
+    command = golden.partition("\n")[0].removeprefix("$ penstock ")
     result = penstock(*shlex.split(command), folder=tmp_path)
     text = f"$ penstock {command}\nexit {result.returncode}\n-- stderr\n{result.stderr.rstrip()}\n"
     assert result.stdout == ""
@@ -111,13 +111,14 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 ROOMS = [
     pytest.param("output", 20 * KIB, id="first results"),
-    pytest.param("output", 400 * KIB, id="later results", marks=pytest.mark.slow),
-    pytest.param("checkpoint", 8 * KIB, id="start", marks=pytest.mark.slow),
-    pytest.param("checkpoint", 60 * KIB, id="first segments", marks=pytest.mark.slow),
-    pytest.param("checkpoint", 700 * KIB, id="later segments", marks=pytest.mark.slow),
+    pytest.param("output", 400 * KIB, id="later results"),
+    pytest.param("checkpoint", 8 * KIB, id="start"),
+    pytest.param("checkpoint", 60 * KIB, id="first segments"),
+    pytest.param("checkpoint", 700 * KIB, id="later segments"),
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("what", "room"), ROOMS)
 def test_a_full_disk(disk: Disk, expected: str, tmp_path: Path, what: str, room: int) -> None:
     (tmp_path / "app.sql").write_text(APP)

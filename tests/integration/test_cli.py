@@ -120,7 +120,7 @@ def test_a_run_its_summary_and_what_comes_after(app: Path, tmp_path: Path) -> No
     assert state["segments"] == []
     assert state["files"]["segments"] == 0
     assert list(state["accounting"]["streams"].values()) == [summary["accounting"]]
-    assert "the source has ended" in penstock("state", "--checkpoint", str(tmp_path / "ckpt")).stdout
+    assert "the sources have ended" in penstock("state", "--checkpoint", str(tmp_path / "ckpt")).stdout
     # The same run once more has nothing to do; another checkpoint may not mix its results in.
     again = penstock(*common, "--checkpoint", str(tmp_path / "ckpt"), "--json", "--quiet")
     assert json.loads(again.stdout)["queries"] == summary["queries"]

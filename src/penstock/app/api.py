@@ -209,7 +209,7 @@ class App:
         **settings: Any,
     ) -> Run:
         """Run the app; returns at once. Settings: see `RunSettings` and `TaskSettings`."""
-        from penstock.runtime.engine import RunSettings, start
+        from penstock.runtime.engine import RunSettings, check_start, start
 
         started = time.time()
         app = self._app()
@@ -217,6 +217,7 @@ class App:
         inputs = self.inputs(app)
         planned = time.time()
         run_settings = _settings(RunSettings, checkpoint, settings | {"memory": memory})
+        check_start(app, self._functions, run_settings)
         on_phase("starting Spark")
         spark = self.session()
         seconds = {"planning": planned - started, "startup": time.time() - planned}

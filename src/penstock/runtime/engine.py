@@ -6,6 +6,7 @@ prepare (app.json, lease, roll forward, sinks) ──► writeStream.foreachBatc
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import time
 import uuid
@@ -41,6 +42,7 @@ from penstock.state import manifest as manifests
 from penstock.state.files import local_path
 from penstock.state.garbage import SEGMENTS
 from penstock.state.manifest import Manifest, first_manifest
+from penstock.state.segment import RESTORE
 
 Listener = Callable[[BatchReport, Manifest], None]
 POLL = "100 milliseconds"  # how often a run that goes on looks for new records
@@ -72,7 +74,6 @@ def start(
     """Start the app's streaming query; returns at once. `functions` are sinks that are no URI, by query."""
     reach("driver.start")
     begun = time.time()
-    _check_until(app, settings.until)
     checkpoint = _open_checkpoint(settings.checkpoint)
     sinks = _open_sinks(app, functions, settings.output, checkpoint)
     mine = _identify(checkpoint, inputs, settings)
@@ -105,6 +106,12 @@ def start(
     except BaseException:
         lease.release()
         raise
+
+
+def check_start(app: QuerySet, functions: Mapping[str, Any], settings: RunSettings) -> None:
+    """What can be refused before Spark is started: sinks, and how long to run."""
+    _check_until(app, settings.until)
+    _open_sinks(app, functions, settings.output, local_path(settings.checkpoint or ".", "checkpoint"))
 
 
 def _check_until(app: QuerySet, until: str) -> None:
@@ -335,6 +342,12 @@ def _failure(error: PySparkException | PenstockError) -> PenstockError:
     if isinstance(error, PenstockError):
         return error
     text = str(error)
+    ours = re.search(r"penstock\.errors\.\w+: (.+)(?:\n\s*hint: (.+))?", text)
+    if ours is not None:  # raised in the source's process, and wrapped by Spark
+        return RunError(ours[1].strip(), (ours[2] or "see penstock state --checkpoint").strip())
+    damaged = re.search(r"Checksum error: file:(\S+)", text)
+    if damaged is not None:
+        return RunError(f"Spark's log {damaged[1]} is damaged", RESTORE)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     cause = next(
         (line for line in reversed(lines) if "Error" in line or "Exception" in line), lines[0] if lines else text

@@ -19,6 +19,7 @@ from penstock.runtime.epoch import Epoch
 from penstock.runtime.version import Version
 from penstock.state import manifest as manifests
 from penstock.state.manifest import Manifest, stream_state
+from penstock.state.segment import RESTORE
 
 Offset = dict[str, Any]
 
@@ -42,7 +43,7 @@ def manifest_before(checkpoint: Path, offset: Offset) -> Manifest | None:
         return None
     before = manifests.load(checkpoint, batch - 1)
     if before is None:
-        raise RunError(f"manifest {batch - 1} of {checkpoint} is missing")
+        raise RunError(f"manifest {batch - 1} of {checkpoint} is missing", RESTORE)
     return before
 
 

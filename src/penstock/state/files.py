@@ -44,8 +44,12 @@ def replace(path: Path, data: bytes) -> None:
 def _write_aside(path: Path, data: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}.tmp"
-    with open(aside, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with open(aside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise
     return aside

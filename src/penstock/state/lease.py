@@ -46,8 +46,13 @@ class Lease:
     def release(self) -> None:
         self._stopped.set()
         self._renewer.join()
+        path = _path(self._folder, self._number)
         if _newest(self._folder) == self._number:
-            replace(_path(self._folder, self._number), _record([], released=True))
+            try:
+                replace(path, _record([], released=True))
+            except OSError:  # a full disk: an empty record needs no room, and says that nobody holds the lease
+                with contextlib.suppress(OSError):
+                    os.truncate(path, 0)
 
     def _renew(self) -> None:
         while not self._stopped.wait(RENEW_SECONDS):
