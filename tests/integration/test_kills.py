@@ -248,7 +248,7 @@ def test_the_reference_has_all_parts_of_an_account(reference: Reference) -> None
     assert all(rows.num_rows > 10 for rows in reference.output.rows.values())
     closing = [batch for batch in reference.summary["batches"] if batch["windows"]]
     assert len(closing) > BATCHES / 2
-    assert reference.summary["state"]["compactions"] > 1
+    assert reference.summary["state"]["compactions"] > 0
 
 
 def test_killed_and_run_again(lineage: Lineage, reference: Reference) -> None:
@@ -425,14 +425,15 @@ def spoil(path: Path, damage: Callable[[bytes], bytes | None]) -> None:
         path.write_bytes(data)
 
 
-def test_a_damaged_segment_ends_the_run(halfway: Halfway, caller: Caller, reference: Reference) -> None:
+@pytest.mark.parametrize("flips", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_damaged_segment_ends_the_run(halfway: Halfway, caller: Caller, reference: Reference, flips: int) -> None:
     choose = random.Random(SEED)
-    for number in range(24):
+    for number in range(flips + 4):
         launch = halfway.restore()
         path = choose.choice(halfway.segments())
         size = path.stat().st_size
         ways = [*damages(size, 1, choose), ("gone", lambda data: None)]
-        what, damage = ways[0] if number < 20 else ways[number - 19]
+        what, damage = ways[0] if number < flips else ways[number - flips + 1]
         story = f"seed {SEED}, {path.name}: {what}"
         spoil(path, damage)
         code, messages = caller.run(launch)

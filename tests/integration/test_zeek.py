@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
 
-from penstock.testing.asserts import assert_account_closes
+from penstock.logical.resolve import resolve_app
+from penstock.testing import faults
+from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows
+from penstock.testing.oracle import expect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +28,20 @@ ATTRIBUTES = (
 )  # fmt: skip
 PAIRS = tuple(itertools.combinations(ATTRIBUTES, 2))
 ROWS = 1_847_233
+
+# All kinds of windows over the log, whose records come by the end of a connection: up to days out of order.
+LATE_COLUMNS = {"ts": "TIMESTAMP", "proto": "STRING", "conn_state": "STRING", "orig_ip_bytes": "BIGINT"}
+LATE_QUERIES = {
+    "days": "SELECT proto, conn_state, count(*) AS n, sum(orig_ip_bytes) AS b FROM conn [RANGE '1 day'] "
+    "GROUP BY proto, conn_state",
+    "hours": "SELECT conn_state, count(*) AS n, max(orig_ip_bytes) AS m FROM conn [RANGE '1 hour'] GROUP BY conn_state",
+    "slides": "SELECT proto, count(*) AS n, sum(orig_ip_bytes) AS b FROM conn [RANGE '6 hours' SLIDE '1 hour'] "
+    "GROUP BY proto",
+    "since": "SELECT conn_state, count(*) AS n FROM conn [WINDOW UNTIL NOW] GROUP BY conn_state EVERY 1 DAY",
+    "rows": "SELECT proto, count(*) AS n, min(orig_ip_bytes) AS l FROM conn [ROWS 100000] GROUP BY proto",
+}
+LATE_KEYS = {"days": ["proto", "conn_state"], "hours": ["conn_state"], "slides": ["proto"], "since": ["conn_state"]}
+LATE_BATCH = 65_536
 
 pytestmark = pytest.mark.skipif(not LOG.exists(), reason=f"no Zeek log at {LOG.parent}")
 
@@ -85,3 +103,34 @@ def test_three_pairs_with_addresses_equal_duckdb(spark: SparkSession, tmp_path: 
     run.await_end()
     assert_account_closes(run.summary())
     compare(pairs, tmp_path / "out")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", ["0 seconds", "1 hour", "1 day"])
+def test_late_records_equal_the_oracle(delay: str, spark: SparkSession, tmp_path: Path) -> None:
+    """Late is what the logged batches make so; every window is there once, every record accounted for."""
+    import penstock as ps
+
+    columns = ", ".join(f"{name} {kind}" for name, kind in LATE_COLUMNS.items())
+    queries = "\n".join(f"CREATE QUERY {name} AS {text};" for name, text in LATE_QUERIES.items())
+    text = f"CREATE STREAM conn ({columns}) FROM 'parquet:{LOG}' WATERMARK ts DELAY '{delay}';\n{queries}"
+    run = ps.App(spark).sql(text).start(str(tmp_path / "ckpt"), output=str(tmp_path / "out"), batch_rows=LATE_BATCH)
+    run.await_end()
+    summary = run.summary()
+    batches = [batch["rows"] for batch in summary["batches"]]
+    assert len(batches) > 20
+    data = pq.read_table(LOG, columns=list(LATE_COLUMNS))
+    expected = expect(resolve_app(text, "app", lambda *_: ()), data, batches)
+    assert expected.accounts["hours"].late > expected.accounts["days"].late > 0
+    assert_account_closes(summary)
+    assert_same_account(summary["accounting"], expected.stream, "the stream")
+    found = faults.collect(tmp_path / "out")
+    assert found.leftovers == ()
+    for name in LATE_QUERIES:
+        rows, shown = found.rows[name], summary["queries"][name]
+        assert_same_rows(rows.cast(expected.rows[name].schema), expected.rows[name], f"{name}, delay {delay}")
+        assert_same_account(shown["accounting"], expected.accounts[name], f"{name}, delay {delay}")
+        assert shown["rows"] == rows.num_rows
+        if name in LATE_KEYS:  # windows of rows are told apart by their times, which two of them may share
+            once = rows.group_by(["window_start", "window_end", *LATE_KEYS[name]]).aggregate([])
+            assert once.num_rows == rows.num_rows

@@ -146,14 +146,16 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no account.")] = False,
 ) -> None:
     """Run an app until its sources end. Kill it at any moment: with --checkpoint, the next run goes on."""
-    if as_json:
-        write_to(sys.stderr)
     loaded = _load(path, variables, master)
     settings = {
         "output": output, "overwrite": overwrite, "batch_rows": batch_rows,
         "task_memory": task_memory, "parallelism": parallelism, "until": until,
     }  # fmt: skip
-    summary = watch(loaded, checkpoint, plan, memory, settings, quiet)
+    write_to(sys.stderr if as_json else None)
+    try:
+        summary = watch(loaded, checkpoint, plan, memory, settings, quiet)
+    finally:
+        write_to(None)
     if as_json:
         print(json.dumps(summary))
     if not quiet:

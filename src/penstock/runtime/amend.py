@@ -10,6 +10,7 @@ from penstock.logical.query import QuerySet
 from penstock.logical.resolve import resolve_query
 from penstock.runtime.job import columns
 from penstock.runtime.version import Version, make_version
+from penstock.sinks.registry import check_claims
 from penstock.sources.fit import check_fields
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def added(driver: BatchDriver, name: str, select: str, sink: Any, settings: RunS
     app = QuerySet(last.app.streams, (*last.app.queries, *found))
     query = found[-1]
     opened = open_query_sink(query, None if uri else sink, settings.output, Path(driver.job.checkpoint))
+    check_claims({**driver.sinks, name: opened})
     new = make_version(last.number + 1, app, settings.memory, {**last.outputs, name: opened.place()}, last.retired)
     for stream, source in driver.job.sources.items():
         if stream in new.plans:
