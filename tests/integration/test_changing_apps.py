@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.errors import ConfigError, PenstockError, QueryError, StateError
+from penstock.errors import ConfigError, QueryError
 from penstock.logical.resolve import resolve_app
 from penstock.sources.base import fields
 from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows
@@ -119,33 +119,6 @@ def test_queries_come_and_go(spark: SparkSession, place: Place) -> None:
         assert rows.num_rows > 3
         assert_same_rows(rows, expected.rows[name], name)
         assert_same_account(summary["queries"][name]["accounting"], expected.accounts[name], name)
-
-
-CHANGES = {
-    "its window changed": {"sliding": FIRST["sliding"].replace("4 s", "5 s")},
-    "its GROUP BY changed": {"sliding": FIRST["sliding"].replace("GROUP BY a", "GROUP BY a, a + 1")},
-    "its select list changed": {"sofar": FIRST["sofar"].replace(" AS t", " AS u")},
-    "had a query 'tumbling' that was dropped": {"tumbling": FIRST["tumbling"]},
-}
-
-
-def test_other_changes_are_refused(spark: SparkSession, place: Place) -> None:
-    place.put(0)
-    place.start(spark, FIRST).await_end()
-    kept = {name: text for name, text in FIRST.items() if name != "tumbling"}
-    place.start(spark, kept).await_end()
-    for message, change in CHANGES.items():
-        refused(spark, place, {**kept, **change}, message)
-    refused(spark, place, kept, "stream 's' differs .* its watermark delay changed", delay="6 seconds")
-    refused(spark, place, kept, "writes to .*/out/sliding, not .*/other/sliding", output=str(place.folder / "other"))
-    assert place.start(spark, kept).await_end()
-
-
-def refused(spark: SparkSession, place: Place, queries: dict[str, str], message: str, **settings: Any) -> None:
-    with pytest.raises(StateError, match=message) as problem:
-        place.start(spark, queries, **settings)
-    assert isinstance(problem.value, PenstockError)
-    assert problem.value.hint
 
 
 def test_a_refused_folder_leaves_nothing_behind(spark: SparkSession, place: Place) -> None:

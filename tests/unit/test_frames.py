@@ -77,11 +77,18 @@ def test_a_decision_stays_whatever_changes(feed: FrameFeed) -> None:
         "n": 1, "plan": 0, "end": False, "origins": {},
         "streams": {"s": {"row": 0, "end": False, "wm": None, "max": None, "first": None}},
     }  # fmt: skip
-    feed.ending = True
     adopt(feed.checkpoint, QuerySet(app().streams, app().queries[:1]), 0, {})
     assert feed.decision(0, first_manifest()) == first
     other = FrameFeed(feed.checkpoint, "s", feed.settings)
     assert other.decision(0, first_manifest()) == first
+
+
+def test_an_end_that_was_never_committed_does_not_end_later_data(feed: FrameFeed) -> None:
+    """Killed before the manifest of the end, Spark finds more data and gives it the same number."""
+    feed.ending = True
+    assert feed.decision(0, first_manifest())["end"] is True
+    later = FrameFeed(feed.checkpoint, "s", feed.settings)
+    assert later.decision(0, first_manifest())["end"] is False
 
 
 def test_a_decision_follows_the_manifest_before(feed: FrameFeed) -> None:

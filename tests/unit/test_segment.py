@@ -105,7 +105,7 @@ def read_everything(path: Path, reference: dict[str, Any] | None = None) -> None
     segment = Segment(path, reference)
     for block in segment.blocks:
         rows_out(block, 0, block.rows)
-        block.slots(0, block.rows)
+        block.slots[: block.rows]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -158,7 +158,7 @@ def test_panes_and_slots_are_found(tmp_path: Path) -> None:
         assert set(rows_out(block, start, stop)) == {row for row in rows_in(made[0]) if first <= row[0] < beyond}
     starts = block.starts
     for start, stop in pairwise(starts):
-        slots = block.slots(int(start), int(stop))
+        slots = block.slots[int(start) : int(stop)]
         assert (np.diff(slots) >= 0).all()
         assert slots.max() < 32
 
@@ -179,7 +179,7 @@ def test_a_group_has_the_same_slot_in_every_segment(tmp_path: Path) -> None:
         (block,) = Segment(tmp_path / f"{turn}.seg").blocks
         named = _strings(*block.dictionary(TEXT))
         order = [named[code] for code in block.column(TEXT, 0, rows).tolist()]
-        slots.append(dict(zip(order, block.slots(0, rows).tolist(), strict=True)))
+        slots.append(dict(zip(order, block.slots[:rows].tolist(), strict=True)))
     assert slots[0] == slots[1]
 
 

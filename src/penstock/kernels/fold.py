@@ -15,6 +15,8 @@ from numba import float64, int64, types, uint64
 
 from penstock.kernels.jit import F64, I32, I64, U8, inline, kernel, ro, rw
 
+FAR = 1e140  # means further apart than that are merged in plain doubles
+
 
 @kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I32), ro(U8))
 def add_count(states, column, at, start, stop, rows, valid):
@@ -185,6 +187,21 @@ def double_divide(a, a_rest, n):
 
 
 @inline
+def merge_far_moments(states, r, column, n, mean, square):
+    """The same in plain doubles, where squares may leave DOUBLE: then the variance is infinite, as it should be;
+    of infinite values there is none."""
+    mine, other, total = states[r, column], states[r, column + 1], states[r, column] + n
+    delta = mean - other
+    if np.isinf(mean) or np.isinf(other):
+        delta = np.nan
+    states[r, column] = total
+    states[r, column + 1] = other * (mine / total) + mean * (n / total)
+    states[r, column + 2] = 0.0
+    states[r, column + 3] += square + delta * delta * (mine * (n / total))
+    states[r, column + 4] = 0.0
+
+
+@inline
 def merge_moments(states, r, column, n, mean, mean_rest, square, square_rest):
     """Chan's merge of (n, mean, sum of squared deviations) in double-double: stable, and its order does not show."""
     mine = states[r, column]
@@ -193,6 +210,9 @@ def merge_moments(states, r, column, n, mean, mean_rest, square, square_rest):
         states[r, column + 3], states[r, column + 4] = square, square_rest
         return
     total = mine + n
+    if abs(mean - states[r, column + 1]) > FAR or np.isinf(square) or np.isinf(states[r, column + 3]):
+        merge_far_moments(states, r, column, n, mean, square)
+        return
     delta, delta_rest = double_add(mean, mean_rest, -states[r, column + 1], -states[r, column + 2])
     step, step_rest = double_product(delta, delta_rest, n, 0.0)
     step, step_rest = double_divide(step, step_rest, total)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import ConfigError, QueryError
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve import resolve_query
+from penstock.logical.window import ROWS
+from penstock.runtime.frames import FrameFeed
 from penstock.runtime.job import columns
 from penstock.runtime.version import Version, make_version
 from penstock.sinks.registry import check_claims
@@ -30,6 +32,8 @@ def added(driver: BatchDriver, name: str, select: str, sink: Any, settings: RunS
     found = resolve_query(name, select, last.app.streams, uri, last.app.queries)
     app = QuerySet(last.app.streams, (*last.app.queries, *found))
     query = found[-1]
+    if isinstance(driver.feed, FrameFeed) and any(one.window.axis == ROWS for one in found):
+        raise QueryError(f"query '{name}' has a window of rows, but rows of a DataFrame have no order")
     opened = open_query_sink(query, None if uri else sink, settings.output, Path(driver.job.checkpoint))
     check_claims({**driver.sinks, name: opened})
     new = make_version(last.number + 1, app, settings.memory, {**last.outputs, name: opened.place()}, last.retired)

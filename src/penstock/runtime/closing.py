@@ -27,6 +27,7 @@ from penstock.state.segment import Block, Segment
 
 Array = np.ndarray
 PIECE = 1 << 16  # rows that are taken at a time
+SHORT = 256  # rows: runs shorter than that are not read one by one
 
 
 class Segments:
@@ -103,8 +104,7 @@ def pane_pieces(bare: Relation, item: MergeItem, segments: Segments, gather: int
     """Rows of the panes [first, beyond) of an item, by pane; those before `gather` go into that one."""
     first = item.first if gather is None or item.first > gather else -FOREVER
     for block in segments.blocks(bare.query):
-        for start, stop in _slices(*block.row_range(first, item.beyond)):
-            index = _slots(block, start, stop, item)
+        for start, stop, index in _chosen(block, *block.row_range(first, item.beyond), item):
             numbers = block.pane_numbers(start, stop)
             numbers = numbers if gather is None else np.maximum(numbers, gather)
             yield Piece(BlockRows(block, start, stop), numbers if index is None else numbers[index], index)
@@ -114,8 +114,7 @@ def _core(bare: Relation, item: MergeItem, segments: Segments, panes: tuple[int,
     """Rows of panes that all windows of the item hold, as rows of the first window; coarse where there is such."""
     for block in segments.blocks(bare.query):
         for level, begin, end in block.cover(*panes):
-            for start, stop in _slices(begin, end):
-                index = _slots(level, start, stop, item)
+            for start, stop, index in _chosen(level, begin, end, item):
                 count = stop - start if index is None else len(index)
                 yield Piece(BlockRows(level, start, stop), np.full(count, item.first), index)
 
@@ -126,8 +125,7 @@ def _fringe(bare: Relation, item: MergeItem, segments: Segments, low: int, high:
     if low >= high:
         return
     for block in segments.blocks(bare.query):
-        for start, stop in _slices(*block.row_range(low, high)):
-            index = _slots(block, start, stop, item)
+        for start, stop, index in _chosen(block, *block.row_range(low, high), item):
             panes = block.pane_numbers(start, stop)
             panes = panes if index is None else panes[index]
             first = np.maximum(first_windows(window, panes), item.first)
@@ -162,17 +160,23 @@ def _repeated(rows: BlockRows, index: Array | None, first: Array, counts: Array)
         begin = stop
 
 
-def _slices(start: int, stop: int) -> Iterator[tuple[int, int]]:
-    for begin in range(start, stop, PIECE):
-        yield begin, min(begin + PIECE, stop)
+def _chosen(block: Block, begin: int, end: int, item: MergeItem) -> Iterator[tuple[int, int, Array | None]]:
+    """The item's rows among [begin, end): ranges of bounded size, and which of their rows (None: all).
 
-
-def _slots(block: Block, start: int, stop: int, item: MergeItem) -> Array | None:
-    """The rows whose slot is the item's; None: all."""
-    if item.low == 0 and item.high >= block.segment.index["slots"]:
-        return None
-    slots = block.slots(start, stop)
-    return np.flatnonzero((slots >= item.low) & (slots < item.high))
+    Rows stand by pane and slot, so a range of slots is one run of rows in every pane: where the runs are long, only
+    they are read.
+    """
+    runs, inside = [(begin, end)], None
+    if item.low > 0 or item.high < block.segment.index["slots"]:
+        slots = block.slots[begin:end]
+        inside = (slots >= item.low) & (slots < item.high)
+        edges = np.flatnonzero(np.diff(inside, prepend=False, append=False)) + begin
+        if len(edges) * SHORT < max(1, int(np.count_nonzero(inside))):
+            runs, inside = [(int(a), int(b)) for a, b in edges.reshape(-1, 2)], None
+    for first, last in runs:
+        for start in range(first, last, PIECE):
+            stop = min(start + PIECE, last)
+            yield start, stop, None if inside is None else np.flatnonzero(inside[start - begin : stop - begin])
 
 
 # -- where windows begin and end

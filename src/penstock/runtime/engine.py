@@ -76,9 +76,9 @@ def start(
     begun = time.time()
     checkpoint = _open_checkpoint(settings.checkpoint)
     sinks = _open_sinks(app, functions, settings.output, checkpoint)
-    mine = _identify(checkpoint, inputs, settings)
     places = {name: sink.place() for name, sink in sinks.items()}
     _check(checkpoint, app, inputs, places)
+    mine = _identify(checkpoint, inputs, settings)
     lease = leases.acquire(checkpoint, _processes(spark))
     try:
         owner = Owner(mine["id"], str(checkpoint))

@@ -45,7 +45,8 @@ class FrameFeed:
     ending: bool = False
 
     def decision(self, batch: int, before: Manifest) -> Offset:
-        path = self.checkpoint / DECISIONS / f"{batch:08d}.json"
+        # The batch that ends the stream is none of Spark: killed before its manifest, its number may go to data.
+        path = self.checkpoint / DECISIONS / f"{batch:08d}{'-end' if self.ending else ''}.json"
         if not path.exists():
             start = before.offset or initial_offset()
             known = before if before.offset else None

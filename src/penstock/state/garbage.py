@@ -41,7 +41,7 @@ def collect(checkpoint: Path, committed: int) -> int:
             manifests.path_of(checkpoint, batch).unlink(missing_ok=True)
             deleted += 1
     for path in sorted((checkpoint / DECISIONS).glob("[0-9]*.*")):
-        if int(path.stem) <= committed - KEEP:
+        if int(path.name[:8]) <= committed - KEEP:
             path.unlink(missing_ok=True)
             deleted += 1
     for aside in (checkpoint / manifests.FOLDER).glob(".*.tmp"):  # of a driver killed while it committed

@@ -32,8 +32,8 @@ from penstock.sharing.plan import State
 
 Array = np.ndarray
 MAGIC = b"PENSTK01"
-PAGE = 1 << 16
-KEPT = 16  # verified pages that an open segment remembers: small reads mostly stay near each other
+PAGE = 1 << 14
+KEPT = 64  # verified pages that an open segment remembers: small reads mostly stay near each other
 FAN = 8  # panes to a node of the next coarser level
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 TAIL = struct.Struct("<QQ8s")
@@ -123,8 +123,13 @@ class Block:
                 found.append((block, start, stop))
         return found
 
-    def slots(self, start: int, stop: int) -> Array:
-        return self.segment.integers(self.meta["slots"], start, stop)
+    @cached_property
+    def slots(self) -> Array:
+        """The slot of every row, in one byte."""
+        meta = self.meta["slots"]
+        if meta["kind"] == "u0":
+            return np.full(meta["n"], meta["base"], np.uint8)
+        return self.segment.stored(meta) + np.uint8(meta["base"])
 
     def span(self, name: str) -> tuple[int, int]:
         """Least and greatest value of an integer column of the whole block."""

@@ -157,7 +157,6 @@ def test_rows_without_an_order_have_no_windows_of_rows(stage: Stage) -> None:
             app.start(str(stage.place / "ckpt"))
 
 
-@pytest.mark.xfail(reason="Run.add_query does not look at what App.inputs refuses", raises=pytest.fail.Exception)
 def test_windows_of_rows_cannot_be_added_either(stage: Stage) -> None:
     stage.put()
     run = stage.started(QUERIES, "stopped")
