@@ -32,7 +32,7 @@ from penstock.testing.oracle import Expected, expect
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.runtime.engine import Run
+    from penstock.runtime.run import Run
 
 FILES, ROWS, BATCH_ROWS = 5, 3_000, 2_000
 START = 1_700_000_000_000_000

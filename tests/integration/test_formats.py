@@ -29,7 +29,7 @@ from penstock.testing.oracle import Expected, expect
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.runtime.engine import Run
+    from penstock.runtime.run import Run
 
 ROWS, PARTS = 6_000, 3
 PART = ROWS // PARTS

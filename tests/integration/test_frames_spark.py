@@ -22,7 +22,7 @@ from penstock.testing.oracle import expect
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.runtime.engine import Run
+    from penstock.runtime.run import Run
 
 ROWS = 2_000  # of a file
 START = 1_700_000_000_000_000

@@ -19,7 +19,7 @@ from penstock.logical.types import TYPE_NAMES
 from penstock.logical.window import ROWS
 from penstock.runtime.inputs import Inputs
 from penstock.runtime.job import columns
-from penstock.runtime.settings import TaskSettings
+from penstock.runtime.settings import RunSettings, TaskSettings
 from penstock.sharing.explain import explain_plan, plan_text
 from penstock.sharing.plan import SharedPlan, unshared_plan
 from penstock.sources.base import Source
@@ -30,7 +30,8 @@ from penstock.sources.registry import open_source
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.runtime.engine import Listener, Run
+    from penstock.runtime.engine import Listener
+    from penstock.runtime.run import Run
 
 PLANS = ("auto", "none")
 LATER_PLANS = ("gc", "gp", "epes", "tree")
@@ -209,7 +210,7 @@ class App:
         **settings: Any,
     ) -> Run:
         """Run the app; returns at once. Settings: see `RunSettings` and `TaskSettings`."""
-        from penstock.runtime.engine import RunSettings, check_start, start
+        from penstock.runtime.engine import check_start, start
 
         started = time.time()
         app = self._app()

@@ -11,19 +11,18 @@ from penstock.logical.resolve import resolve_query
 from penstock.logical.window import ROWS
 from penstock.runtime.frames import FrameFeed
 from penstock.runtime.job import columns
+from penstock.runtime.results import open_query_sink
 from penstock.runtime.version import Version, make_version
 from penstock.sinks.registry import check_claims
 from penstock.sources.fit import check_fields
 
 if TYPE_CHECKING:
     from penstock.runtime.driver import BatchDriver
-    from penstock.runtime.engine import RunSettings
+    from penstock.runtime.settings import RunSettings
 
 
 def added(driver: BatchDriver, name: str, select: str, sink: Any, settings: RunSettings) -> Version:
     """The app with one more query; its sink is ready before any batch may use it."""
-    from penstock.runtime.engine import open_query_sink
-
     last = driver.version
     taken = {query.name.casefold() for query in last.app.queries} | {old.casefold() for old in last.retired}
     if name.casefold() in taken:

@@ -6,60 +6,43 @@ prepare (app.json, lease, roll forward, sinks) ──► writeStream.foreachBatc
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.errors import ConfigError, PenstockError, RunError, StateError
+from penstock.errors import ConfigError, StateError
 from penstock.faults import reach
-from penstock.logical.query import Query, QuerySet
+from penstock.logical.query import QuerySet
 from penstock.logical.window import TIME
 from penstock.runtime import version as versions
 from penstock.runtime.changes import adopt, check_changes
-from penstock.runtime.driver import BatchDriver, BatchReport, committed, publish, watermark_of
+from penstock.runtime.driver import BatchDriver, BatchReport, committed, publish
 from penstock.runtime.feed import Feed, FusedFeed
 from penstock.runtime.frames import FrameFeed, Once
 from penstock.runtime.fused import FusedSource
 from penstock.runtime.inputs import Inputs, check_files, continued
 from penstock.runtime.job import END, STOPPED, Job, encode
-from penstock.runtime.results import result_schema
-from penstock.runtime.settings import TaskSettings
-from penstock.runtime.summary import summarise
+from penstock.runtime.results import open_query_sink
+from penstock.runtime.run import Run
+from penstock.runtime.settings import RunSettings
 from penstock.sinks.base import Owner, Sink
-from penstock.sinks.registry import check_claims, open_sink
+from penstock.sinks.registry import check_claims
 from penstock.state import identity
 from penstock.state import lease as leases
 from penstock.state import manifest as manifests
 from penstock.state.files import local_path
 from penstock.state.garbage import SEGMENTS
 from penstock.state.manifest import Manifest, first_manifest
-from penstock.state.segment import RESTORE
 
 Listener = Callable[[BatchReport, Manifest], None]
 POLL = "100 milliseconds"  # how often a run that goes on looks for new records
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """Options of one run; none of them changes a result."""
-
-    checkpoint: str | None = None
-    output: str = "penstock-out"
-    overwrite: bool = False
-    batch_rows: int = 1_000_000
-    parallelism: int | None = None
-    memory: int = 0
-    until: str = END
-    task: TaskSettings = field(default_factory=TaskSettings)
 
 
 def start(
@@ -213,11 +196,6 @@ def _open_sinks(app: QuerySet, functions: Mapping[str, Any], output: str, checkp
     return sinks
 
 
-def open_query_sink(query: Query, function: Any, output: str, checkpoint: Path) -> Sink:
-    where = query.sink if function is None else function
-    return open_sink(query.name, where, local_path(output, "output"), result_schema(query), checkpoint)
-
-
 def _dropped_sinks(
     spark: SparkSession, checkpoint: Path, manifest: Manifest, sinks: Mapping[str, Sink], output: str
 ) -> dict[str, Sink]:
@@ -230,126 +208,3 @@ def _dropped_sinks(
             found[query.name] = open_query_sink(query, None, output, checkpoint)
             found[query.name].bind(spark)
     return found
-
-
-class Run:
-    """A running app: `await_end`, `stop`, `progress`, `results`, `summary`, `add_query`, `drop_query`."""
-
-    def __init__(
-        self, spark: SparkSession, driver: BatchDriver, query: Any, settings: RunSettings, seconds: dict[str, float]
-    ) -> None:
-        self._spark, self._driver, self._query, self._settings = spark, driver, query, settings
-        self._started_at, self._seconds = time.time(), seconds
-        self._ended_at: float | None = None
-
-    @property
-    def checkpoint(self) -> str:
-        return self._driver.job.checkpoint
-
-    def await_end(self, timeout: int | None = None) -> bool:
-        """Wait until the source has ended; False if `timeout` seconds passed first. Raises what went wrong."""
-        if self._ended_at is not None:
-            return True
-        try:
-            ended = True if timeout is None else bool(self._query.awaitTermination(timeout))
-            if timeout is None:
-                self._query.awaitTermination()
-            if ended:
-                self._end_frame()
-        except (PySparkException, PenstockError) as error:
-            self._close()
-            raise self._driver.failure or _failure(error) from None
-        except Exception as error:  # py4j's network errors when the JVM is gone have no common root
-            self._close()
-            raise RunError(
-                f"Spark ended unexpectedly: {type(error).__name__}", "run again: it goes on from the checkpoint"
-            ) from error
-        if ended:
-            self._close()
-        return ended
-
-    def _end_frame(self) -> None:
-        """A streaming DataFrame that has ended closes its windows in a batch of its own."""
-        driver = self._driver
-        if isinstance(driver.feed, FrameFeed) and driver.job.until == END and not driver.manifest.ended:
-            driver.feed.ending = True
-            driver(None, driver.manifest.batch + 1)
-
-    def stop(self) -> None:
-        """Stop between two batches; a later run on the checkpoint goes on from there."""
-        before = self._driver.done
-        deadline = time.monotonic() + 30
-        # A stop inside foreachBatch trips over a bug of Spark's: wait for the end of the batch.
-        while self._query.isActive and self._driver.done == before and time.monotonic() < deadline:
-            if not self._query.status["isTriggerActive"]:
-                break
-            time.sleep(0.01)
-        self._query.stop()
-        self._close()
-
-    def add_query(self, name: str, select: str, sink: Any = None) -> None:
-        """Add a query from the next batch on: its first window starts after the greatest time seen."""
-        from penstock.runtime.amend import added
-
-        self._driver.amend(added(self._driver, name, select, sink, self._settings))
-
-    def drop_query(self, name: str) -> None:
-        """Drop a query from the next batch on; its open windows are discarded."""
-        from penstock.runtime.amend import dropped
-
-        self._driver.amend(dropped(self._driver, name, self._settings))
-
-    def _close(self) -> None:
-        if self._ended_at is None:
-            self._ended_at = time.time()
-            if self._driver.failure is None:
-                self._driver.collect_garbage()
-            self._driver.lease.release()
-
-    def progress(self) -> dict[str, Any]:
-        """Rows so far, rows in all, windows closed, watermark."""
-        manifest = self._driver.manifest
-        declared = manifest.offset.get("streams", {})
-        return {
-            "batch": manifest.batch,
-            "rows": sum(entry["input"] for name, entry in manifest.account["streams"].items() if name in declared),
-            "total": self._driver.feed.total(),
-            "windows": sum(r["windows"] for r in manifest.results.values()),
-            "watermark": watermark_of(manifest),
-            "active": self._ended_at is None,
-        }
-
-    def results(self, name: str) -> DataFrame:
-        """A query's results so far as a Spark DataFrame."""
-        sinks = self._driver.sinks
-        if name not in sinks:
-            raise ConfigError(f"there is no query '{name}'", f"queries are {', '.join(sorted(sinks))}")
-        return sinks[name].results(self._spark)
-
-    def summary(self) -> dict[str, Any]:
-        """What `run --json` prints."""
-        return summarise(
-            self._driver,
-            self._started_at,
-            self._ended_at or time.time(),
-            self._seconds,
-            self._spark.version,
-        )
-
-
-def _failure(error: PySparkException | PenstockError) -> PenstockError:
-    """One sentence out of Spark's report."""
-    if isinstance(error, PenstockError):
-        return error
-    text = str(error)
-    ours = re.search(r"penstock\.errors\.\w+: (.+)(?:\n\s*hint: (.+))?", text)
-    if ours is not None:  # raised in the source's process, and wrapped by Spark
-        return RunError(ours[1].strip(), (ours[2] or "see penstock state --checkpoint").strip())
-    damaged = re.search(r"Checksum error: file:(\S+)", text)
-    if damaged is not None:
-        return RunError(f"Spark's log {damaged[1]} is damaged", RESTORE)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    cause = next(
-        (line for line in reversed(lines) if "Error" in line or "Exception" in line), lines[0] if lines else text
-    )
-    return RunError(f"Spark stopped the run: {cause[:500]}", "run again: it goes on from the checkpoint")

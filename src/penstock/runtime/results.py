@@ -1,11 +1,18 @@
-"""The columns of a query's result: Arrow types by the engine's types. Imports no kernels: the driver needs it."""
+"""A query's result: its columns (Arrow types by the engine's types) and its sink. Imports no kernels: the driver
+needs it."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from penstock.logical.query import Query
 from penstock.logical.types import Kind, Type
+from penstock.sinks.base import Sink
+from penstock.sinks.registry import open_sink
+from penstock.state.files import local_path
 
 TIME = pa.timestamp("us", tz="UTC")
 INTEGERS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
@@ -29,3 +36,9 @@ def result_schema(query: Query) -> pa.Schema:
     """Columns of a query's result: the select list, then the window."""
     fields = [pa.field(output.name, arrow_type(output.expression.type)) for output in query.select]
     return pa.schema([*fields, pa.field("window_start", TIME), pa.field("window_end", TIME)])
+
+
+def open_query_sink(query: Query, function: Any, output: str, checkpoint: Path) -> Sink:
+    """Where the results go: a function of the user's, what INTO says, or a folder below `output`."""
+    where = query.sink if function is None else function
+    return open_sink(query.name, where, local_path(output, "output"), result_schema(query), checkpoint)

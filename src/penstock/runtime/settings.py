@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -13,3 +13,17 @@ class TaskSettings:
     table_rows: int = 4_096
     task_memory: int = 112 << 20
     slots: int = 32
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Options of one run; none of them changes a result."""
+
+    checkpoint: str | None = None
+    output: str = "penstock-out"
+    overwrite: bool = False
+    batch_rows: int = 1_000_000
+    parallelism: int | None = None
+    memory: int = 0
+    until: str = "end"
+    task: TaskSettings = field(default_factory=TaskSettings)
