@@ -78,6 +78,10 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Once all files have been read, see whether more have arrived."""
         source = self.sources[name]
         if at >= source.rows() and growing(source):
+            if arrivals.is_long(self.checkpoint, name):
+                read = source.done(source.entries)
+                if arrivals.log(self.checkpoint, name, read, anew=True):
+                    source = self.sources[name] = source.restarted(read)
             found = source.arrivals()
             if found and arrivals.log(self.checkpoint, name, found):
                 self.sources[name] = source.extended(found)
