@@ -27,7 +27,7 @@ from penstock.runtime.merge_job import _reported
 from penstock.runtime.offsets import Offset
 from penstock.runtime.results import result_schema
 from penstock.runtime.settings import TaskSettings
-from penstock.runtime.summary import summarise
+from penstock.runtime.summary import summarise, window_account
 from penstock.runtime.version import make_version
 from penstock.sinks.base import Owner
 from penstock.sinks.parquet import ParquetSink
@@ -36,6 +36,7 @@ from penstock.state import lease as leases
 from penstock.state import manifest as manifests
 from penstock.state.garbage import SEGMENTS
 from penstock.state.manifest import Manifest, first_manifest
+from penstock.state.windows import CAPACITY
 from penstock.testing.generators import Settings
 
 OWNER = "tests"
@@ -141,6 +142,10 @@ class Engine:
 
     def summary(self) -> dict[str, Any]:
         return summarise(self.driver, 0.0, 0.0, {}, "none")
+
+    def window_account(self, query: str) -> list[dict[str, int]]:
+        """All closed windows of a query (as long as the ring holds them)."""
+        return window_account(self.driver, query, CAPACITY)
 
     def rows(self, query: str) -> pa.Table | None:
         """All rows that a plain glob of the query's folder sees; None where there is no file."""

@@ -1,5 +1,6 @@
 """Random apps through the whole engine but Spark: batches, watermarks, late tuples, compaction, queries on queries,
-queries that are added to a running app or dropped from it. Every query and every account must equal the oracle.
+queries that are added to a running app or dropped from it. Every query and every account, of windows too, must
+equal the oracle.
 
 Compaction is made to happen all the time: a few live segments are already too many here.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from in_process import Engine, bearable
@@ -18,7 +20,7 @@ from penstock.logical.resolve import resolve_app
 from penstock.runtime import compaction
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source
-from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows
+from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows, assert_same_windows
 from penstock.testing.generators import random_case
 from penstock.testing.oracle import expect
 
@@ -79,9 +81,24 @@ def check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
         assert_same_rows(rows.slice(0, 0) if actual is None else actual, rows, place)
         assert summary["queries"][name]["rows"] == rows.num_rows, place
         assert_same_account(summary["queries"][name]["accounting"], expected.accounts[name], place)
+        assert_same_windows(engine.window_account(name), expected.windows[name], place)
+        check_sums(then, name, summary, engine.window_account(name), place)
     if first is then:
         assert_same_account(summary["accounting"], expected.stream, f"{context}\nstream")
     assert not list((engine.checkpoint / "segments").iterdir()), f"{context}\nsegments are left"
+
+
+def check_sums(app: QuerySet, name: str, summary: dict[str, Any], windows: list[dict[str, int]], place: str) -> None:
+    """What the account of a query says of all its windows together."""
+    told, window = summary["queries"][name], next(query.window for query in app.queries if query.name == name)
+    assert told["windows"] == len(windows), place
+    assert told["last_windows"] == windows[-10:], place
+    assert told["rows"] == sum(one["rows"] for one in windows), place
+    exact = sum(one["exact"] for one in windows)
+    if window.range is not None and window.range <= window.slide:  # no tuple is in two of them
+        assert told["accounting"]["exact"] == exact, place
+    else:
+        assert told["accounting"]["exact"] <= exact, place
 
 
 @pytest.mark.parametrize("start", range(0, QUICK, 10))
