@@ -115,9 +115,13 @@ class Engine:
             return False
         self.feed.offset = end
         self.feed.references = list(self._references(self.offset, end))
-        self.driver(None, self.batch)
-        self.offset, self.batch = end, self.batch + 1
+        self.again()
         return True
+
+    def again(self) -> None:
+        """The micro-batch that was decided and read last, from the merges on."""
+        self.driver(None, self.batch)
+        self.offset, self.batch = self.feed.offset, self.batch + 1
 
     def _references(self, start: Offset, end: Offset) -> Iterator[str]:
         for split in self.reader.partitions(start, end):

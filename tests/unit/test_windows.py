@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from penstock.errors import RunError
 from penstock.runtime.tally import Tally, gathered, least_kept, per_window, tally
 from penstock.state import windows as rings
 from penstock.state.windows import RECORD, accounted, fresh, listed, read_windows, write_windows
@@ -141,7 +142,7 @@ def test_a_record_of_nothing_but_zeros_is_none(tmp_path: Path) -> None:
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
     (tmp_path / "windows").mkdir()
     ring(tmp_path).symlink_to("/dev/full")
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(RunError, match=f"^cannot write {ring(tmp_path)}: No space left on device\n  hint: make room"):
         write_windows(tmp_path, "q", 2, records(0, 2))
 
 

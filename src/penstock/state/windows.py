@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import xxhash
 
+from penstock.errors import RunError, why
 from penstock.faults import reach
 
 FOLDER = "windows"
@@ -46,11 +47,14 @@ def write_windows(checkpoint: Path, query: str, closed: int, records: Array) -> 
     kept["checksum"] = _checksums(kept)
     reach("windows.write")
     path = _path(checkpoint, query)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
-        for begin, end in _runs(first, closed):
-            file.seek(begin % CAPACITY * RECORD.itemsize)
-            file.write(kept[begin - first : end - first].tobytes())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
+            for begin, end in _runs(first, closed):
+                file.seek(begin % CAPACITY * RECORD.itemsize)
+                file.write(kept[begin - first : end - first].tobytes())
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {why(error)}", "make room or mend the disk, then run again") from error
 
 
 def read_windows(checkpoint: Path, query: str, closed: int, most: int = CAPACITY) -> Array:
