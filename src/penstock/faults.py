@@ -18,6 +18,7 @@ POINTS = (
     "merge.block",
     "merge.write",
     "compaction.start",
+    "windows.write",
     "manifest.write",
     "manifest.written",
     "sink.rename",

@@ -31,8 +31,9 @@ from penstock.sources.base import Split
 from penstock.sources.generate import open_generate
 from penstock.state import manifest as manifests
 from penstock.state.garbage import SEGMENTS
+from penstock.state.windows import CAPACITY, FOLDER
 from penstock.testing import faults
-from penstock.testing.asserts import assert_account_closes, assert_same_rows
+from penstock.testing.asserts import assert_account_closes, assert_same_rows, assert_same_windows
 from penstock.testing.faults import DRIVER, JVM, WORKER, Ended, Fault, Launch, Output, Running, Strike
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Reference:
     output: Output
     digests: dict[str, str]
     summary: dict[str, Any]
+    windows: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,7 @@ def reference(spark: SparkSession, app: Path, tmp_path_factory: pytest.TempPathF
     run.await_end()
     output = faults.collect(place / "out")
     digests = {name: faults.digest(rows) for name, rows in output.rows.items()}
-    return Reference(place / "out", output, digests, run.summary())
+    return Reference(place / "out", output, digests, run.summary(), window_accounts(place / "checkpoint"))
 
 
 @pytest.fixture
@@ -169,6 +171,12 @@ def lineage(app: Path, tmp_path: Path) -> Iterator[Lineage]:
 
 def new_lineage(app: Path, place: Path) -> Lineage:
     return Lineage(Launch(app, place / "checkpoint", place / "out", BATCH_ROWS), place / "logs")
+
+
+def window_accounts(checkpoint: Path) -> dict[str, Any]:
+    """All windows that are kept, of every query."""
+    found: dict[str, Any] = state_of(str(checkpoint), CAPACITY)["windows"]
+    return found
 
 
 def write_trace(path: Path, seed: int) -> None:
@@ -210,6 +218,7 @@ def check_finished(lineage: Lineage, ended: Ended, reference: Reference) -> None
     assert output.leftovers == (), story
     check_account(ended.summary, reference.summary, story)
     check_state(lineage.launch.checkpoint, ended.summary, story)
+    check_windows(lineage.launch.checkpoint, reference, story)
 
 
 def check_once(rows: pa.Table, query: str, story: str) -> None:
@@ -238,6 +247,15 @@ def check_state(checkpoint: Path, summary: dict[str, Any], story: str) -> None:
     assert 1 <= state["files"]["manifests"] <= 3, story
 
 
+def check_windows(checkpoint: Path, reference: Reference, story: str) -> None:
+    """The account of every window, in one file per query."""
+    found = window_accounts(checkpoint)
+    for name, expected in reference.windows.items():
+        assert found[name]["closed"] == expected["closed"], f"{story}\nquery {name}"
+        assert_same_windows(found[name]["kept"], expected["kept"], f"{story}\nquery {name}")
+    assert {path.name for path in (checkpoint / FOLDER).iterdir()} == set(KEYS), story
+
+
 def test_the_reference_has_all_parts_of_an_account(reference: Reference) -> None:
     """Otherwise the comparisons below would prove less than they say."""
     account = reference.summary["accounting"]
@@ -246,6 +264,10 @@ def test_the_reference_has_all_parts_of_an_account(reference: Reference) -> None
     assert reference.summary["queries"]["sources"]["accounting"]["late"] > 0
     assert reference.summary["queries"]["ports"]["accounting"]["filtered"] > 0
     assert all(rows.num_rows > 10 for rows in reference.output.rows.values())
+    for name in ("sources", "hosts", "ports", "networks", "long"):  # windows that do not overlap
+        told, windows = reference.summary["queries"][name], reference.windows[name]["kept"]
+        assert len(windows) == told["windows"] > 2
+        assert sum(window["exact"] for window in windows) == told["accounting"]["exact"]
     closing = [batch for batch in reference.summary["batches"] if batch["windows"]]
     assert len(closing) > BATCHES / 2
     assert reference.summary["state"]["compactions"] > 0

@@ -18,12 +18,15 @@ from penstock.runtime.driver import BatchDriver, watermark_of
 from penstock.runtime.frames import FrameFeed
 from penstock.runtime.job import END
 from penstock.runtime.settings import RunSettings
-from penstock.runtime.summary import summarise
+from penstock.runtime.summary import summarise, window_account
+from penstock.sinks.base import Sink
 from penstock.state.segment import RESTORE
+from penstock.state.windows import CAPACITY
 
 
 class Run:
-    """A running app: `await_end`, `stop`, `progress`, `results`, `summary`, `add_query`, `drop_query`."""
+    """A running app: `await_end`, `stop`, `progress`, `results`, `window_account`, `summary`, `add_query`,
+    `drop_query`."""
 
     def __init__(
         self, spark: SparkSession, driver: BatchDriver, query: Any, settings: RunSettings, seconds: dict[str, float]
@@ -107,10 +110,19 @@ class Run:
 
     def results(self, name: str) -> DataFrame:
         """A query's results so far as a Spark DataFrame."""
+        return self._sink(name).results(self._spark)
+
+    def window_account(self, name: str, most: int = CAPACITY) -> list[dict[str, int]]:
+        """The newest closed windows of a query, newest last: `start` and `end` as in its results (microseconds), `rows`
+        emitted, input tuples `exact` and `triaged`. Some 65,536 windows are kept."""
+        self._sink(name)
+        return window_account(self._driver, name, most)
+
+    def _sink(self, name: str) -> Sink:
         sinks = self._driver.sinks
         if name not in sinks:
             raise ConfigError(f"there is no query '{name}'", f"queries are {', '.join(sorted(sinks))}")
-        return sinks[name].results(self._spark)
+        return sinks[name]
 
     def summary(self) -> dict[str, Any]:
         """What `run --json` prints."""

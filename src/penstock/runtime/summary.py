@@ -7,6 +7,9 @@ from typing import Any
 
 from penstock.runtime.driver import BatchDriver
 from penstock.state.account import empty
+from penstock.state.windows import listed, read_windows
+
+NEWEST = 10  # windows of a query that a summary lists
 
 
 def summarise(
@@ -30,6 +33,7 @@ def summarise(
                 **manifest.results.get(query.name, {"windows": 0, "rows": 0}),
                 "path": driver.sinks[query.name].place(),
                 "accounting": account["queries"].get(query.name, empty()),
+                "last_windows": window_account(driver, query.name, NEWEST),
             }
             for query in version.app.queries
             if not query.hidden
@@ -69,6 +73,12 @@ def summarise(
         "checkpoint": driver.job.checkpoint,
         "spark": {"version": spark_version},
     }
+
+
+def window_account(driver: BatchDriver, query: str, most: int) -> list[dict[str, int]]:
+    """The newest closed windows of a query: number, start and end, rows emitted, tuples exact and triaged."""
+    closed = driver.manifest.results.get(query, {"windows": 0})["windows"]
+    return listed(read_windows(driver.checkpoint, query, closed, most))
 
 
 def entry_of(account: dict[str, Any], stream: str) -> dict[str, int]:
