@@ -172,8 +172,8 @@ class BatchDriver:
         windows = sum(r["windows"] for r in manifest.results.values())
         closed = windows - sum(r["windows"] for r in self.manifest.results.values())
         report = BatchReport(
-            manifest.batch, manifest.rows, manifest.offset, watermark_of(manifest), closed, time.time(), first, second,
-            memory_of(merged, "merge") | memory_of(tasks, "lfta"),
+            manifest.batch, manifest.rows, manifest.offset, watermark_of(manifest), closed, time.monotonic(), first,
+            second, memory_of(merged, "merge") | memory_of(tasks, "lfta"),
         )  # fmt: skip
         self.manifest = manifest
         self.reports.append(report)

@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from penstock.errors import PenstockError
+from penstock.faults import reach
 from penstock.runtime import version as versions
 from penstock.runtime.job import END, Job, columns, decode
 from penstock.runtime.offsets import (
@@ -119,12 +120,19 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         plan = versions.load(self.checkpoint, offset["plan"]).plans[partition.stream]
         name = segment_name(offset["n"] - 1, f"{partition.task:04d}", uuid.uuid4().hex[:8])
         read = partition.source.read(split, columns(plan), settings.chunk_rows)
-        batches = read if split.stop > split.start else iter(())
+        batches = _reached(read) if split.stop > split.start else iter(())
         epoch = epoch_of(offset, partition.stream, split.start)
         before = Split(partition.first, split.start)
         times = partition.source.read(before, [plan.stream.time], settings.chunk_rows)
         seen = times if before.stop > before.start else iter(())
         return run_task(plan, settings, epoch, batches, self.checkpoint / SEGMENTS / name, seen)
+
+
+def _reached(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same batches; a test may have reading fail."""
+    for batch in batches:
+        reach("source.read")
+        yield batch
 
 
 class FusedSource(DataSource):

@@ -22,6 +22,7 @@ def stage_file(path: Path, place: str, write: Callable[[Path], None]) -> None:
     """Write a part aside; a failure leaves nothing behind."""
     reach("merge.write")
     try:
+        reach("sink.stage")
         write(path)
     except OSError as error:
         path.unlink(missing_ok=True)
