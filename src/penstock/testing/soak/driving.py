@@ -47,14 +47,14 @@ class Driven:
 
 
 def blows(seconds: float, seed: int) -> list[Blow]:
-    """About one in four minutes, at least six, none in the middle third; in time order."""
+    """About one in four minutes, at least four, none in the middle third; in time order."""
     choose = random.Random(seed)
-    count = max(6, round(seconds / 240))
+    count = max(4, round(seconds / 240))
     roles = [(DRIVER, JVM, WORKER)[number % 3] for number in range(count)]
     choose.shuffle(roles)
     half = count // 2
-    places = [(number + choose.uniform(0.5, 1.0)) / half / 3 for number in range(half)]
-    places += [2 / 3 + (number + choose.uniform(0.0, 0.5)) / (count - half) / 3 for number in range(count - half)]
+    places = [(number + choose.uniform(0.7, 1.0)) / half / 3 for number in range(half)]
+    places += [2 / 3 + (number + choose.uniform(0.0, 0.3)) / (count - half) / 3 for number in range(count - half)]
     return [Blow(place * seconds, role) for place, role in zip(sorted(places), roles, strict=True)]
 
 
@@ -127,7 +127,7 @@ class Driver:
         return running if blow.role == WORKER else self._restart(running)
 
     def _restart(self, running: Running) -> Running:
-        """After a kill. The workers of tasks are replaced; that of the source is not, and the run ends with a message."""
+        """After a kill. Workers of tasks are replaced; without that of the source the run ends with a message."""
         ended = faults.wait(running)
         self._note(f"run {self.phase} ended, exit {ended.code}")
         if not self.struck or ended.code == 0:

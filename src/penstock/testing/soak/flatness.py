@@ -31,13 +31,15 @@ def check_flat(samples: Sequence[Sample]) -> Iterator[Finding]:
 
 
 def _over_runs(role: str, steady: Sequence[Sample]) -> Finding:
-    """Median of the first third of the soak against that of the last."""
+    """Median of the first third of the soak against that of the last, of runs of the same age."""
     name = f"memory of {role}, first and last third of the soak"
-    values = [(sample.at, sample.memory[role]) for sample in steady if sample.memory.get(role)]
+    known = [sample for sample in steady if sample.memory.get(role)]
     whole = max((sample.at for sample in steady), default=0.0)
-    first = [value for at, value in values if at < whole / 3]
-    last = [value for at, value in values if at >= whole * 2 / 3]
-    return _compared(name, role, first, last)
+    first = [sample for sample in known if sample.at < whole / 3]
+    last = [sample for sample in known if sample.at >= whole * 2 / 3]
+    age = min(max((sample.age for sample in part), default=0.0) for part in (first, last))
+    old, new = ([sample.memory[role] for sample in part if sample.age <= age] for part in (first, last))
+    return _compared(name, role, old, new)
 
 
 def _inside(role: str, steady: Sequence[Sample]) -> Finding:
