@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from math import nan
 from pathlib import Path
 
 from penstock.testing.faults import DRIVER, JVM, WORKER
@@ -21,7 +23,11 @@ def draw(samples: Sequence[Sample], path: Path) -> bool:
     memory, files, bytes_ = figure.subplots(3, 1, sharex=True)
     for role, name in NAMES.items():
         shown = [sample for sample in samples if sample.memory.get(role)]
-        memory.plot([s.at / 60 for s in shown], [s.memory[role] / MIB for s in shown], ".-", label=name, markersize=3)
+        # A gap where a run ended: what lies between two runs belongs to neither.
+        gaps = [before.phase != after.phase for before, after in pairwise(shown)]
+        values = [sample.memory[role] / MIB for sample in shown]
+        broken = [nan if gap else value for value, gap in zip(values, [*gaps, False], strict=True)]
+        memory.plot([sample.at / 60 for sample in shown], broken, ".-", label=name, markersize=3)
     memory.set_ylabel("MiB")
     memory.legend(loc="upper right")
     minutes = [sample.at / 60 for sample in samples]
