@@ -14,7 +14,7 @@ from penstock.testing.faults import Fault, Launch, Output
 
 DAY = 86_400
 APP = """
-CREATE STREAM s FROM 'generate:uniform' WITH (rows = 200000, cardinality = 50, rate = 2000)
+CREATE STREAM s FROM 'generate:uniform' WITH (rows = 100000, cardinality = 50, rate = 2000)
   WATERMARK ts DELAY '1 second';
 CREATE QUERY q AS SELECT a, count(*) AS n, sum(value) AS total FROM s [RANGE '20 seconds' SLIDE '5 seconds'] GROUP BY a;
 CREATE QUERY top AS SELECT b, max(value) AS high FROM s [WINDOW 10 SECONDS] GROUP BY b ORDER BY high DESC, b LIMIT 5;

@@ -324,6 +324,28 @@ def test_a_damaged_manifest_ends_the_run(halfway: Halfway, caller: Caller, refer
         assert faults.collect(launch.output).files == published, what
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["version", "identity", "spark"])
+def test_damage_to_other_files_is_told_or_does_not_matter(
+    halfway: Halfway, caller: Caller, reference: Reference, kind: str
+) -> None:
+    """Some files are not needed any more, as old entries of Spark's logs; then the run goes on to the right end."""
+    choose = random.Random(SEED)
+    for number in range(12):
+        launch = halfway.restore()
+        path = choose.choice(faults.targets(launch, kind))
+        damage = list(ways(path.stat().st_size, 6, choose))[number % 11]
+        story = f"seed {SEED}, {path.relative_to(launch.checkpoint)}: {damage.name}"
+        faults.spoil(path, damage)
+        code, messages = caller.run(launch)
+        print(story, code, messages)
+        if code == 0:
+            faults.assert_same_output(launch.output, reference.output, story)
+        else:
+            assert "hint:" in messages, f"{story}\n{messages}"
+            check_nothing_wrong_published(launch, reference, story)
+
+
 def test_damage_is_told_without_a_traceback(halfway: Halfway, reference: Reference) -> None:
     """The same from outside, with all that Spark and its processes print."""
     launch = halfway.restore()
