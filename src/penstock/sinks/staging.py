@@ -26,7 +26,9 @@ def stage_file(path: Path, place: str, write: Callable[[Path], None]) -> None:
         write(path)
     except OSError as error:
         path.unlink(missing_ok=True)
-        raise RunError(f"cannot write results to {place}: {why(error)}", "make room or mend the disk, then run again") from error
+        raise RunError(
+            f"cannot write results to {place}: {why(error)}", "make room or mend the disk, then run again"
+        ) from error
 
 
 def clear_staged(folder: Path, batch: int) -> None:

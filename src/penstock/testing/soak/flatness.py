@@ -1,8 +1,8 @@
 """Whether memory and files stayed flat, from the samples of a soak.
 
-A run needs a while to warm up (the JVM compiles, workers fork), so the first part of every run is left out. Compared
-are the medians of runs in the first and the last third of the soak, and within the longest run its first and last
-third: restarts cannot hide what grows inside a run.
+A run needs a while to warm up (the JVM compiles, workers fork, pools fill), so the first part of every run is left
+out. Compared are the medians in the first and the last third of the soak, at the same ages of runs, and in the second
+and the last third of the longest run: restarts cannot hide what grows inside a run.
 """
 
 from __future__ import annotations
@@ -43,16 +43,17 @@ def _over_runs(role: str, steady: Sequence[Sample]) -> Finding:
 
 
 def _inside(role: str, steady: Sequence[Sample]) -> Finding:
-    """The same within the longest run."""
+    """Median of the second third of the longest run against that of the last."""
     name = f"memory of {role}, within the longest run"
     phases = {sample.phase for sample in steady}
     if not phases:
         return Finding(name, False, "no steady samples")
     longest = max(phases, key=lambda phase: sum(1 for sample in steady if sample.phase == phase))
     run = [sample for sample in steady if sample.phase == longest and sample.memory.get(role)]
-    third = max(1, len(run) // 3)
-    found = _compared(name, role, [one.memory[role] for one in run[:third]], [one.memory[role] for one in run[-third:]])
-    slope = growth(run, role)
+    third = -(-len(run) // 3)
+    second, last = ([one.memory[role] for one in part] for part in (run[third : 2 * third], run[2 * third :]))
+    found = _compared(name, role, second, last)
+    slope = growth(run[third:], role)
     per = f"; {slope / MIB * 1000:+.2f} MiB per 1000 batches" if slope is not None else ""
     return Finding(found.name, found.holds, found.detail + per)
 
