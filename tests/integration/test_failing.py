@@ -32,7 +32,7 @@ def launched(place: Path) -> Launch:
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Output:
     launch = launched(tmp_path_factory.mktemp("reference"))
     ended = faults.run_to_end(launch, launch.app.parent / "logs")
-    assert (ended.code, ended.messages) == (0, "")
+    assert (ended.code, faults.said(ended)) == (0, "")
     return faults.collect(launch.output)
 
 
@@ -79,7 +79,7 @@ def test_one_failure_after_the_other(reference: Output, tmp_path: Path, ordered:
         faults.assert_one_message(ended, story)
         assert (ended.code, ended.fired) == (1, fault.once), story
     ended = faults.endure(launch, tmp_path / "logs", reference)
-    assert (ended.code, ended.messages) == (0, "")
+    assert (ended.code, faults.said(ended)) == (0, "")
 
 
 @pytest.mark.slow
@@ -95,7 +95,7 @@ def test_a_stall_only_takes_time(reference: Output, tmp_path: Path) -> None:
         finally:
             faults.clean_up(running)
     ended = faults.endure(launch, tmp_path / "logs", reference)
-    assert (ended.code, ended.messages) == (0, "")
+    assert (ended.code, faults.said(ended)) == (0, "")
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ def test_a_wrong_clock_changes_nothing(reference: Output, tmp_path: Path, by: fl
         killed = faults.run_to_end(launch, tmp_path / "logs", Fault("manifest.written", 2))
         assert killed.code == -9, killed.messages
     ended = faults.endure(disturbed, tmp_path / "logs", reference)
-    assert (ended.code, ended.messages) == (0, "")
+    assert (ended.code, faults.said(ended)) == (0, "")
     assert ended.summary is not None
     assert all(second >= 0 for second in [ended.summary["seconds"]["total"], *ended.summary["seconds"]["per_batch"]])
 

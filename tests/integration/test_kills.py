@@ -292,20 +292,30 @@ def check_nothing_wrong_published(launch: Launch, reference: Reference, story: s
 
 @pytest.mark.parametrize("flips", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_damaged_segment_ends_the_run(halfway: Halfway, caller: Caller, reference: Reference, flips: int) -> None:
-    choose = random.Random(SEED)
+    """Unless the damage is where no window that is still open looks: then the results are right all the same."""
+    choose, told = random.Random(SEED), 0
     for number in range(flips + 5):
         launch = halfway.restore()
         path = choose.choice(faults.targets(launch, "segment"))
-        size = path.stat().st_size
-        each = list(ways(size, 1, choose))
+        each = list(ways(path.stat().st_size, 1, choose))
         damage = each[0] if number < flips else each[number - flips + 1]
         story = f"seed {SEED}, {path.name}: {damage.name}"
         faults.spoil(path, damage)
         code, messages = caller.run(launch)
-        assert code in (1, 2), story
-        assert str(path) in messages, f"{story}\n{messages}"
-        assert "hint:" in messages, f"{story}\n{messages}"
-        check_nothing_wrong_published(launch, reference, story)
+        assert code == 0 or str(path) in messages, f"{story}\n{messages}"
+        told += check_told(launch, code, messages, reference, story)
+    assert told > flips / 2
+
+
+def check_told(launch: Launch, code: int, messages: str, reference: Reference, story: str) -> bool:
+    """Damage was told, and nothing wrong published; or it did not matter, and everything is right."""
+    if code == 0:
+        faults.assert_same_output(launch.output, reference.output, story)
+        return False
+    assert code in (1, 2), story
+    assert "hint:" in messages, f"{story}\n{messages}"
+    check_nothing_wrong_published(launch, reference, story)
+    return True
 
 
 def test_a_damaged_manifest_ends_the_run(halfway: Halfway, caller: Caller, reference: Reference) -> None:
@@ -338,12 +348,7 @@ def test_damage_to_other_files_is_told_or_does_not_matter(
         story = f"seed {SEED}, {path.relative_to(launch.checkpoint)}: {damage.name}"
         faults.spoil(path, damage)
         code, messages = caller.run(launch)
-        print(story, code, messages)
-        if code == 0:
-            faults.assert_same_output(launch.output, reference.output, story)
-        else:
-            assert "hint:" in messages, f"{story}\n{messages}"
-            check_nothing_wrong_published(launch, reference, story)
+        check_told(launch, code, messages, reference, story)
 
 
 def test_damage_is_told_without_a_traceback(halfway: Halfway, reference: Reference) -> None:

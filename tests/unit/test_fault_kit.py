@@ -163,6 +163,13 @@ def test_outputs_are_compared_as_multisets(tmp_path: Path) -> None:
 def test_a_failure_is_one_message() -> None:
     good = faults.Ended(1, None, "error: cannot read\n  hint: mend it\n", False)
     faults.assert_one_message(good, "")
+    noise = (
+        "Traceback (most recent call last):\n"
+        '  File "/x/pyspark.zip/pyspark/daemon.py", line 264, in manager\n'
+        '  File "/x/pyspark.zip/pyspark/daemon.py", line 95, in worker\n'
+        "BrokenPipeError: [Errno 32] Broken pipe\n"
+    )
+    faults.assert_one_message(faults.Ended(1, None, noise + good.messages + noise, False), "")
     for code, messages in [(0, good.messages), (1, ""), (1, good.messages * 2), (1, "Traceback\n" + good.messages)]:
         with pytest.raises(AssertionError):
             faults.assert_one_message(faults.Ended(code, None, messages, False), "")

@@ -108,9 +108,9 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except PenstockError as error:
             reference = {"error": [error.fact, error.hint]}
         except OSError as error:
-            reference = {
-                "error": [f"task {partition.task} failed: {error}", "make room or mend the disk, then run again"]
-            }
+            place = "" if error.filename else f" ({self.checkpoint})"  # a write that fails does not say of what
+            fact = f"task {partition.task} failed: {error}{place}"
+            reference = {"error": [fact, "make room or mend the disk, then run again"]}
         yield pa.RecordBatch.from_pydict({"reference": [json.dumps(reference | {"task": partition.task})]})
 
     def _run(self, partition: FusedSplit) -> dict[str, Any]:

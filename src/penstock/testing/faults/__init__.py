@@ -28,6 +28,7 @@ from penstock.testing.faults.outputs import (
     assert_same_output,
     collect,
     digest,
+    said,
 )
 from penstock.testing.faults.processes import (
     DRIVER,
@@ -60,6 +61,6 @@ __all__ = [
     "Strike",
     "alive", "assert_no_traceback", "assert_one_message", "assert_same_output", "await_batches", "await_orphans",
     "await_that", "clean_up", "collect", "committed", "cut", "digest", "drift", "endure", "flip", "gone", "jump",
-    "kill", "random_kills", "run_campaign", "run_to_end", "sink_fails", "skewed", "small_disk", "source_fails",
+    "kill", "random_kills", "run_campaign", "run_to_end", "said", "sink_fails", "skewed", "small_disk", "source_fails",
     "spoil", "stall", "start", "strike", "targets", "wait", "ways", "zeroed",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.testing.faults.outputs import Output, assert_one_message, assert_same_output, require
+from penstock.testing.faults.outputs import Output, assert_one_message, assert_same_output, require, said
 from penstock.testing.faults.processes import run_to_end
 from penstock.testing.faults.runs import Ended, Fault, Launch
 
@@ -50,6 +50,6 @@ def endure(
     if ended.code != 0:
         assert_one_message(ended, story)
         again = run_to_end(mended or disturbed, logs)
-        require(again.code == 0 and not again.messages, f"{story}, run again:\n{again.messages[-3000:]}")
+        require(again.code == 0 and not said(again), f"{story}, run again:\n{again.messages[-3000:]}")
     assert_same_output(disturbed.output, reference, story)
     return ended

@@ -51,8 +51,10 @@ class Recorder:
     def take(self, running: Running, phase: int, age: float, collect: bool) -> None:
         memory = dict.fromkeys((DRIVER, JVM, WORKER), 0)
         for process in alive(running):
-            if process.role in memory:
-                memory[process.role] += _shared_once(process.pid) if process.role == WORKER else _resident(process.pid)
+            if process.role == WORKER:
+                memory[WORKER] += _shared_once(process.pid)
+            elif process.role in memory:  # a process that is just being forked looks like its parent
+                memory[process.role] = max(memory[process.role], _resident(process.pid))
             if process.role == JVM and collect:
                 heap = live_heap(process.pid)
                 memory |= {} if heap is None else {"heap": heap}
