@@ -6,11 +6,15 @@ Each disturbed run is a process of its own; `faults.endure` compares with an und
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from penstock.testing import faults
 from penstock.testing.faults import Fault, Launch, Output
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DAY = 86_400
 APP = """
@@ -29,10 +33,14 @@ def launched(place: Path) -> Launch:
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Output:
+def reference(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Output:
+    import penstock as ps
+
     launch = launched(tmp_path_factory.mktemp("reference"))
-    ended = faults.run_to_end(launch, launch.app.parent / "logs")
-    assert (ended.code, faults.said(ended)) == (0, "")
+    run = ps.App(spark=spark).sql(APP).start(
+        str(launch.checkpoint), output=str(launch.output), batch_rows=BATCH_ROWS
+    )  # fmt: skip
+    run.await_end()
     return faults.collect(launch.output)
 
 
