@@ -36,7 +36,7 @@ from penstock.state.lease import Lease
 from penstock.state.manifest import Manifest, stream_state
 from penstock.state.windows import write_windows
 
-REMEMBERED = 10_000  # batches of a run that its summary lists
+REMEMBERED = 1_000  # batches of a run that its summary lists: the last ones
 
 
 @dataclass
@@ -69,6 +69,8 @@ class BatchDriver:
     failure: PenstockError | None = None
     done: int = 0
     reports: deque[BatchReport] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    forgotten_at: float | None = None  # when the last batch ended that is no more among the reports
+    peaks: dict[str, int] = field(default_factory=dict)  # greatest figures of memory over all batches of the run
 
     def __call__(self, given: DataFrame | None, batch: int) -> None:
         try:
@@ -178,11 +180,14 @@ class BatchDriver:
         windows = sum(r["windows"] for r in manifest.results.values())
         closed = windows - sum(r["windows"] for r in self.manifest.results.values())
         report = BatchReport(
-            manifest.batch, manifest.rows, manifest.offset, watermark_of(manifest), closed, time.time(), first, second,
-            memory_of(merged, "merge") | memory_of(tasks, "lfta"),
+            manifest.batch, manifest.rows, manifest.offset, watermark_of(manifest), closed, time.monotonic(), first,
+            second, memory_of(merged, "merge") | memory_of(tasks, "lfta"),
         )  # fmt: skip
         self.manifest = manifest
+        if len(self.reports) == REMEMBERED:
+            self.forgotten_at = self.reports[0].finished_at
         self.reports.append(report)
+        self.peaks = {name: max(self.peaks.get(name, 0), most) for name, most in report.memory.items()}
         self.listener(report, manifest)
 
 

@@ -32,7 +32,7 @@ class Run:
         self, spark: SparkSession, driver: BatchDriver, query: Any, settings: RunSettings, seconds: dict[str, float]
     ) -> None:
         self._spark, self._driver, self._query, self._settings = spark, driver, query, settings
-        self._started_at, self._seconds = time.time(), seconds
+        self._started_at, self._seconds = time.monotonic(), seconds
         self._ended_at: float | None = None
 
     @property
@@ -90,7 +90,7 @@ class Run:
 
     def _close(self) -> None:
         if self._ended_at is None:
-            self._ended_at = time.time()
+            self._ended_at = time.monotonic()
             if self._driver.failure is None:
                 self._driver.collect_garbage()
             self._driver.lease.release()
@@ -129,7 +129,7 @@ class Run:
         return summarise(
             self._driver,
             self._started_at,
-            self._ended_at or time.time(),
+            self._ended_at or time.monotonic(),
             self._seconds,
             self._spark.version,
         )

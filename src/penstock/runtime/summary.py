@@ -21,7 +21,8 @@ def summarise(
 ) -> dict[str, Any]:
     manifest, version = driver.manifest, driver.version
     account, reports = manifest.account, list(driver.reports)
-    stops = [started_at, *(report.finished_at for report in reports)]
+    first = started_at if driver.forgotten_at is None else driver.forgotten_at
+    stops = [first, *(report.finished_at for report in reports)]
     operations = sum(work["probes"] for work in manifest.work.values())
     declared = [stream.name for stream in version.app.streams]
     plans = [version.plans[name] for name in declared]
@@ -68,7 +69,7 @@ def summarise(
             {"n": r.batch, "rows": r.rows, "offsets": r.offset, "watermark": r.watermark, "windows": r.closed}
             for r in reports
         ],
-        "memory": {name: max(r.memory[name] for r in reports) for name in (reports[0].memory if reports else {})},
+        "memory": driver.peaks,
         "ended": manifest.ended,
         "checkpoint": driver.job.checkpoint,
         "spark": {"version": spark_version},
