@@ -4,6 +4,7 @@ record. cli/*.txt are the whole messages; all runs share one Spark session."""
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,25 @@ def damaged_page(folder: Path) -> None:
     begin = chunk.data_page_offset
     data[begin : begin + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
     path.write_bytes(data)
+
+
+def packet(version: int = 0x45) -> bytes:
+    """A UDP packet of 42 bytes in an Ethernet frame."""
+    header = struct.pack(">BBHHHBBHII", version, 0, 28, 0, 0, 64, 17, 0, 0x0A000001, 0x0A000002)
+    return bytes(12) + b"\x08\x00" + header + struct.pack(">HHHH", 53, 5353, 8, 0)
+
+
+def damage() -> bytes:
+    return b"\xff" * 16
+
+
+def capture(*packets: bytes, cut: int = 0) -> Callable[[Path], object]:
+    """A capture of these; what is of the size of a record's header stands as it is."""
+    whole = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262_144, 1)
+    for number, data in enumerate(packets):
+        header = b"" if len(data) == 16 else struct.pack("<IIII", number, 0, len(data), len(data))
+        whole += header + data
+    return lambda folder: (folder / "a.pcap").write_bytes(whole[: len(whole) - cut])
 
 
 COLUMNS = "(ts TIMESTAMP, a BIGINT)"
@@ -117,6 +137,18 @@ COMPLETING = [
         0,
     ),
     Case(
+        "accounted_packets",
+        RUN,
+        app("FROM 'pcap:a.pcap'", "src, count(*) AS n", more=" GROUP BY src"),
+        capture(packet(), packet(version=0x41), packet()[:30], packet(version=0x65), damage()),
+    ),
+    Case(
+        "accounted_capture_cut",
+        RUN,
+        app("FROM 'pcap:a.pcap'", "sum(length) AS bytes"),
+        capture(packet(), packet(version=0x41), cut=5),
+    ),
+    Case(
         "accounted_wild_time_ahead",
         f"{RUN} --batch-rows 2",
         app(
@@ -148,7 +180,9 @@ def test_failing(
     assert list(tmp_path.glob("out/*/.penstock/*")) == []
 
 
-@pytest.mark.parametrize("case", quick_or_slow(COMPLETING, "accounted_time_null", "accounted_csv_all_bad"))
+@pytest.mark.parametrize(
+    "case", quick_or_slow(COMPLETING, "accounted_time_null", "accounted_csv_all_bad", "accounted_packets")
+)
 def test_completing(
     case: Case, session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

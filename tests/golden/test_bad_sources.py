@@ -6,6 +6,8 @@ import bz2
 import gzip
 import lzma
 import os
+import struct
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,7 +69,17 @@ def zstd(data: bytes) -> bytes:
     return bytes(pa.compress(data, codec="zstd", asbytes=True))
 
 
-CHECK = "check app.sql"
+def archive(files: dict[str, bytes]) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        with zipfile.ZipFile(folder / "a.zip", "w") as made:
+            for name, data in files.items():
+                made.writestr(name, data)
+
+    return write
+
+
+PCAP = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262_144, 1)
+CHECK, RUN = "check app.sql", "run app.sql --checkpoint ckpt --output out"
 CACHE = "cache = 'unpacked'"
 CASES = [
     # Where nothing is, or nothing that can be read.
@@ -241,6 +253,19 @@ CASES = [
     Case("generate_rows_negative", CHECK, stream("generate:zipf", options="rows = '-1'") + QUERY),
     Case("generate_cardinality", CHECK, stream("generate:uniform", options="cardinality = '1, 2'") + QUERY),
     Case("generate_start", CHECK, stream("generate:uniform", options="start = 'yesterday'") + QUERY),
+    # Captures.
+    Case("pcap_not_a_capture", CHECK, stream("pcap:a.pcap") + QUERY, text("a.pcap", "ts,a\n1,2\n")),
+    Case("pcap_empty", RUN, stream("pcap:a.pcap") + QUERY, text("a.pcap", b"")),
+    Case("pcap_header_cut", RUN, stream("pcap:a.pcap") + QUERY, text("a.pcap", PCAP[:20])),
+    Case("pcap_column_unknown", CHECK, stream("pcap:a.pcap", "(ts TIMESTAMP, size INT)") + QUERY, text("a.pcap", PCAP)),
+    Case("pcap_column_mistyped", CHECK, stream("pcap:a.pcap", "(ts TIMESTAMP, src INT)") + QUERY, text("a.pcap", PCAP)),
+    Case("pcap_unwrap_unknown", CHECK, stream("pcap:a.pcap", "", "unwrap = 'gre, l2tp'") + QUERY, text("a.pcap", PCAP)),
+    Case("pcap_speed", CHECK, stream("pcap:a.pcap", "", "speed = '2'") + QUERY, text("a.pcap", PCAP)),
+    Case("pcap_option_unknown", CHECK, stream("pcap:a.pcap", "", "snaplen = 64") + QUERY, text("a.pcap", PCAP)),
+    Case("pcap_gz_damaged", CHECK, stream("pcap:a.pcap.gz") + QUERY, text("a.pcap.gz", gzip.compress(PCAP)[:12])),
+    Case("pcap_zip_empty", CHECK, stream("pcap:a.zip") + QUERY, archive({})),
+    Case("pcap_zip_of_others", CHECK, stream("pcap:a.zip") + QUERY, archive({"notes.txt": b"nothing to capture here"})),
+    Case("pcap_zip_damaged", CHECK, stream("pcap:a.zip") + QUERY, text("a.zip", b"PK\x03\x04" + bytes(40))),
 ]
 
 

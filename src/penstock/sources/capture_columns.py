@@ -132,7 +132,7 @@ def _unused(piece: Piece, out: Array, there: Array) -> None:
 
 TIME, TEXT, SMALL, NUMBER = pa.timestamp("us", tz="UTC"), pa.string(), pa.uint16(), pa.int32()
 ONLY_TCP, ONLY_ICMP = 1 << layout.TCP, 1 << layout.ICMP
-STATIONS = {"dst_mac": Column(pa.int64(), LINK, _station(0)), "src_mac": Column(pa.int64(), LINK, _station(6))}
+STATIONS = {"src_mac": Column(pa.int64(), LINK, _station(6)), "dst_mac": Column(pa.int64(), LINK, _station(0))}
 COLUMNS = {
     "ts": Column(TIME, RECORD, _time),
     "length": Column(pa.uint32(), RECORD, _record("length")),

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from penstock.errors import SourceError
 from penstock.logical.query import Field
-from penstock.logical.types import Kind
+from penstock.logical.types import INET, Kind
 from penstock.sources.base import ADDRESS
 
 
@@ -38,7 +38,8 @@ def check_fields(fields: tuple[Field, ...], schema: pa.Schema, source: str) -> N
             raise SourceError(f"column '{field.name}' is not in {source}", f"its columns are {have}")
         arrow = schema.field(field.name).type
         if not compatible(field, arrow):
+            kind = INET if arrow == ADDRESS else arrow
             raise SourceError(
-                f"column '{field.name}' of {source} is {arrow}, which cannot be read as {field.type}",
+                f"column '{field.name}' of {source} is {kind}, which cannot be read as {field.type}",
                 "change the declared type, or leave the schema out",
             )
