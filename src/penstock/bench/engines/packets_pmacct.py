@@ -1,0 +1,112 @@
+"""pmacctd reading a capture, with a table in memory for each query that it can answer, printed at the end.
+
+Every table is a process (plugin) that the core process feeds over a ring of its own. The core does not wait for them: where a
+ring is full, packets are lost. So this runs on a prefix that fits the rings. A minute is the finest window; each window
+becomes a file. pmacctd sleeps two seconds before it starts to read, which is taken off the wall time.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc_csv
+
+from penstock.bench.cpu import adopt, own_seconds, wait_for_all
+from penstock.bench.job import Answer, PacketJob, elapsed, serve_packets, timed
+from penstock.bench.packet_fields import canonical
+from penstock.bench.packet_queries import PMACCT, QUERIES, Dialect, PacketQuery
+from penstock.bench.packet_reference import digest_answer
+
+SLEEP = 2.0
+RING, BUFFER = 192 << 20, 100 << 10
+COMMON = (
+    "daemonize: false", f"plugin_pipe_size: {RING}", f"plugin_buffer_size: {BUFFER}", "print_num_protos: true",
+    "print_output: csv", "print_refresh_time: 86400", "print_history_roundoff: m", "print_cache_entries: 65537",
+)  # fmt: skip
+MASKS = {"nets24": 24, "nets16": 16}
+ADDRESSES = ("src", "dst", "net")
+
+
+def run(job: PacketJob) -> Answer:
+    folder = Path(job.work)
+    file = folder / "pmacctd.conf"
+    file.write_text("\n".join(configuration(job)) + "\n")
+    adopt()
+    before = own_seconds()
+    seconds, _ = timed(lambda: _execute(file))
+    used = own_seconds() - before
+    digests = tuple(_digest(folder, query) if query.name in PMACCT else "" for query in QUERIES)
+    return Answer(_version(), max(seconds - SLEEP, 0.001), job.rows, elapsed(job), digests, cpu_seconds=used)
+
+
+def configuration(job: PacketJob) -> list[str]:
+    """Lines of pmacctd's file: a plugin for each query."""
+    names = [query.name for query in QUERIES if query.name in PMACCT]
+    lines = [*COMMON, f"pcap_savefile: {job.file}", "plugins: " + ", ".join(f"print[{name}]" for name in names)]
+    for query in QUERIES:
+        if query.name in PMACCT:
+            lines += _plugin(job, query.name, PMACCT[query.name])
+    return lines
+
+
+def _plugin(job: PacketJob, name: str, dialect: Dialect) -> list[str]:
+    lines = [
+        f"aggregate[{name}]: {dialect.aggregate}",
+        f"print_output_file[{name}]: {job.work}/{name}-%s.csv",
+        f"print_history[{name}]: {(dialect.scope.seconds or 60) // 60}m",
+    ]
+    if dialect.filter:
+        lines.append(f"aggregate_filter[{name}]: {dialect.filter}")
+    if name in MASKS:
+        lines.append(f"networks_mask[{name}]: {MASKS[name]}")
+    return lines
+
+
+def _execute(file: Path) -> None:
+    with (file.parent / "log").open("wb") as log:
+        subprocess.run(["pmacctd", "-f", str(file)], check=True, stdout=log, stderr=log)
+    wait_for_all()
+
+
+def _digest(folder: Path, query: PacketQuery) -> str:
+    tables = []
+    for path in sorted(folder.glob(f"{query.name}-*.csv")):
+        table: Any = pc_csv.read_csv(path)
+        start = int(path.stem.rpartition("-")[2]) * 1_000_000
+        columns = [name for name in table.column_names if not name.endswith("_MASK")]
+        kept = table.select(columns).rename_columns([*_order(query, columns), "packets", "bytes"])
+        tables.append(kept.append_column("window", pa.array(np.full(len(kept), start))))
+    if not tables:
+        return "0:0000000000000000"
+    whole = pa.concat_tables(tables, promote_options="permissive")
+    keys = [_plain(query, name, whole[name]) for name in query.names]
+    return digest_answer(keys, np.asarray(whole["window"].to_numpy()), whole["packets"], whole["bytes"])
+
+
+def _order(query: PacketQuery, columns: list[str]) -> list[str]:
+    """pmacct prints fields in an order of its own."""
+    known = {"SRC_IP": "src", "DST_IP": "dst", "SRC_PORT": "sport", "DST_PORT": "dport", "PROTOCOL": "proto"}
+    return [known.get(name, "net") for name in columns[:-2]]
+
+
+def _plain(query: PacketQuery, name: str, column: Any) -> Any:
+    if name not in ADDRESSES:
+        return column
+    coded = column.combine_chunks().dictionary_encode()
+    texts = canonical(coded.dictionary.to_pylist())
+    suffix = f"/{MASKS[query.name]}" if query.name in MASKS else ""
+    return pa.DictionaryArray.from_arrays(coded.indices, pa.array([f"{text}{suffix}" for text in texts]))
+
+
+def _version() -> str:
+    done = subprocess.run(["pmacctd", "-V"], capture_output=True, text=True, check=False)
+    words = done.stdout.split()
+    return words[words.index("pmacctd") + 1] if "pmacctd" in words else ""
+
+
+if __name__ == "__main__":
+    serve_packets(run)
