@@ -10,7 +10,7 @@ from penstock.kernels.jit import I64, U8, kernel, ro, rw
 @kernel(I64, ro(U8), rw(I64))
 def walk(data: np.ndarray, starts: np.ndarray) -> int:
     """Fill `starts` with where whole records begin; returns how many there are."""
-    place, count, size = 0, 0, len(data)
+    place, count, size = np.int64(0), 0, len(data)
     while place + 16 <= size:
         captured = (
             np.int64(data[place + 8])

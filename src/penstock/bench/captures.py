@@ -1,12 +1,13 @@
 """Classic pcap files as arrays: a capture repeated to any number of packets, times going on.
 
-Used by `bench.traces`, which decides what is repeated. A capture is small and is read whole; what is written may be large,
-so it is written a repetition at a time. Nothing here loops over packets in Python: the records' chain of lengths is walked
-by a compiled loop, everything else is numpy.
+Used by `bench.traces`, which decides what is repeated. A capture is small and is read whole; what is written may be
+large, so it is written a repetition at a time. Nothing here loops over packets in Python: the records' chain of
+lengths is walked by a compiled loop, everything else is numpy.
 
-Captures of months are bursts with long silences. Repeated as they are, most windows would be empty or hold a packet; a link
-that is worth a dozen queries is not like that. So gaps between packets are cut to `LONGEST_GAP`, which keeps the order of
-packets, hence all locality, and gives some 1,500 packets a second. Nothing but times is changed.
+Captures of months are bursts with long silences. Repeated as they are, most windows would be empty or hold a
+packet; a link that is worth a dozen queries is not like that. So gaps between packets are cut to `LONGEST_GAP`,
+which keeps the order of packets, hence all locality, and gives some 1,500 packets a second. Nothing but times is
+changed.
 """
 
 from __future__ import annotations
@@ -48,12 +49,11 @@ class Capture:
 
 def read_capture(path: Path) -> Capture:
     """Read a whole capture, plain or packed by xz."""
-    content = lzma.open(path).read() if path.suffix == ".xz" else path.read_bytes()
+    content = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
     everything = np.frombuffer(content, np.uint8)
-    if len(everything) < HEADER.itemsize or (header := everything[: HEADER.itemsize].view(HEADER)[0])[
-        "magic"
-    ] != LITTLE_MICROS:
-        raise SourceError(f"{path.name} is not a little-endian pcap file with microseconds")
+    header = everything[: HEADER.itemsize].view(HEADER)[0] if len(everything) >= HEADER.itemsize else None
+    if header is None or header["magic"] != LITTLE_MICROS:
+        raise SourceError(f"{path.name} is not a pcap file", "benchmarks take little-endian ones with microseconds")
     data = everything[HEADER.itemsize :]
     starts = _walk(data)
     words = _record_headers(data, starts)
@@ -70,7 +70,7 @@ def _walk(data: Bytes) -> Numbers:
 
 def _record_headers(data: Bytes, starts: Numbers) -> Numbers:
     places = starts[:, None] + np.arange(RECORD_BYTES)
-    return data[places].view("<u4").astype(np.int64)
+    return np.asarray(data[places].view("<u4"), dtype=np.int64)
 
 
 def spread_times(times: Numbers, longest_gap: int = LONGEST_GAP) -> Numbers:
@@ -83,7 +83,8 @@ def replicated_times(capture: Capture, packets: int) -> Numbers:
     once = spread_times(capture.times)
     period = int(once.max()) + LONGEST_GAP
     number = np.arange(packets)
-    return capture.times[0] + once[number % capture.packets] + number // capture.packets * period
+    again = number // capture.packets * period
+    return np.asarray(capture.times[0] + once[number % capture.packets] + again, dtype=np.int64)
 
 
 def replicate(capture: Capture, packets: int, target: Path) -> Numbers:
@@ -99,7 +100,7 @@ def replicate(capture: Capture, packets: int, target: Path) -> Numbers:
     return times
 
 
-def _retimed(capture: Capture, times: Numbers) -> memoryview:
+def _retimed(capture: Capture, times: Numbers) -> bytes:
     """The first packets of the capture, with these times."""
     count = len(times)
     stop = int(capture.starts[count]) if count < capture.packets else _end(capture)
@@ -107,7 +108,7 @@ def _retimed(capture: Capture, times: Numbers) -> memoryview:
     stamps = np.empty((count, 2), "<u4")
     stamps[:, 0], stamps[:, 1] = np.divmod(times, 1_000_000)
     data[capture.starts[:count, None] + np.arange(8)] = stamps.view(np.uint8)
-    return memoryview(data)
+    return data.tobytes()
 
 
 def _end(capture: Capture) -> int:

@@ -1,8 +1,8 @@
 """Processor time of an engine with all processes below it, of which some outlive their parents.
 
-`bench.peers` starts every engine in a session of its own; Spark's Java machine and Python workers stay in that session, so
-their times can be read while they live. What a command leaves behind becomes a child of ours (`adopt`), so that it is waited
-for and counted.
+`bench.peers` starts every engine in a session of its own; Spark's Java machine and Python workers stay in that
+session, so their times can be read while they live. What a command leaves behind becomes a child of ours (`adopt`),
+so that it is waited for and counted.
 """
 
 from __future__ import annotations

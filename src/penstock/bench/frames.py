@@ -1,8 +1,8 @@
 """A generated packet trace, for machines without captures: `generate:` records as frames of a pcap file.
 
-Used by `bench.traces`. Every record becomes one Ethernet frame with an IPv4 packet of TCP, UDP or ICMP, of which the first
-64 bytes are captured, as a sniffer with a short snap length does. Records have one size, so a block of them is one numpy
-array of `FRAME`.
+Used by `bench.traces`. Every record becomes one Ethernet frame with an IPv4 packet of TCP, UDP or ICMP, of which
+the first 64 bytes are captured, as a sniffer with a short snap length does. Records have one size, so a block of
+them is one numpy array of `FRAME`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _checksums(made: NDArray[Any]) -> NDArray[Any]:
     header = made.view(np.uint8).reshape(len(made), FRAME.itemsize)[:, start : start + IP_BYTES]
     total = np.ascontiguousarray(header).view(">u2").astype(np.int64).sum(axis=1)
     total = (total & 0xFFFF) + (total >> 16)
-    return 0xFFFF - ((total & 0xFFFF) + (total >> 16))
+    return np.asarray(0xFFFF - ((total & 0xFFFF) + (total >> 16)))
 
 
 def _transport(made: NDArray[Any], columns: dict[str, NDArray[Any]]) -> None:

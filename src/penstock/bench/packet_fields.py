@@ -1,7 +1,7 @@
 """What tshark says of every packet, as columns by the names of `pcap:`: the reference decoder, independent of ours.
 
-Used for a capture's reference answers (`bench.traces`) and by the contender `bench.engines.packets_tshark`. Reassembly is
-off, so that each packet is taken for itself, and what is above TCP and UDP is not looked into.
+Used for a capture's reference answers (`bench.traces`) and by the contender `bench.engines.packets_tshark`.
+Reassembly is off, so that each packet is taken for itself, and what is above TCP and UDP is not looked into.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The dozen monitoring queries of the benchmark `packets`, as penstock's language and as peers spell them.
 
-Each counts packets and adds up bytes per key and window. Bytes are those of the IP packet, as nfdump and pmacct count them;
-only packet sizes go by the frame. What a peer cannot ask at all stands in no dialect of it; what it answers more
-coarsely, or of fewer packets, is said by the `Scope` of its answer, and compared with the same of the reference.
+Each counts packets and adds up bytes per key and window. Bytes are those of the IP packet, as nfdump and pmacct
+count them; only packet sizes go by the frame. What a peer cannot ask at all stands in no dialect of it; what it
+answers more coarsely, or of fewer packets, is said by the `Scope` of its answer, and compared with the same of the
+reference.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def app_text(file: str) -> str:
 class Scope:
     """What part of a query an answer covers: which packets, and windows of how many seconds (0: the whole capture).
 
-    `packets` is `all`, `ip`, `ipv4`, or `ports`: IPv4 packets of TCP and UDP that have ports.
+    `packets` is `all`, `ip`, `ipv4`, `transport` (packets of TCP and UDP that have ports), or `ports` (those of IPv4).
     """
 
     packets: str = "all"
@@ -83,12 +84,13 @@ class Dialect:
     fields: str = ""
 
 
-# nfpcapd makes flows that last over windows, so all is of the whole capture. It does not go beyond an IPv6 packet's first
-# header (protocol 0 for multicast reports), and its prefixes are of one version at a time.
+# nfpcapd makes flows that last over windows, so all is of the whole capture. It does not go beyond an IPv6 packet's
+# first header (protocol 0 for multicast reports), its prefixes are of one version at a time, and it prints :: as
+# 0.0.0.0.
 PORTS = "ipv4 and (proto tcp or proto udp)"
 NFDUMP = {
     "protocols": Dialect("proto", Scope("ipv4", 0), "ipv4", "%pr"),
-    "talkers": Dialect("srcip", Scope("ip", 0), "", "%sa"),
+    "talkers": Dialect("srcip", Scope("ipv4", 0), "ipv4", "%sa"),
     "targets": Dialect("dstip", Scope("ip", 0), "", "%da"),
     "nets24": Dialect("srcip4/24", Scope("ipv4", 0), "ipv4", "%sa"),
     "nets16": Dialect("dstip4/16", Scope("ipv4", 0), "ipv4", "%da"),
@@ -97,18 +99,19 @@ NFDUMP = {
     "tuples": Dialect("srcip,dstip,srcport,dstport", Scope("ports", 0), PORTS, "%sa,%da,%sp,%dp"),
     "flows": Dialect("srcip,dstip,srcport,dstport,proto", Scope("ports", 0), PORTS, "%sa,%da,%sp,%dp,%pr"),
 }
-# pmacct keeps tables per minute at the finest. Flags of a key's packets are put together, so it cannot count by them.
+# pmacct keeps tables per minute at the finest, but reading a file it puts packets near the edge of a minute into
+# the wrong one, so the minutes are added up. Filters of a table are not applied to files, and flags of a key's
+# packets are put together: it cannot count by flags.
 PMACCT = {
-    "protocols": Dialect("proto", Scope("ipv4", 60), "ip"),
-    "talkers": Dialect("src_host", Scope("ip", 60)),
-    "targets": Dialect("dst_host", Scope("ip", 60)),
-    "scanned": Dialect("dst_host, dst_port", Scope("ipv4", 60), "tcp and tcp[13] & 63 = 2"),
-    "nets24": Dialect("src_net, src_mask", Scope("ipv4", 60), "ip"),
-    "nets16": Dialect("dst_net, dst_mask", Scope("ipv4", 300), "ip"),
-    "pairs": Dialect("src_host, dst_host", Scope("ip", 60)),
-    "services": Dialect("proto, dst_port", Scope("ports", 300), "ip and (tcp or udp)"),
-    "tuples": Dialect("src_host, dst_host, src_port, dst_port", Scope("ports", 60), "ip and (tcp or udp)"),
-    "flows": Dialect("src_host, dst_host, src_port, dst_port, proto", Scope("ports", 300), "ip and (tcp or udp)"),
+    "protocols": Dialect("proto", Scope("ip", 0)),
+    "talkers": Dialect("src_host", Scope("ip", 0)),
+    "targets": Dialect("dst_host", Scope("ip", 0)),
+    "nets24": Dialect("src_net, src_mask", Scope("ipv4", 0)),
+    "nets16": Dialect("dst_net, dst_mask", Scope("ipv4", 0)),
+    "pairs": Dialect("src_host, dst_host", Scope("ip", 0)),
+    "services": Dialect("proto, dst_port", Scope("transport", 0)),
+    "tuples": Dialect("src_host, dst_host, src_port, dst_port", Scope("transport", 0)),
+    "flows": Dialect("src_host, dst_host, src_port, dst_port, proto", Scope("transport", 0)),
 }
 # tshark's own statistics: packets that an IPv4 address has sent; its bytes are those of frames.
 STATISTICS = {"talkers": Dialect("endpoints,ip", Scope("ipv4", 0, bytes=False))}

@@ -1,8 +1,8 @@
 """Reference answers of the benchmark `packets`, by pyarrow's group_by over fields that penstock has not decoded.
 
-The fields are those of one repetition (`bench.traces`): tshark's of a capture, or what a generated trace was made from. They
-are grouped as codes of small dictionaries; a value's text is only looked at once. `digest_answer` is what contenders call
-on their results, with columns as they print them.
+The fields are those of one repetition (`bench.traces`): tshark's of a capture, or what a generated trace was made
+from. They are grouped as codes of small dictionaries; a value's text is only looked at once. `digest_answer` is
+what contenders call on their results, with columns as they print them.
 """
 
 from __future__ import annotations
@@ -71,8 +71,14 @@ class Reference:
             "proto = 6": proto == 6,
             OPENING: (proto == 6) & (flags != NOTHING) & (flags % 64 == 2),
         }[query.where]
-        ports = (version == 4) & np.isin(proto, (6, 17)) & (self._integers("dport") != NOTHING)
-        among = {"all": version == version, "ip": version != NOTHING, "ipv4": version == 4, "ports": ports}
+        ports = np.isin(proto, (6, 17)) & (self._integers("dport") != NOTHING)
+        among = {
+            "all": np.ones(len(proto), bool),
+            "ip": version != NOTHING,
+            "ipv4": version == 4,
+            "transport": ports,
+            "ports": ports & (version == 4),
+        }
         return np.asarray(chosen & among[scope.packets])
 
     def _integers(self, name: str) -> Numbers:
@@ -130,9 +136,7 @@ def _rank(text: str | None) -> tuple[int, int]:
     return (address.version, int(address))
 
 
-def digest_answer(
-    keys: Sequence[pa.ChunkedArray | pa.Array], windows: Numbers | None, packets: Any, total: Any
-) -> str:
+def digest_answer(keys: Sequence[pa.ChunkedArray | pa.Array], windows: Numbers | None, packets: Any, total: Any) -> str:
     """Digest of a result: keys as text or numbers, window starts in microseconds (None: no windows), counts, sums."""
     words = []
     for column in keys:

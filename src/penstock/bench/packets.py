@@ -4,9 +4,9 @@
        │                                                                        │ digests, seconds, CPU seconds
        └──► packet_reference: what the answers should be ──► compared ◄─────────┘
 
-Contenders run one after the other on the same packets; slow ones on a prefix, and are compared per packet. Tools use threads
-or processes as they please, so processor time is compared beside wall time. An answer is compared as far as a tool can give
-it (`packet_queries.Scope`); what was compared is said with it.
+Contenders run one after the other on the same packets; slow ones on a prefix, and are compared per packet. Tools
+use threads or processes as they please, so processor time is compared beside wall time. An answer is compared as
+far as a tool can give it (`packet_queries.Scope`); what was compared is said with it.
 """
 
 from __future__ import annotations
@@ -47,14 +47,16 @@ class Contender:
 CONTENDERS = (
     Contender("penstock", "packets_penstock", "run", 0, dialects=ALL, note="all cores, writes Parquet"),
     Contender("penstock_1core", "packets_penstock", "run", dialects=ALL, note="the same on local[1]"),
-    Contender("penstock_tasks", "packets_penstock", "tasks", note="no Spark: decode, tables, segments; no windows closed"),
+    Contender(
+        "penstock_tasks", "packets_penstock", "tasks", note="no Spark: decode, tables, segments; no windows closed"
+    ),
     Contender("penstock_decode", "packets_penstock", "decode", note="no Spark: columns of the dozen queries"),
     Contender(
         "nfdump",
         "packets_nfdump",
         commands=("nfpcapd", "nfdump"),
         dialects=NFDUMP,
-        note="9 queries, of the whole capture, not by window; IPv4 only where keys have protocols, ports or prefixes",
+        note="9 queries, of the whole capture, not by window; IPv4 only but for targets and pairs",
     ),
     Contender(
         "tshark",
@@ -79,7 +81,8 @@ CONTENDERS = (
         commands=("pmacctd",),
         prefix=300_000,
         dialects=PMACCT,
-        note="10 queries, a minute at the finest; loses packets when read faster than its tables follow, so on a prefix",
+        note="9 queries, minutes added up; on a prefix, as it loses packets that its tables are too slow for; "
+        "its wall time is mostly waiting",
     ),
 )
 QUICK_ROWS, QUICK_PREFIX = 100_000, 20_000
@@ -156,14 +159,14 @@ def _line(contender: Contender, trace: Trace, answer: Answer | str, reference: R
         "cpu_seconds": round(cpu, 3) if cpu is not None else None,
         "rows_per_core_second": round(answer.rows / cpu) if cpu else None,
         "same_answer": same,
-        "note": "; ".join(filter(None, [contender.note, answer.note, compared, trace.note if contender.dialects else ""])),
+        "note": "; ".join(
+            filter(None, [contender.note, answer.note, compared, trace.note if contender.dialects else ""])
+        ),
         **({"extra": answer.extra} if answer.extra else {}),
     }
 
 
-def _judge(
-    contender: Contender, answer: Answer, reference: Reference | str, rows: int
-) -> tuple[bool | None, str]:
+def _judge(contender: Contender, answer: Answer, reference: Reference | str, rows: int) -> tuple[bool | None, str]:
     """Whether all answers that can be compared are the reference's, and what is to be said of it; None: nothing was."""
     if not contender.dialects:
         return None, ""

@@ -22,6 +22,8 @@ def show(report: dict[str, Any], console: Console) -> None:
     for note in _notes(report["results"]):
         console.print(note)
     console.print("ratio: seconds per record, warm, against penstock; above 1 penstock is faster")
+    if _by_core(report["results"]):
+        console.print("/s/core: records a second of processor time, all processes of the engine together")
     for text in _memory(report.get("memory", {})):
         console.print(text)
 
@@ -30,7 +32,8 @@ def _table(work: str, lines: list[dict[str, Any]]) -> Table:
     """Narrow enough for 80 columns; versions and notes stand below it."""
     table = Table(title=work, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("engine", no_wrap=True)
-    for heading in ("ratio", "records/s", "warm s", "cold s", "records"):
+    per_core = ("/s/core",) if _by_core(lines) else ()
+    for heading in ("ratio", "records/s", *per_core, "warm s", "cold s", "records"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("answer", no_wrap=True)
     for line in lines:
@@ -41,12 +44,24 @@ def _table(work: str, lines: list[dict[str, Any]]) -> Table:
             line["engine"],
             _ratio(line["ratio_to_penstock"]),
             f"{line['rows_per_second'] or 0:,}",
+            *(f"{line.get('rows_per_core_second') or 0:,}" for _ in per_core),
             f"{line['seconds']:.2f}",
             f"{line['seconds_cold']:.1f}",
             f"{line['rows']:,}",
-            Text("same", "green") if line["same_answer"] else Text("DIFFERS", "bold red"),
+            _answer(line["same_answer"]),
         )
     return table
+
+
+def _by_core(lines: list[dict[str, Any]]) -> bool:
+    return any("rows_per_core_second" in line for line in lines)
+
+
+def _answer(same: bool | None) -> Text:
+    """None: nothing was compared."""
+    if same is None:
+        return Text("-")
+    return Text("same", "green") if same else Text("DIFFERS", "bold red")
 
 
 def _notes(lines: list[dict[str, Any]]) -> list[Text]:

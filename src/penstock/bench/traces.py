@@ -1,8 +1,9 @@
 """What the benchmark `packets` reads: captures repeated to as many packets as wanted, and a generated trace.
 
 A trace is a pcap file, made once per work folder, with its reference: what every packet says by somebody who is not
-penstock. For captures that is tshark on the original, which is repeated like the packets are; for the generated trace the
-records that it was made from. Without tshark only the grouping is checked: the fields are then penstock's own.
+penstock. For captures that is tshark on the original, which is repeated like the packets are; for the generated
+trace the records that it was made from. Without tshark only the grouping is checked: the fields are then penstock's
+own.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Trace:
 
 
 def traces(work: Path, rows: int, given: Sequence[Path] | None, quick: bool, progress: Progress) -> list[Trace]:
-    """The captures that are given, else those that are known and here, and (unless some are given) a generated trace."""
+    """The captures that are given; without any, those that are known and here, and a generated trace."""
     found = list(given or ())
     if not given:
         found = [] if quick else [path for name in KNOWN if (path := PLACE / name).exists()]
@@ -68,7 +69,9 @@ def repeated(work: Path, path: Path, rows: int, progress: Progress) -> Trace:
         return Reference(_fields(plain, progress), captures.replicated_times(capture, rows))
 
     by = "tshark" if shutil.which("tshark") else "penstock itself (no tshark here)"
-    return Trace(name, file, rows, reference, f"{capture.packets:,} packets repeated; fields compared are those of {by}")
+    return Trace(
+        name, file, rows, reference, f"{capture.packets:,} packets repeated; fields compared are those of {by}"
+    )
 
 
 def _fields(file: Path, progress: Progress) -> pa.Table:

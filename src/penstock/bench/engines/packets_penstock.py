@@ -6,8 +6,8 @@
 | `tasks` | what Spark's tasks do, in this process: decode, all tables, a segment a batch; no windows are closed |
 | `run` | the whole app on Spark, results in Parquet files |
 
-The first two run twice in one process; the second time, opening of the file included, is the warm one. Of a run, warm are
-all micro-batches but the first.
+The first two run twice in one process; the second time, opening of the file included, is the warm one. Of a run,
+warm are all micro-batches but the first.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _whole(job: PacketJob) -> Answer:
     app.close()
     warm = used[-1] - used[0] if len(used) > 1 else used[-1]
     digests = tuple(_digest(job, query) for query in QUERIES)
-    extra = {name: summary[name] for name in ("seconds", "work", "accounting") if name in summary}
+    extra: dict[str, Any] = {name: summary[name] for name in ("seconds", "work", "accounting") if name in summary}
     return Answer(_version(), seconds, rows, cold, digests, note, extra, warm)
 
 

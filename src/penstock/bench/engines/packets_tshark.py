@@ -1,7 +1,7 @@
-"""tshark printing fields, grouped by pyarrow: exact and slow. Mode `statistics`: tshark's own tables of endpoints and pairs.
+"""tshark printing fields, grouped by pyarrow: exact and slow. Mode `statistics`: its own tables of endpoints and pairs.
 
-Reassembly and what is above TCP and UDP are off. The grouping takes a few percent of the time. In mode `statistics` packets
-per IPv4 source are compared; it counts bytes of frames.
+Reassembly and what is above TCP and UDP are off. The grouping takes a few percent of the time. In mode `statistics`
+packets per IPv4 source are compared; it counts bytes of frames.
 """
 
 from __future__ import annotations
