@@ -36,6 +36,7 @@ def _table(work: str, lines: list[dict[str, Any]]) -> Table:
     for heading in ("ratio", "records/s", *per_core, "warm s", "cold s", "records"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("answer", no_wrap=True)
+    show_count = _short if per_core else _long  # one more column needs room
     for line in lines:
         if line["seconds"] is None:
             table.add_row(line["engine"], "-")
@@ -43,11 +44,11 @@ def _table(work: str, lines: list[dict[str, Any]]) -> Table:
         table.add_row(
             line["engine"],
             _ratio(line["ratio_to_penstock"]),
-            f"{line['rows_per_second'] or 0:,}",
-            *(f"{line.get('rows_per_core_second') or 0:,}" for _ in per_core),
+            show_count(line["rows_per_second"] or 0),
+            *(show_count(line.get("rows_per_core_second") or 0) for _ in per_core),
             f"{line['seconds']:.2f}",
             f"{line['seconds_cold']:.1f}",
-            f"{line['rows']:,}",
+            show_count(line["rows"]),
             _answer(line["same_answer"]),
         )
     return table
@@ -55,6 +56,15 @@ def _table(work: str, lines: list[dict[str, Any]]) -> Table:
 
 def _by_core(lines: list[dict[str, Any]]) -> bool:
     return any("rows_per_core_second" in line for line in lines)
+
+
+def _long(count: int) -> str:
+    return f"{count:,}"
+
+
+def _short(count: int) -> str:
+    """In few letters: 5.00M, 200k."""
+    return f"{count / 1e6:.2f}M" if count >= 1_000_000 else f"{count / 1e3:.1f}k"
 
 
 def _answer(same: bool | None) -> Text:

@@ -46,7 +46,7 @@ def _sent(text: str) -> dict[str, int]:
     """Packets that each IPv4 address has sent, from the table of endpoints: address, packets, bytes, sent, ..."""
     part = text.partition("IPv4 Endpoints")[2].partition("=====")[0]
     rows = (line.split() for line in part.splitlines())
-    return {row[0]: int(row[3]) for row in rows if len(row) == 7 and row[3] != "0"}
+    return {row[0]: int(row[3]) for row in rows if len(row) == 7 and row[0][0].isdigit() and row[3] != "0"}
 
 
 def _version() -> str:
