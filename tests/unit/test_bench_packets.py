@@ -270,7 +270,7 @@ def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         packets.run(work=tmp_path, engines=["ntop"])
 
 
-@pytest.mark.parametrize("name", ["nfdump", "tshark", "tshark_statistics"])
+@pytest.mark.parametrize("name", ["nfdump", "tshark", "tshark_tables"])
 def test_tools_agree(tmp_path: Path, name: str) -> None:
     contender = next(c for c in packets.CONTENDERS if c.name == name)
     if any(shutil.which(command) is None for command in contender.commands):

@@ -67,7 +67,7 @@ CONTENDERS = (
         note="fields printed, grouped by pyarrow; on a prefix",
     ),
     Contender(
-        "tshark_statistics",
+        "tshark_tables",
         "packets_tshark",
         "statistics",
         commands=("tshark",),
