@@ -196,7 +196,7 @@ def test_a_restart_counts_nothing_again(tmp_path: Path, monkeypatch: pytest.Monk
     def refuse(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("penstock.sources.text_source._count", refuse)
+    monkeypatch.setattr("penstock.sources.text_source._counted", refuse)
     source = open_source(f"csv:{tmp_path}", {}, COLUMNS).restarted(entries)  # type: ignore[attr-defined]
     assert source.rows() == 50
     assert source.arrivals() == []

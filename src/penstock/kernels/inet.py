@@ -102,7 +102,7 @@ def parse_groups(data, a, b, groups):
     return True
 
 
-@kernel(types.void, ro(I64), ro(U8), rw(U8), rw(U64), rw(U64))
+@kernel(types.void, ro(I64), ro(U8), rw(U8), rw(U64), rw(U64), allocates=True)
 def parse_addresses(start, data, version, high, low):
     groups = np.zeros(8, np.int64)
     for i in range(start.shape[0] - 1):
@@ -181,7 +181,7 @@ def put_groups(out, at, groups):
     return at
 
 
-@kernel(I64, ro(U8), ro(U64), ro(U64), I64, rw(I64), rw(U8))
+@kernel(I64, ro(U8), ro(U64), ro(U64), I64, rw(I64), rw(U8), allocates=True)
 def print_addresses(version, high, low, length, start, out):
     """Text of each address, with `/length` unless that is negative (an IPv4 address has 32 bits at most);
     nothing for version 0. Returns the size."""

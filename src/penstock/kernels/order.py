@@ -29,7 +29,7 @@ def hash_codes(codes, by_code, hashes):
         hashes[i] = combine(hashes[i], by_code[codes[i]] if codes[i] >= 0 else uint64(0))
 
 
-@kernel(types.void, ro(U64), ro(I64), I64, I64, rw(I64), rw(I64))
+@kernel(types.void, ro(U64), ro(I64), I64, I64, rw(I64), rw(I64), allocates=True)
 def order_groups(hashes, window, windows, slots, cuts, order):
     """Counting sort by (window index, slot); cuts[w·slots + s] is where that part begins."""
     n = hashes.shape[0]

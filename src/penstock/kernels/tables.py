@@ -163,13 +163,19 @@ def probe_direct(keys, n, fresh, entries, resident, at, evicted):
     return int64(made), int64(out)
 
 
+@inline
+def copy_row(source, one, target, other):
+    for word in range(source.shape[1]):
+        target[other, word] = source[one, word]
+
+
 @kernel(types.void, rw(U64, 2), ro(I64), I64, rw(U64, 2), rw(I32))
 def settle_direct(entries, evicted, out, evictions, resident):
     """After folding: copy the evicted rows out, and bring every resident home to its bucket's row."""
     for i in range(out):
-        evictions[i] = entries[evicted[i]]
+        copy_row(entries, evicted[i], evictions, i)
     for bucket in range(resident.shape[0]):
         e = resident[bucket]
         if e != bucket:
-            entries[bucket] = entries[e]
+            copy_row(entries, e, entries, bucket)
             resident[bucket] = bucket

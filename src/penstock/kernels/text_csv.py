@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, uint64
 
-from penstock.kernels.jit import I32, I64, U8, kernel, ro, rw
+from penstock.kernels.jit import I32, I64, U8, kernel, part, ro, rw
 from penstock.kernels.text_index import (
     AT,
     FIELDS,
@@ -28,7 +28,6 @@ from penstock.kernels.text_index import (
     UTF8,
     end_long_record,
     next_record,
-    part,
     valid_utf8,
 )
 
@@ -93,6 +92,7 @@ def put_span(slot, row, first_of, stop_of, closed, sort, first, stop, kind):
 @kernel(
     I64, rw(U8), I64, I64, I64, I64, I64, I64, I64, I64, I64, ro(U8), ro(I64), rw(I64),
     rw(I64), rw(U8), rw(I32, 2), rw(I32, 2), rw(U8, 2),
+    allocates=True,
 )  # fmt: skip
 def find_fields(
     data, begin, end, final, limit, check, fields, delimiter, quote, escape, comment, slots, state,

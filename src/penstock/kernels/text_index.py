@@ -14,13 +14,9 @@ while such a record, or a comment, is passed over.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from numba import njit
 
-from penstock.kernels.jit import I64, U8, kernel, ro, rw
+from penstock.kernels.jit import I64, U8, kernel, part, ro, rw
 
 Array = np.ndarray
 AT, SKIP = 0, 1
@@ -30,12 +26,6 @@ INCOMPLETE = -1
 NOTHING, PLAIN, QUOTED, WORD, NESTED, WRONG = 0, 1, 2, 3, 4, 5
 # Why a record is unreadable: places in `sources.base.REASONS`.
 FIELDS, QUOTE, JSON, OBJECT, UTF8, LONG = 1, 2, 3, 4, 5, 6
-
-
-def part(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that kernels call. LLVM inlines it: numba's own inlining makes these kernels compile much longer."""
-    compiled: Callable[..., Any] = njit(function, error_model="numpy", forceinline=True)
-    return compiled
 
 
 @part

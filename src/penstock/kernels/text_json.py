@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, uint8, uint64
 
-from penstock.kernels.jit import I32, I64, U8, kernel, ro, rw
+from penstock.kernels.jit import I32, I64, U8, kernel, part, ro, rw
 from penstock.kernels.text_index import (
     AT,
     INCOMPLETE,
@@ -31,7 +31,6 @@ from penstock.kernels.text_index import (
     end_long_record,
     newline_from,
     next_record,
-    part,
     valid_utf8,
 )
 
@@ -319,6 +318,7 @@ def walk_line(data, at, end, row, paths, edges, matched, hits, nest, first, stop
 @kernel(
     I64, rw(U8), I64, I64, I64, I64, I64, ro(U8), ro(I64), I64, rw(I64), rw(I64), rw(U8),
     rw(I32, 2), rw(I32, 2), rw(U8, 2),
+    allocates=True,
 )  # fmt: skip
 def find_values(data, begin, end, final, limit, check, paths, edges, levels, state, starts, reason, first, stop, kind):
     """Spans of the next lines' values, at most as many as `starts` holds; returns how many lines.

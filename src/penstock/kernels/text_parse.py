@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, int64, types, uint64
 
-from penstock.kernels.jit import F64, I32, I64, U8, kernel, ro, rw
-from penstock.kernels.text_index import NOTHING, SPACE, TAB, part
+from penstock.kernels.jit import F64, I32, I64, U8, kernel, part, ro, rw
+from penstock.kernels.text_index import NOTHING, SPACE, TAB
 
 MISSING, FINE, BAD, HARD = 0, 1, 2, 3
 PLUS, MINUS, DOT, COMMA, COLON, ZERO, NINE = 43, 45, 46, 44, 58, 48, 57

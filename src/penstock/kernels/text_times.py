@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from numba import int64, types
 
-from penstock.kernels.jit import I32, I64, U8, kernel, ro, rw
-from penstock.kernels.text_index import NOTHING, SPACE, part
+from penstock.kernels.jit import I32, I64, U8, kernel, part, ro, rw
+from penstock.kernels.text_index import NOTHING, SPACE
 from penstock.kernels.text_parse import (
     BAD,
     COLON,

@@ -75,7 +75,7 @@ def start(
             sink.prepare(owner, settings.overwrite)
         adopt(checkpoint, app, settings.memory, places)
         job = Job(
-            continued(checkpoint, inputs.sources),
+            continued(checkpoint, inputs.sources, settings.until == STOPPED),
             replace(settings.task, slots=mine["slots"]),
             str(checkpoint),
             settings.batch_rows,

@@ -22,6 +22,7 @@ from penstock.logical.query import Field
 from penstock.logical.types import Kind
 from penstock.runtime.evaluate import Addresses, Operand
 from penstock.sharing.plan import inet6_component, value_component
+from penstock.sources.base import ADDRESS
 from penstock.state.groups import code_base
 
 Array = np.ndarray
@@ -124,12 +125,27 @@ class Ingest:
             result.bad = _bad(outside if result.bad is None else outside | result.bad, valid)
             result.numbers = np.where(outside, 0, result.numbers)
             return result
+        if array.type == ADDRESS:
+            return self._numeric_addresses(name, array, valid)
         indices, values = _encoded(array)
         component = inet6_component(name)
         numbers, codes, wrong = self._mapped(component, values, lambda texts: self._parse(component, texts))
         bad = _take(wrong, indices, valid).astype(bool)
         inet6 = _take(codes, indices, valid) if codes.any() else None
         return Ingested(_take(numbers, indices, valid), valid, bad=_bad(bad, valid), inet6=inet6)
+
+    def _numeric_addresses(self, name: str, array: pa.Array, valid: Array) -> Ingested:
+        """IPv4 numbers as they are; the bytes of IPv6 addresses become codes."""
+        numbers = _view(array.field(0), np.uint32).astype(np.int64)
+        if array.field(1).null_count == len(array):
+            return Ingested(numbers, valid)
+        component, long = inet6_component(name), array.field(1)
+        six = long.is_valid().to_numpy(zero_copy_only=False)
+        whole = np.frombuffer(long.buffers()[1], np.uint8).reshape(-1, 16)[long.offset : long.offset + len(long)]
+        data = whole[six].reshape(-1)
+        codes = np.zeros(len(numbers), np.int64)
+        codes[six] = self._intern(component, np.arange(0, len(data) + 1, 16), data) + code_base(component)
+        return Ingested(numbers, valid, inet6=codes)
 
     def _parse(self, component: str, texts: pa.Array) -> tuple[Array, ...]:
         """(IPv4 number, IPv6 code + 1, bad) of each text."""
@@ -250,7 +266,8 @@ def _integers(array: pa.Array, valid: Array, bits: int) -> Ingested:
     else:
         numbers = _view(array if array.type == pa.int64() else array.cast(pa.int64()), np.int64)
         outside = None
-    if bits < 64 and array.type.bit_width >= bits:
+    wide = array.type.bit_width if pa.types.is_signed_integer(array.type) else array.type.bit_width + 1
+    if bits < 64 and wide > bits:
         beyond = (numbers < -(1 << (bits - 1))) | (numbers >= 1 << (bits - 1))
         outside = beyond if outside is None else outside | beyond
     bad = None if outside is None else _bad(outside, valid)

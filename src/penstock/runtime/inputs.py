@@ -44,9 +44,15 @@ def check_files(checkpoint: Path, sources: Mapping[str, Source], streams: Mappin
                 )
 
 
-def continued(checkpoint: Path, sources: Mapping[str, Source]) -> dict[str, Source]:
-    """Sources as the checkpoint knows them: the files of its log in their order, then those that arrived since."""
-    return {name: _continued(checkpoint, name, source) for name, source in sources.items()}
+def continued(checkpoint: Path, sources: Mapping[str, Source], live: bool) -> dict[str, Source]:
+    """Sources as the checkpoint knows them: the files of its log in their order, then those that arrived since.
+
+    `live`: the run goes on after their end.
+    """
+    return {
+        name: _continued(checkpoint, name, source.live() if live and growing(source) else source)
+        for name, source in sources.items()
+    }
 
 
 def _continued(checkpoint: Path, name: str, source: Source) -> Source:

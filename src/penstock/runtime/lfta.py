@@ -42,7 +42,7 @@ from penstock.sharing.plan import (
     pane_component,
     value_component,
 )
-from penstock.sources.base import BAD, UNREADABLE
+from penstock.sources.base import BAD, FAULT, UNREADABLE
 from penstock.state.groups import code_base
 from penstock.state.segment_write import SegmentWriter
 
@@ -133,20 +133,25 @@ class Lfta:
     def _columns(self, batch: pa.RecordBatch) -> dict[str, Ingested]:
         """The columns that some query reads; books values that do not fit and records that cannot be read."""
         present = set(batch.schema.names)
-        ledger, unread = self.selector.ledger, np.zeros(batch.num_rows, bool)
-        if UNREADABLE in present:
-            reasons = batch.column(UNREADABLE)
-            for reason in reasons.unique().drop_null().to_pylist():
-                marked = pc.fill_null(pc.equal(reasons, reason), False).to_numpy(zero_copy_only=False)
-                ledger.blame(f"unreadable record: {reason}", marked, self.row)
-                unread |= marked
+        ledger, known = self.selector.ledger, np.zeros(batch.num_rows, bool)
+        for flag, prefix in ((UNREADABLE, "unreadable record: "), (FAULT, "")):
+            if flag in present:
+                known |= self._blame(batch.column(flag), prefix)
         columns = {}
         for field in self.fields:
             flags = batch.column(BAD + field.name) if BAD + field.name in present else None
             column = columns[field.name] = self.ingest.column(field.name, batch.column(field.name), flags)
             if column.bad is not None:
-                ledger.blame(f"{field.name} is not a valid {field.type}", column.bad & ~unread, self.row)
+                ledger.blame(f"{field.name} is not a valid {field.type}", column.bad & ~known, self.row)
         return columns
+
+    def _blame(self, reasons: pa.Array, prefix: str) -> Array:
+        """Book records for the reasons that the source gives; returns which they are."""
+        for reason in reasons.unique().drop_null().to_pylist():
+            marked = pc.fill_null(pc.equal(reasons, reason), False).to_numpy(zero_copy_only=False)
+            self.selector.ledger.blame(prefix + reason, marked, self.row)
+        given: Array = reasons.is_valid().to_numpy(zero_copy_only=False)
+        return given
 
     def _time(self, column: Ingested) -> tuple[Array, Array | None]:
         known = self.times.first

@@ -11,8 +11,9 @@ To add a source: write one module with a class of this shape, and add its scheme
 
 A batch may have more columns than were asked, only where they say something. `BAD + name` (boolean, no NULLs) is
 true where a record has a value for the asked column `name` that does not fit its type; the value is NULL then.
-`UNREADABLE` (text) is one of `REASONS` where nothing could be read of a record, else NULL; all its asked columns are
-bad. Which records are unreadable does not depend on the columns asked.
+`FAULT` (text) says, of records with such values, why, where the source knows better than the engine; NULL of others.
+`UNREADABLE` (text) says why nothing could be read of a record, else NULL; all its asked columns are bad. Which records
+are unreadable does not depend on the columns asked.
 
 Delivery: a source is re-readable at any row, therefore the engine on top of it can promise exactly once.
 """
@@ -31,10 +32,13 @@ from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INET, INT, SMALLINT,
 
 TYPE_KEY = b"penstock.type"  # field metadata: b"INET" marks integers or text that are addresses
 BAD = "bad:"
+FAULT = "fault:"
 UNREADABLE = "unreadable:"
+# Addresses as numbers: an IPv4 address, or where it is not NULL the bytes of an IPv6 address.
+ADDRESS = pa.struct([pa.field("four", pa.uint32()), pa.field("six", pa.binary(16))])
 WRONG_FIELDS, OPEN_QUOTE, NOT_JSON = "wrong number of fields", "quote not closed", "not JSON"
 NOT_OBJECT, NOT_UTF8, TOO_LONG = "not a JSON object", "not UTF-8", "record too long"
-# A reason's number, in kernels, is its place; 0 is readable.
+# Of text. A reason's number, in kernels, is its place; 0 is readable.
 REASONS = (None, WRONG_FIELDS, OPEN_QUOTE, NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_LONG)
 
 Entry = dict[str, Any]  # what is known of a file, as JSON: path, rows, bytes, digest, and what reading it needs
@@ -96,7 +100,7 @@ class Growing(Source, Protocol):
         ...
 
     def arrivals(self) -> list[Entry]:
-        """Files that match the address now and are not among the entries, in name order.
+        """New parts of the files that are there, and files that match the address now, in name order.
 
         Names of files still being written (see `sources.files.unfinished`) and files that vanish meanwhile are passed
         over; one that cannot be read is a RunError with its name.
@@ -113,6 +117,10 @@ class Growing(Source, Protocol):
 
     def changed(self, entry: Entry) -> str | None:
         """None if the file is what the entry says, else `is missing` or `has changed`."""
+        ...
+
+    def live(self) -> Growing:
+        """The source for a run that goes on: what is unfinished at the end of a file may be finished later."""
         ...
 
 

@@ -166,7 +166,7 @@ def open_csv(path: str, options: Mapping[str, str], declared: tuple[Field, ...] 
     refuse_flags(fields, f"'{path}'")
     if declared and paths:
         _check_first(form, paths[0], declared)
-    return TextSource(address, form, fields, cache, tuple(paths))
+    return TextSource(address, fields, cache, tuple(paths), form=form)
 
 
 def _inferred(form: CsvFormat, paths: list[str]) -> tuple[Field, ...]:

@@ -7,6 +7,7 @@ import pyarrow as pa
 from penstock.errors import SourceError
 from penstock.logical.query import Field
 from penstock.logical.types import Kind
+from penstock.sources.base import ADDRESS
 
 
 def compatible(field: Field, arrow: pa.DataType) -> bool:
@@ -25,7 +26,7 @@ def compatible(field: Field, arrow: pa.DataType) -> bool:
         case Kind.STRING:
             return bool(text)
         case Kind.INET:
-            return bool(text or integer)
+            return bool(text or integer or kind == ADDRESS)
     return False
 
 

@@ -113,7 +113,7 @@ def open_json(path: str, options: Mapping[str, str], declared: tuple[Field, ...]
     if declared and files:
         text, final = head(files[0], HEAD)
         form.layout(without_mark(text, files[0]), final, files[0], declared)
-    return TextSource(address, form, fields, cache, tuple(files))
+    return TextSource(address, fields, cache, tuple(files), form=form)
 
 
 def _renamed(paths: Mapping[str, str], fields: tuple[Field, ...]) -> tuple[tuple[str, str], ...]:

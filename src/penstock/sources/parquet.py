@@ -132,6 +132,9 @@ class ParquetSource:
     def restarted(self, entries: Sequence[Entry]) -> ParquetSource:
         return replace(self, files=(), first=0).extended(entries)
 
+    def live(self) -> ParquetSource:
+        return self
+
     def changed(self, entry: Entry) -> str | None:
         if not os.path.exists(entry["path"]):
             return "is missing"

@@ -13,6 +13,7 @@ SCHEMES = {
     "parquet": ("penstock.sources.parquet", "open_parquet"),
     "csv": ("penstock.sources.csv", "open_csv"),
     "json": ("penstock.sources.json", "open_json"),
+    "pcap": ("penstock.sources.pcap", "open_pcap"),
     "generate": ("penstock.sources.generate", "open_generate"),
 }
 

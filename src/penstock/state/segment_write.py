@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xxhash
 
+from penstock.errors import RunError, why
 from penstock.faults import reach
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.order import order_groups, slot_of
@@ -25,7 +27,8 @@ class SegmentWriter:
 
     def __init__(self, path: Path, slots: int) -> None:
         self.path, self.slots = path, slots
-        self._file = open(path, "xb")  # noqa: SIM115 - closed by close()
+        with self._disk():
+            self._file = open(path, "xb")  # noqa: SIM115 - closed by close()
         self._size = 0
         self._page = xxhash.xxh3_64()
         self._pages: list[int] = []
@@ -77,14 +80,25 @@ class SegmentWriter:
         index = {"slots": self.slots, "blocks": self._blocks, "dictionaries": self._dictionaries, "pages": self._pages}
         data = json.dumps(index, separators=(",", ":")).encode()
         checksum = xxhash.xxh3_64_intdigest(data)
-        self._file.write(data + TAIL.pack(len(data), checksum, MAGIC))
-        self._file.close()
+        with self._disk():
+            self._file.write(data + TAIL.pack(len(data), checksum, MAGIC))
+            self._file.close()
         panes: dict[str, list[int]] = {}
         for block in self._blocks:
             low, high = panes.get(block["query"], [block["panes"]["base"], block["panes"]["high"]])
             panes[block["query"]] = [min(low, block["panes"]["base"]), max(high, block["panes"]["high"])]
         size = self._size + len(data) + TAIL.size
         return {"path": self.path.name, "bytes": size, "checksum": checksum, "panes": panes}
+
+    @contextmanager
+    def _disk(self) -> Iterator[None]:
+        """The system does not say which file it could not write."""
+        try:
+            yield
+        except OSError as error:
+            raise RunError(
+                f"cannot write {self.path}: {why(error)}", "make room or mend the disk, then run again"
+            ) from error
 
     def _column(self, values: Array) -> dict[str, Any]:
         """Store integers relative to the least of them in 0, 1, 2, 4 or 8 bytes; floats as they are."""
@@ -103,7 +117,8 @@ class SegmentWriter:
 
     def _write(self, data: bytes | memoryview) -> None:
         view = memoryview(data)
-        self._file.write(view)
+        with self._disk():
+            self._file.write(view)
         while len(view):
             part = view[: PAGE - self._size % PAGE]
             self._page.update(part)

@@ -1,0 +1,153 @@
+"""Values out of packets whose layers are known: a column at a time, only those that are asked.
+
+Every kernel fills values and marks (1: there); a value that is not there is 0. `layers` is what `packet_layers.locate`
+found; a value is there if all of its bytes lie before the end of the captured packet.
+"""
+
+from __future__ import annotations
+
+from numba import int64, types, uint32
+
+from penstock.kernels.jit import I32, I64, U8, kernel, ro, rw
+from penstock.kernels.packet_layout import (
+    END,
+    ICMP,
+    KIND,
+    NET,
+    NONE,
+    TCP,
+    TRANSPORT,
+    VERSION,
+    WHOLE,
+    short,
+)
+
+U16, U32 = types.uint16, types.uint32
+
+
+@kernel(types.void, ro(I32, 2), I64, I64, rw(I32), rw(U8))
+def take_layer(layers, rows, field, out, there):
+    """A number that stands in the layers themselves."""
+    for i in range(rows):
+        value = layers[i, field]
+        there[i] = value >= 0
+        out[i] = max(value, 0)
+
+
+@kernel(types.void, ro(U8), ro(I32, 2), I64, I64, I64, rw(U16), rw(U8))
+def take_port(data, layers, rows, offset, kinds, out, there):
+    """Two bytes of a transport header of one of these kinds (bits)."""
+    for i in range(rows):
+        row = layers[i]
+        at = int64(row[TRANSPORT]) + offset
+        fine = row[TRANSPORT] >= 0 and kinds >> int64(row[KIND]) & 1 and at + 2 <= row[END]
+        there[i] = fine
+        out[i] = short(data, at) if fine else 0
+
+
+@kernel(types.void, ro(U8), ro(I32, 2), I64, I64, I64, rw(U16), rw(U8))
+def take_byte(data, layers, rows, offset, kinds, out, there):
+    """One byte of such a header."""
+    for i in range(rows):
+        row = layers[i]
+        at = int64(row[TRANSPORT]) + offset
+        fine = row[TRANSPORT] >= 0 and kinds >> int64(row[KIND]) & 1 and at + 1 <= row[END]
+        there[i] = fine
+        out[i] = data[at] if fine else 0
+
+
+@kernel(types.void, ro(U8), ro(I32, 2), I64, I64, rw(I64), rw(U8))
+def take_sequence(data, layers, rows, offset, out, there):
+    """Four bytes of a TCP header."""
+    for i in range(rows):
+        row = layers[i]
+        at = int64(row[TRANSPORT]) + offset
+        fine = row[TRANSPORT] >= 0 and row[KIND] == TCP and at + 4 <= row[END]
+        there[i] = fine
+        out[i] = int64(short(data, at)) << 16 | int64(short(data, at + 2)) if fine else 0
+
+
+@kernel(types.void, ro(U8), ro(I32, 2), I64, I64, I64, I64, rw(U16), rw(U8))
+def take_net(data, layers, rows, four, six, size, out, there):
+    """One or two bytes of the IP header, at an offset for each version (−1: it has no such field)."""
+    for i in range(rows):
+        row = layers[i]
+        offset = four if row[VERSION] == 4 else six
+        fine = row[NET] >= 0 and offset >= 0
+        at = int64(row[NET]) + offset
+        there[i], out[i] = fine, 0
+        if fine:
+            out[i] = data[at] if size == 1 else short(data, at)
+
+
+@kernel(types.void, ro(U8), ro(I32, 2), I64, rw(U16), rw(U8))
+def take_service(data, layers, rows, out, there):
+    """Type of service, or traffic class."""
+    for i in range(rows):
+        at = int64(layers[i, NET])
+        there[i], out[i] = at >= 0, 0
+        if at >= 0:
+            out[i] = data[at + 1] if layers[i, VERSION] == 4 else (short(data, at) >> 4) & 0xFF
+
+
+@kernel(types.void, ro(I32, 2), I64, rw(I32), rw(U8))
+def take_ip_length(layers, rows, out, there):
+    """Bytes of the IP packet, by its header."""
+    for i in range(rows):
+        row = layers[i]
+        there[i] = row[NET] >= 0
+        out[i] = row[WHOLE] - row[NET] if row[NET] >= 0 else 0
+
+
+@kernel(types.void, ro(U8), ro(I32, 2), I64, rw(I32), rw(U8))
+def take_payload(data, layers, rows, out, there):
+    """Bytes after the transport header, by the lengths in the headers."""
+    for i in range(rows):
+        row = layers[i]
+        at, size = int64(row[TRANSPORT]), int64(8)
+        if row[KIND] == TCP:
+            size = int64(data[at + 12] >> 4) * 4 if at >= 0 and at + 13 <= row[END] else int64(NONE)
+        elif row[KIND] == ICMP:
+            size = int64(4)
+        fine = at >= 0 and row[KIND] > 0 and size > 0
+        there[i] = fine
+        out[i] = max(int64(row[WHOLE]) - at - size, 0) if fine else 0
+
+
+@kernel(I64, ro(U8), ro(I32, 2), I64, I64, I64, rw(U32), rw(U8), rw(U8))
+def take_address(data, layers, rows, place, second, out, there, six):
+    """IPv4 addresses of the header at layers[:, place], source or destination; marks and counts IPv6 ones."""
+    count = 0
+    for i in range(rows):
+        at = int64(layers[i, place])
+        there[i], six[i], out[i] = at >= 0, 0, 0
+        if at >= 0:
+            if data[at] >> 4 == 4:
+                at += 16 if second else 12
+                out[i] = uint32(short(data, at)) << uint32(16) | uint32(short(data, at + 2))
+            else:
+                six[i] = 1
+                count += 1
+    return count
+
+
+@kernel(types.void, ro(U8), ro(I32, 2), I64, I64, I64, ro(U8), rw(U8))
+def take_long_address(data, layers, rows, place, second, six, out):
+    """The 16 bytes of marked addresses; those of others are left as they are."""
+    for i in range(rows):
+        if six[i]:
+            at = int64(layers[i, place]) + (24 if second else 8)
+            for byte in range(16):
+                out[16 * i + byte] = data[at + byte]
+
+
+@kernel(types.void, ro(U8), ro(I32, 2), I64, I64, I64, rw(I64), rw(U8))
+def take_station(data, layers, rows, place, offset, out, there):
+    """The six bytes of an Ethernet address as a number."""
+    for i in range(rows):
+        at = int64(layers[i, place])
+        there[i], value = at >= 0, int64(0)
+        if at >= 0:
+            for byte in range(6):
+                value = value << 8 | int64(data[at + offset + byte])
+        out[i] = value

@@ -1,0 +1,149 @@
+"""IP headers of both versions, extension headers, fragments, and the transport header that follows."""
+
+from __future__ import annotations
+
+from numba import int64
+
+from penstock.kernels.jit import part
+from penstock.kernels.packet_layout import (
+    END,
+    F_CHAIN,
+    F_ICMP,
+    F_IP_CUT,
+    F_IP_HEADER,
+    F_IP_LENGTH,
+    F_PORTS,
+    F_TCP,
+    FAULT,
+    FRAGMENT,
+    ICMP,
+    KIND,
+    NET,
+    NO_HEADER,
+    NONE,
+    PORTS,
+    PROTO,
+    TCP,
+    TRANSPORT,
+    VERSION,
+    WHOLE,
+    short,
+)
+from penstock.kernels.packet_link import IPV4
+
+HOP_BY_HOP, ROUTING, FRAGMENTED, AUTHENTICATION, DESTINATION = 0, 43, 44, 51, 60
+MOBILITY, HOST_IDENTITY, SHIM = 135, 139, 140
+FAR = (1 << 31) - 1
+
+
+@part
+def ip_header(data, at, end, whole, kind, layers, i):
+    """Fill in what the IP header says; False if what follows it cannot be found."""
+    version = 4 if kind == IPV4 else 6
+    if at < end and data[at] >> 4 != version:
+        layers[i, FAULT] = F_IP_HEADER
+        return False
+    if at + (20 if version == 4 else 40) > end:
+        if whole <= end:
+            layers[i, FAULT] = F_IP_CUT
+        return False
+    return ipv4(data, at, end, whole, layers, i) if version == 4 else ipv6(data, at, end, whole, layers, i)
+
+
+@part
+def bound(at, total, end, whole, layers, i):
+    """The end of the IP packet; where its length is 0, set aside for the network card, that of the frame."""
+    stop = whole if total == 0 else at + total
+    layers[i, WHOLE], layers[i, END] = min(stop, FAR), min(stop, end)
+
+
+@part
+def ipv4(data, at, end, whole, layers, i):
+    size, total = int64(data[at] & 15) * 4, int64(short(data, at + 2))
+    if size < 20:
+        layers[i, FAULT] = F_IP_HEADER
+        return False
+    if total != 0 and total < size:
+        layers[i, FAULT] = F_IP_LENGTH
+        return False
+    layers[i, NET], layers[i, VERSION], layers[i, PROTO] = at, 4, data[at + 9]
+    bound(at, total, end, whole, layers, i)
+    place = int64(short(data, at + 6))
+    if place & 0x3FFF:
+        layers[i, FRAGMENT] = (place & 0x1FFF) * 8
+    layers[i, TRANSPORT] = at + size if layers[i, FRAGMENT] <= 0 else NONE
+    if layers[i, PROTO] == AUTHENTICATION and layers[i, TRANSPORT] >= 0:
+        return chain(data, at + size, int64(AUTHENTICATION), end, whole, layers, i)
+    return True
+
+
+@part
+def ipv6(data, at, end, whole, layers, i):
+    layers[i, NET], layers[i, VERSION] = at, 6
+    payload = int64(short(data, at + 4))
+    bound(at, payload + 40 if payload else int64(0), end, whole, layers, i)
+    return chain(data, at + 40, int64(data[at + 6]), end, whole, layers, i)
+
+
+@part
+def extension(protocol):
+    return (
+        protocol == HOP_BY_HOP
+        or protocol == ROUTING
+        or protocol == FRAGMENTED
+        or protocol == DESTINATION
+        or protocol == AUTHENTICATION
+        or protocol == MOBILITY
+        or protocol == HOST_IDENTITY
+        or protocol == SHIM
+    )
+
+
+@part
+def chain(data, at, protocol, end, whole, layers, i):
+    """Pass over extension headers; each is longer than nothing, so the packet's end is reached."""
+    layers[i, PROTO], first = NONE, True
+    while (first and protocol == AUTHENTICATION) or (layers[i, VERSION] == 6 and extension(protocol)):
+        first = False
+        if at + 8 > layers[i, END]:
+            if layers[i, WHOLE] <= end or whole <= end:
+                layers[i, FAULT] = F_CHAIN
+            return False
+        following, size = int64(data[at]), (int64(data[at + 1]) + 1) * 8
+        if protocol == FRAGMENTED:
+            size = int64(8)
+            layers[i, FRAGMENT] = short(data, at + 2) & 0xFFF8
+        elif protocol == AUTHENTICATION:
+            size = (int64(data[at + 1]) + 2) * 4
+        protocol = following
+        at += size
+        if layers[i, FRAGMENT] > 0:
+            layers[i, PROTO], layers[i, TRANSPORT] = protocol, NONE
+            return True
+    layers[i, PROTO], layers[i, TRANSPORT] = protocol, min(at, FAR)
+    return True
+
+
+@part
+def judge(layers, i, need, fault, end, whole):
+    """Whether the transport header is all there; what the snap length cut off is no fault."""
+    if layers[i, TRANSPORT] + need > layers[i, END] and (layers[i, WHOLE] <= end or whole <= end):
+        layers[i, FAULT] = fault
+
+
+@part
+def transport(data, end, whole, layers, i):
+    """What the transport header is, if the packet has its beginning."""
+    protocol = layers[i, PROTO]
+    layers[i, KIND] = NO_HEADER
+    if layers[i, TRANSPORT] < 0:
+        return
+    if protocol == 6:
+        layers[i, KIND] = TCP
+        judge(layers, i, 20, F_TCP, end, whole)
+    elif protocol == 17 or protocol == 132 or protocol == 136 or protocol == 33:
+        layers[i, KIND] = PORTS
+        judge(layers, i, 8, F_PORTS, end, whole)
+    elif protocol == 1 or protocol == 58:
+        layers[i, KIND] = ICMP
+        judge(layers, i, 4, F_ICMP, end, whole)

@@ -1,0 +1,93 @@
+"""The layers of a packet: where its network and transport headers are, and what stands before them.
+
+    Records (bytes, link type) ──► locate ──► layers: a row of 16 numbers a packet, a line of the cache
+                                    │
+              packet_link: frame ──► ethertype ──► packet_ip: addresses, protocol ──► packet_tunnel: frame again
+
+Nothing is copied here; `kernels.packet_fields` takes values out of the packets. Headers that cannot be right, or that
+end before they should although the packet was captured whole, are *faults*; what the snap length cut off is just
+missing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import int64
+
+from penstock.kernels.jit import I32, I64, U8, kernel, part, ro, rw
+from penstock.kernels.packet_ip import ip_header, transport
+from penstock.kernels.packet_layout import (
+    DEPTH,
+    END,
+    FAULT,
+    FRAGMENT,
+    FRAME,
+    LINK_CUT,
+    LINK_UNKNOWN,
+    NET,
+    NONE,
+    OUTER,
+    PROTO,
+    STOP,
+    TRANSPORT,
+    VERSION,
+    WHOLE,
+    WIDTH,
+)
+from penstock.kernels.packet_link import IPV4, IPV6, ethernet, link_header, network_type
+from penstock.kernels.packet_tunnel import inside
+
+DEEPEST = 8  # tunnels within tunnels
+
+
+@part
+def enter(layers, i):
+    """Go into a tunnel: what was found is the outer packet."""
+    if layers[i, OUTER] < 0:
+        layers[i, OUTER] = layers[i, NET]
+    layers[i, DEPTH] += 1
+    layers[i, NET], layers[i, VERSION], layers[i, PROTO] = NONE, NONE, NONE
+    layers[i, TRANSPORT], layers[i, FRAGMENT] = NONE, NONE
+
+
+@part
+def walk(data, at, end, whole, link, unwrap, layers, i):
+    """Fill a packet's row; `end` is the end of its captured bytes, `whole` that of the packet."""
+    kind, at = link_header(data, at, end, link, layers, i)
+    while True:
+        kind, at = network_type(data, at, end, kind, layers, i)
+        if kind == LINK_UNKNOWN or (kind == LINK_CUT and whole <= end):
+            layers[i, FAULT] = -kind
+        if (kind != IPV4 and kind != IPV6) or not ip_header(data, at, end, whole, kind, layers, i):
+            return
+        kind, at = inside(data, layers, i, unwrap) if unwrap and layers[i, DEPTH] < DEEPEST else (int64(STOP), at)
+        if kind == STOP:
+            transport(data, end, whole, layers, i)
+            return
+        end, whole = int64(layers[i, END]), int64(layers[i, WHOLE])
+        enter(layers, i)
+        if kind == FRAME:
+            kind, at = ethernet(data, at, end, layers, i)
+
+
+@kernel(I64, ro(U8), ro(I64), ro(I32), ro(I64), ro(I32), ro(U8), I64, I64, rw(I32, 2))
+def locate(data, at, captured, length, link, reason, rows, unwrap, layers):
+    """Layers of the first `rows` records; `unwrap` has a bit for each kind of tunnel to look into. Counts faults."""
+    faults = 0
+    for i in range(rows):
+        for field in range(WIDTH):
+            layers[i, field] = NONE
+        layers[i, FAULT], layers[i, DEPTH] = 0, 0
+        if reason[i] == 0:
+            end = at[i] + captured[i]
+            # A length below what was captured is wrong; the packet has what is there.
+            walk(data, at[i], end, at[i] + max(length[i], int64(captured[i])), int64(link[i]), unwrap, layers, i)
+            faults += layers[i, FAULT] != 0
+    return faults
+
+
+def room(rows: int) -> np.ndarray[Any, Any]:
+    """Layers for so many packets."""
+    return np.empty((rows, WIDTH), np.int32)
