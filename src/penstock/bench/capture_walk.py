@@ -1,4 +1,7 @@
-"""The one loop over packets of `bench.captures`: records of a pcap file follow each other by their lengths."""
+"""The one loop over packets of `bench.captures`: records of a pcap file follow each other by their lengths.
+
+Not the loop of `kernels.capture`: what is measured should not make the data it is measured on.
+"""
 
 from __future__ import annotations
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock.bench import captures, frames, packet_fields
@@ -86,7 +88,24 @@ def _own_fields(file: Path) -> pa.Table:
     from penstock.sources.registry import open_source
 
     source = open_source(f"pcap:{file}", {})
-    return pa.Table.from_batches(source.read(Split(0, source.rows()), REFERENCE_FIELDS, 1 << 16))
+    read = (batch.select(REFERENCE_FIELDS) for batch in source.read(Split(0, source.rows()), REFERENCE_FIELDS, 1 << 16))
+    table = pa.Table.from_batches(read).combine_chunks()
+    for number, name in enumerate(REFERENCE_FIELDS):
+        if name in ("src", "dst"):
+            table = table.set_column(number, name, _texts(table[name].chunk(0)))
+    return table
+
+
+def _texts(addresses: pa.StructArray) -> pa.Array:
+    """Addresses of `sources.base.ADDRESS` as text."""
+    four, six = (part.dictionary_encode() for part in addresses.flatten())
+    texts = [
+        pa.array([None if v is None else str(ip_address(v)) for v in part.dictionary.to_pylist()], pa.string()).take(
+            part.indices
+        )
+        for part in (six, four)
+    ]
+    return pc.coalesce(*texts)
 
 
 def generated(work: Path, rows: int, progress: Progress) -> Trace:
