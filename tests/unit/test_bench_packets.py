@@ -181,6 +181,16 @@ def test_scopes_of_answers() -> None:
     assert NOTHING == -1
 
 
+def test_own_fields_stand_in_for_those_of_tshark(generated: traces.Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where tshark is not installed only the grouping is checked, and the note says so."""
+    monkeypatch.setattr(traces.shutil, "which", lambda command: None)
+    trace = traces.repeated(generated.file.parent, generated.file, 25_000, silent)
+    assert "those of penstock itself" in trace.note
+    reference, expected = trace.reference(), generated.reference()
+    for query in QUERIES:
+        assert reference.digest(query, Scope("all", 0), 20_000) == expected.digest(query, Scope("all", 0), 20_000)
+
+
 def test_app_is_resolved() -> None:
     fields = tuple(Field(name, TYPE_NAMES[kind]) for name, kind in COLUMNS.items())
     app = resolve_app(app_text("some.pcap"), "app", lambda uri, options: fields)

@@ -82,7 +82,7 @@ class Reference:
         return np.asarray(chosen & among[scope.packets])
 
     def _integers(self, name: str) -> Numbers:
-        return np.asarray(pc.fill_null(self.fields[name], NOTHING).to_numpy(), dtype=np.int64)
+        return np.asarray(pc.fill_null(self.fields[name].cast(pa.int64()), NOTHING).to_numpy(), dtype=np.int64)
 
     def _key(self, name: str) -> Key:
         if name not in self.keys:
