@@ -45,7 +45,14 @@ class Contender:
 
 
 CONTENDERS = (
-    Contender("penstock", "packets_penstock", "run", 0, dialects=ALL, note="all cores, writes Parquet"),
+    Contender(
+        "penstock",
+        "packets_penstock",
+        "run",
+        0,
+        dialects=ALL,
+        note="all cores, writes Parquet; the file has been opened before",
+    ),
     Contender("penstock_1core", "packets_penstock", "run", dialects=ALL, note="the same on local[1]"),
     Contender(
         "penstock_tasks", "packets_penstock", "tasks", note="no Spark: decode, tables, segments; no windows closed"
