@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import shutil
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from penstock.bench import captures, frames, packet_fields, packets, table, traces
+from penstock.bench import captures, command, frames, packet_fields, packets, table, traces
 from penstock.bench.engines import packets_pmacct, packets_tshark
 from penstock.bench.job import Answer, PacketJob
 from penstock.bench.packet_queries import NFDUMP, PMACCT, QUERIES, Scope, app_text
@@ -278,6 +280,36 @@ def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert text in out.getvalue()
     with pytest.raises(ConfigError, match=r"unknown engine 'ntop'\n.*nfdump"):
         packets.run(work=tmp_path, engines=["ntop"])
+
+
+def test_command_hands_captures_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(command.WHAT) == set(command.BENCHMARKS)
+    capture = small_capture(tmp_path / "mine.pcap", list(range(50)))
+    assert capture.packets == 50
+    monkeypatch.setattr(packets, "run_engine", lambda *_: "failed: not asked")
+    out = io.StringIO()
+    given = (["packets"], 120, True, ["penstock_decode"], tmp_path, Console(file=out, width=80))
+    (report,) = command.run_benchmarks(*given, [tmp_path / "mine.pcap"])
+    assert [line["work"] for line in report["results"]] == ["mine: 12 queries"]
+    assert captures.read_capture(tmp_path / "mine-120.pcap").packets == 120
+
+
+def test_processor_time_of_children(tmp_path: Path) -> None:
+    """What outlives its parent is adopted, waited for and counted; in a process of its own, which may adopt."""
+    busy = "import time\nwhile time.process_time() < 0.3: pass"
+    leaves = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {busy!r}])"
+    code = (
+        "import subprocess, sys; from penstock.bench import cpu\n"
+        "cpu.adopt(); before = cpu.own_seconds()\n"
+        f"subprocess.run([sys.executable, '-c', {leaves!r}], check=True); cpu.wait_for_all()\n"
+        "print(cpu.own_seconds() - before, cpu.session_seconds())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True, start_new_session=True
+    )
+    own, session = map(float, done.stdout.split())
+    assert own >= 0.3
+    assert session >= 0.3
 
 
 @pytest.mark.parametrize("name", ["nfdump", "tshark", "tshark_tables"])
