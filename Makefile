@@ -26,7 +26,7 @@ demo: $(VENV)/.installed $(VENV)/.java ## a dozen queries over a generated trace
 test: lint $(VENV)/.java ## lint and the whole test suite but the long campaigns
 	@$(BIN)/python -m pytest
 
-test-all: lint $(VENV)/.java ## the same with the long campaigns
+test-all: lint $(VENV)/.java ## the same with the long campaigns and a ten-minute soak
 	@$(BIN)/python -m pytest -m ''
 
 lint: $(VENV)/.tested ## ruff (rules and format) and mypy

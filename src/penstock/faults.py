@@ -1,40 +1,96 @@
-"""Named points at which a test can kill a process: `reach("manifest.write")` does nothing in production.
+"""Named points at which a test can disturb a process: `reach("manifest.write")` does nothing in production.
 
-`PENSTOCK_FAULT=point:n` makes the n-th visit of that point in a process end it at once, as `kill -9` would;
-`PENSTOCK_FAULT_ONCE=FILE` lets only the first of several processes die (the file marks that it happened).
+    PENSTOCK_FAULT=manifest.write:3               the third visit of that point in a process ends it, as `kill -9` would
+    PENSTOCK_FAULT=source.read:2:raise=EIO        … raises that error of the system
+    PENSTOCK_FAULT=sink.stage:1+:raise=ENOSPC     … every visit from the first on
+    PENSTOCK_FAULT=source.read:1:stall=2.5        … sleeps for so many seconds
+
+`PENSTOCK_FAULT_ONCE=FILE` disturbs only the first of several processes (the file marks that it happened). Tests use
+this through `penstock.testing.faults`.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import signal
+import time
+from dataclasses import dataclass
 
 POINTS = (
     "driver.start",
+    "source.read",
     "task.chunk",
     "segment.write",
     "segment.close",
     "batch.collected",
     "merge.block",
     "merge.write",
+    "sink.stage",
     "compaction.start",
+    "windows.write",
     "manifest.write",
     "manifest.written",
+    "sink.publish",
     "sink.rename",
     "garbage.delete",
 )
+KILL, RAISE, STALL = "kill", "raise", "stall"
+FORM = re.compile(r"(?P<point>[a-z.]+)(:(?P<visit>\d+)(?P<on>\+?))?(:(?P<action>kill|raise=[A-Z0-9]+|stall=[\d.]+))?")
 
-_point, _, _count = os.environ.get("PENSTOCK_FAULT", "").partition(":")
-_left = int(_count or 1)
+
+@dataclass(frozen=True)
+class Order:
+    """What to do at which visit of a point; `onwards`: and at all later ones."""
+
+    point: str
+    visit: int = 1
+    onwards: bool = False
+    action: str = KILL
+    argument: str = ""
+
+    def due(self, visit: int) -> bool:
+        return visit == self.visit or (self.onwards and visit > self.visit)
+
+
+def parse_order(text: str) -> Order | None:
+    """The order that PENSTOCK_FAULT gives; None if it gives none.
+
+    >>> parse_order("source.read:3+:raise=EIO")
+    Order(point='source.read', visit=3, onwards=True, action='raise', argument='EIO')
+    """
+    if not text:
+        return None
+    found = FORM.fullmatch(text)
+    action, _, argument = ((found["action"] if found else None) or KILL).partition("=")
+    known = found is not None and found["point"] in POINTS
+    if found is None or not known or (action == RAISE and not hasattr(errno, argument)):
+        raise ValueError(f"PENSTOCK_FAULT={text} is not of the form POINT[:VISIT[+]][:kill|raise=ERRNO|stall=SECONDS]")
+    return Order(found["point"], int(found["visit"] or 1), bool(found["on"]), action, argument)
+
+
+_order = parse_order(os.environ.get("PENSTOCK_FAULT", ""))
+_visits = 0
 
 
 def reach(point: str) -> None:
-    """Die here if this visit was asked to."""
-    global _left
-    if point != _point:
+    """Be disturbed here if this visit was asked to."""
+    global _visits
+    if _order is None or point != _order.point:
         return
-    _left -= 1
-    if _left == 0 and _first(os.environ.get("PENSTOCK_FAULT_ONCE", "")):
+    _visits += 1
+    if _order.due(_visits) and _first(os.environ.get("PENSTOCK_FAULT_ONCE", "")):
+        _obey(_order)
+
+
+def _obey(order: Order) -> None:
+    if order.action == RAISE:
+        number = getattr(errno, order.argument)
+        raise OSError(number, os.strerror(number))
+    if order.action == STALL:
+        time.sleep(float(order.argument))
+    else:
         os.kill(os.getpid(), signal.SIGKILL)
 
 

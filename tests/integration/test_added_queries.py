@@ -23,10 +23,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.app import cli
+from penstock.app.state_view import state_of
 from penstock.errors import ConfigError, QueryError
 from penstock.logical.resolve import resolve_app
 from penstock.testing import faults
-from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows
+from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows, assert_same_windows
 from penstock.testing.oracle import Expected, expect
 
 if TYPE_CHECKING:
@@ -206,6 +207,7 @@ def test_queries_added_and_dropped(stage: Stage, spark: SparkSession) -> None:
         assert_same_rows(found, expected.rows[name], name)
         assert_same_account(shown["accounting"], expected.accounts[name], name)
         assert shown["rows"] == expected.rows[name].num_rows > 0
+        assert_same_windows(run.window_account(name), expected.windows[name], name)
     for name in set(stage.since) - {"late_reads"}:  # of the stream they read all that came since, late or not
         assert summary["queries"][name]["accounting"]["input"] == FILES * ROWS - stage.since[name][1]
     assert expected.accounts["slides"].late > 0
@@ -219,6 +221,10 @@ def check_dropped(stage: Stage, expected: Expected) -> None:
     found = faults.collect(stage.place / "out").rows[DROPPED]
     assert 0 < found.num_rows < rows.num_rows
     assert_same_rows(found.cast(rows.schema), rows.filter(closed), DROPPED)
+    windows = [window for window in expected.windows[DROPPED] if window["end"] <= stage.dropped_at]
+    kept = state_of(str(stage.place / "ckpt"))["windows"][DROPPED]
+    assert kept["closed"] == len(windows)
+    assert_same_windows(kept["kept"], windows, DROPPED)
 
 
 # -- refused changes

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -120,8 +121,29 @@ def test_a_run_its_summary_and_what_comes_after(app: Path, tmp_path: Path) -> No
     assert state["segments"] == []
     assert state["files"]["segments"] == 0
     assert list(state["accounting"]["streams"].values()) == [summary["accounting"]]
-    assert "the sources have ended" in penstock("state", "--checkpoint", str(tmp_path / "ckpt")).stdout
+    check_windows(tmp_path, summary, state)
+    text = penstock("state", "--checkpoint", str(tmp_path / "ckpt")).stdout
+    assert "the sources have ended" in text
+    assert f"windows     talkers: {talkers['windows']} closed, the newest from 2026-01-01 00:00:" in text
     # The same run once more has nothing to do; another checkpoint may not mix its results in.
     again = penstock(*common, "--checkpoint", str(tmp_path / "ckpt"), "--json", "--quiet")
     assert json.loads(again.stdout)["queries"] == summary["queries"]
     failed(penstock(*common, "--checkpoint", str(tmp_path / "other")), 2, "already holds results", "--overwrite")
+
+
+def check_windows(folder: Path, summary: dict[str, Any], state: dict[str, Any]) -> None:
+    """The account of every window, as the results have it: `talkers` drops no group."""
+    talkers = state["windows"]["talkers"]
+    found = duckdb.sql(f"""SELECT epoch_us(window_start), epoch_us(window_end), count(*), sum(n)::BIGINT
+                           FROM '{folder}/out/talkers/*.parquet' GROUP BY ALL ORDER BY ALL""").fetchall()
+    assert [(w["start"], w["end"], w["rows"], w["exact"]) for w in talkers["kept"]] == found
+    assert talkers["closed"] == summary["queries"]["talkers"]["windows"] == len(found) > 2
+    assert summary["queries"]["talkers"]["last_windows"] == talkers["kept"][-10:]
+    assert {w["triaged"] for w in talkers["kept"]} == {0}
+    nets = state["windows"]["nets"]["kept"]
+    assert sum(w["exact"] for w in nets) == summary["queries"]["nets"]["accounting"]["exact"]
+    assert sum(w["rows"] for w in nets) == summary["queries"]["nets"]["rows"]
+    for most in (0, 2):
+        few = penstock("state", "--checkpoint", str(folder / "ckpt"), "--json", "--windows", str(most))
+        shown = json.loads(few.stdout)["windows"]["talkers"]
+        assert shown == {"closed": talkers["closed"], "kept": talkers["kept"][len(found) - most :]}

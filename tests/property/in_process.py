@@ -27,7 +27,7 @@ from penstock.runtime.merge_job import _reported
 from penstock.runtime.offsets import Offset
 from penstock.runtime.results import result_schema
 from penstock.runtime.settings import TaskSettings
-from penstock.runtime.summary import summarise
+from penstock.runtime.summary import summarise, window_account
 from penstock.runtime.version import make_version
 from penstock.sinks.base import Owner
 from penstock.sinks.parquet import ParquetSink
@@ -36,6 +36,7 @@ from penstock.state import lease as leases
 from penstock.state import manifest as manifests
 from penstock.state.garbage import SEGMENTS
 from penstock.state.manifest import Manifest, first_manifest
+from penstock.state.windows import CAPACITY
 from penstock.testing.generators import Settings
 
 OWNER = "tests"
@@ -114,9 +115,13 @@ class Engine:
             return False
         self.feed.offset = end
         self.feed.references = list(self._references(self.offset, end))
-        self.driver(None, self.batch)
-        self.offset, self.batch = end, self.batch + 1
+        self.again()
         return True
+
+    def again(self) -> None:
+        """The micro-batch that was decided and read last, from the merges on."""
+        self.driver(None, self.batch)
+        self.offset, self.batch = self.feed.offset, self.batch + 1
 
     def _references(self, start: Offset, end: Offset) -> Iterator[str]:
         for split in self.reader.partitions(start, end):
@@ -141,6 +146,10 @@ class Engine:
 
     def summary(self) -> dict[str, Any]:
         return summarise(self.driver, 0.0, 0.0, {}, "none")
+
+    def window_account(self, query: str) -> list[dict[str, int]]:
+        """All closed windows of a query (as long as the ring holds them)."""
+        return window_account(self.driver, query, CAPACITY)
 
     def rows(self, query: str) -> pa.Table | None:
         """All rows that a plain glob of the query's folder sees; None where there is no file."""

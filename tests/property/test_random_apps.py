@@ -22,7 +22,7 @@ from penstock.logical.types import BIGINT, TIMESTAMP, Kind
 from penstock.logical.window import ROWS, Window
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source
-from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows
+from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows, assert_same_windows
 from penstock.testing.columns import read_column
 from penstock.testing.generators import Case, Settings, random_case
 from penstock.testing.oracle import Expected, expect
@@ -49,6 +49,7 @@ class Ran:
 
     summary: Mapping[str, Any]
     rows: Mapping[str, pa.Table | None]
+    windows: Mapping[str, list[dict[str, int]]]
 
     @property
     def batches(self) -> list[int]:
@@ -68,7 +69,8 @@ def run_app(spark: SparkSession, case: Case, settings: Settings, folder: Path) -
         checkpoint=str(folder / "checkpoint"), output=str(folder / "out"), plan="none", **settings.as_arguments()
     )
     run.await_end()
-    return Ran(run.summary(), {name: read_output(folder / "out" / name) for name in case.queries})
+    rows = {name: read_output(folder / "out" / name) for name in case.queries}
+    return Ran(run.summary(), rows, {name: run.window_account(name) for name in case.queries})
 
 
 def assert_as_expected(ran: Ran, expected: Expected, context: str) -> None:
@@ -80,6 +82,7 @@ def assert_as_expected(ran: Ran, expected: Expected, context: str) -> None:
         told = ran.summary["queries"][name]
         assert told["rows"] == rows.num_rows, f"{place}: the summary says {told['rows']} rows, not {rows.num_rows}"
         assert_same_account(told["accounting"], expected.accounts[name], place)
+        assert_same_windows(ran.windows[name], expected.windows[name], place)
     assert_same_account(ran.summary["accounting"], expected.stream, f"{context}, stream")
 
 

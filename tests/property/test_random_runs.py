@@ -1,5 +1,6 @@
 """Random apps through the whole engine but Spark: batches, watermarks, late tuples, compaction, queries on queries,
-queries that are added to a running app or dropped from it. Every query and every account must equal the oracle.
+queries that are added to a running app or dropped from it. Every query and every account, of windows too, must
+equal the oracle.
 
 Compaction is made to happen all the time: a few live segments are already too many here.
 """
@@ -9,16 +10,21 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from in_process import Engine, bearable
 
+from penstock.errors import RunError
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.resolve import resolve_app
 from penstock.runtime import compaction
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source
-from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows
+from penstock.state import manifest as manifests
+from penstock.state import windows as rings
+from penstock.state.manifest import Manifest
+from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows, assert_same_windows
 from penstock.testing.generators import random_case
 from penstock.testing.oracle import expect
 
@@ -79,15 +85,74 @@ def check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
         assert_same_rows(rows.slice(0, 0) if actual is None else actual, rows, place)
         assert summary["queries"][name]["rows"] == rows.num_rows, place
         assert_same_account(summary["queries"][name]["accounting"], expected.accounts[name], place)
+        assert_same_windows(engine.window_account(name), expected.windows[name], place)
+        check_sums(then, name, summary, engine.window_account(name), place)
     if first is then:
         assert_same_account(summary["accounting"], expected.stream, f"{context}\nstream")
     assert not list((engine.checkpoint / "segments").iterdir()), f"{context}\nsegments are left"
+
+
+def check_sums(app: QuerySet, name: str, summary: dict[str, Any], windows: list[dict[str, int]], place: str) -> None:
+    """What the account of a query says of all its windows together."""
+    told, window = summary["queries"][name], next(query.window for query in app.queries if query.name == name)
+    assert told["windows"] == len(windows), place
+    assert told["last_windows"] == windows[-10:], place
+    assert told["rows"] == sum(one["rows"] for one in windows), place
+    exact = sum(one["exact"] for one in windows)
+    if window.range is not None and window.range <= window.slide:  # no tuple is in two of them
+        assert told["accounting"]["exact"] == exact, place
+    else:
+        assert told["accounting"]["exact"] <= exact, place
 
 
 @pytest.mark.parametrize("start", range(0, QUICK, 10))
 def test_runs_match_the_oracle(start: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(700 + start, 710 + start):
         check(seed, tmp_path / str(seed), monkeypatch)
+
+
+@pytest.mark.parametrize("seed", [701, 704])
+def test_a_batch_done_twice_counts_its_windows_once(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every batch fails once, after the accounts of its windows were written and before its manifest."""
+    expected = accounts(ended(seed, tmp_path / "undisturbed", monkeypatch))
+    put, failed, capacity = manifests.put, set(), 4
+
+    def stumble(checkpoint: Path, manifest: Manifest) -> None:
+        if manifest.batch not in failed:
+            failed.add(manifest.batch)
+            raise OSError("the manifest cannot be written")
+        put(checkpoint, manifest)
+
+    monkeypatch.setattr(manifests, "put", stumble)
+    stumbled = ended(seed, tmp_path / "stumbled", monkeypatch)
+    assert len(failed) == stumbled.batch > 1
+    assert accounts(stumbled) == expected
+    assert max(map(len, expected.values())) > capacity
+    failed.clear()
+    monkeypatch.setattr(rings, "CAPACITY", capacity)
+    bounded = ended(seed, tmp_path / "bounded", monkeypatch)
+    assert accounts(bounded) == {name: windows[-capacity:] for name, windows in expected.items()}
+
+
+def accounts(engine: Engine) -> dict[str, list[dict[str, int]]]:
+    return {name: engine.window_account(name) for name in engine.driver.sinks}
+
+
+def ended(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> Engine:
+    """A run to the end; a batch that fails is tried again."""
+    case = random_case(seed)
+    text = case.write(folder / "in")
+    app = resolve_app(text, "random.sql", lambda uri, options: fields(open_source(uri, options).schema()))
+    sources = {stream.name: open_source(stream.source, dict(stream.options)) for stream in app.streams}
+    engine = Engine(folder, app, sources, bearable(case.settings, case.data.num_rows), patch)
+    while True:
+        try:
+            if not engine.step():
+                break
+        except RunError:
+            engine.again()
+    engine.finish()
+    return engine
 
 
 @pytest.mark.slow

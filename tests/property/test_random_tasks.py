@@ -85,7 +85,7 @@ class Bench:
             start = landmark_start(window, self.firsts.get(stream), None)
         due = closing(query, segments.blocks(query.name), -FOREVER, FOREVER, last)
         setting = Setting(self.version.app.stream(stream).time, start)
-        return [merge_item(query, item, segments, setting).cast(result_schema(query)) for item in self.cut(due)]
+        return [merge_item(query, item, segments, setting).table.cast(result_schema(query)) for item in self.cut(due)]
 
     def cut(self, due: Closing) -> list[MergeItem]:
         """As the engine does, or into items of any size."""

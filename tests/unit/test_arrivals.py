@@ -33,6 +33,22 @@ def test_streams_have_logs_of_their_own(tmp_path: Path) -> None:
     assert outside == []
 
 
+def test_a_long_log_begins_anew(tmp_path: Path) -> None:
+    for number in range(arrivals.LONG):
+        assert not arrivals.is_long(tmp_path, "s")
+        assert arrivals.log(tmp_path, "s", [entry(f"f{number}")])
+    assert arrivals.is_long(tmp_path, "s")
+    kept = {path: path.read_bytes() for path in arrivals._paths(tmp_path, "s")}
+    assert arrivals.log(tmp_path, "s", [entry("", 160), entry("f1", 0)], anew=True)
+    assert len(arrivals._paths(tmp_path, "s")) == 1
+    assert arrivals.log(tmp_path, "s", [entry("g")])
+    expected = [entry("", 160), entry("f1", 0), entry("g")]
+    assert arrivals.logged(tmp_path, "s") == expected
+    for path, data in kept.items():  # as a kill before they were deleted would leave them
+        path.write_bytes(data)
+    assert arrivals.logged(tmp_path, "s") == expected
+
+
 def test_of_two_writers_one_loses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert arrivals.log(tmp_path, "s", [entry("a")])
     stale = arrivals._paths(tmp_path, "s")

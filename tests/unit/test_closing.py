@@ -126,7 +126,7 @@ class Ran:
             together = rng.randint(1, 20)
             cut = list(cut_windows(query.name, due.windows, due.rows, limit, self.settings.slots, together, whole))
         setting = Setting("ts", self.first // window.slide * window.slide if window.landmark else None)
-        tables = [merge_item(query, item, segments, setting).cast(result_schema(query)) for item in cut]
+        tables = [merge_item(query, item, segments, setting).table.cast(result_schema(query)) for item in cut]
         return pa.concat_tables(tables) if tables else result_schema(query).empty_table()
 
 

@@ -125,17 +125,62 @@ def test_a_reused_process_id_is_another_process(tmp_path: Path) -> None:
     stale.release()
 
 
-def test_a_run_on_another_machine_must_be_silent_for_long(tmp_path: Path) -> None:
-    elsewhere = leases.acquire(tmp_path, [os.getpid()])
-    rewrite(tmp_path, host="elsewhere", processes=[[1, "1"]], renewed=time.time() - leases.EXPIRE_SECONDS / 2)
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[leases.Lease]:
+    """A lease of another machine that nobody renews."""
+    monkeypatch.setattr(leases, "RENEW_SECONDS", 600.0)
+    monkeypatch.setattr(leases, "WATCH_SECONDS", 0.5)
+    lease = leases.acquire(tmp_path, [os.getpid()])
+    rewrite(tmp_path, host="elsewhere", processes=[[1, "1"]])
+    yield lease
+    lease.release()
+
+
+def test_a_run_on_another_machine_must_be_silent_for_long(tmp_path: Path, elsewhere: leases.Lease) -> None:
+    rewrite(tmp_path, renewed=time.time() - leases.EXPIRE_SECONDS / 2)
     with pytest.raises(StateError, match="in use by process 1 on elsewhere"):
         leases.acquire(tmp_path, [os.getpid()])
     rewrite(tmp_path, renewed=time.time() - leases.EXPIRE_SECONDS - 1)
     owner = leases.acquire(tmp_path, [os.getpid()])
     with pytest.raises(StateError, match="taken over"):
         elsewhere.check()
-    elsewhere.release()
     owner.release()
+
+
+DAY = 86_400.0
+
+
+def test_a_clock_that_went_ahead_blocks_nobody_for_ever(tmp_path: Path, elsewhere: leases.Lease) -> None:
+    """The last renewal seems to come from tomorrow, and no other follows."""
+    rewrite(tmp_path, renewed=time.time() + DAY)
+    assert leases.holder(tmp_path) is None
+    leases.acquire(tmp_path, [os.getpid()]).release()
+
+
+@pytest.mark.parametrize("wrong", [-DAY, DAY])
+def test_a_live_run_is_not_taken_over_because_clocks_differ(
+    tmp_path: Path, elsewhere: leases.Lease, wrong: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is renewed while somebody looks at it, by a clock that is a day off."""
+    monkeypatch.setattr(leases, "WATCH_SECONDS", 60.0)
+    rewrite(tmp_path, renewed=time.time() + wrong)
+    renewal = threading.Timer(0.3, rewrite, [tmp_path], {"renewed": time.time() + wrong + 5})
+    renewal.start()
+    with pytest.raises(StateError, match="in use by process 1 on elsewhere"):
+        leases.acquire(tmp_path, [os.getpid()])
+    renewal.join()
+    elsewhere.check()
+
+
+@pytest.mark.parametrize("wrong", [-DAY, DAY])
+def test_on_one_machine_clocks_do_not_matter(tmp_path: Path, wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    lease = leases.acquire(tmp_path, [os.getpid()])
+    monkeypatch.setattr("penstock.clock.now", lambda: time.time() + wrong)
+    with pytest.raises(StateError, match="in use by"):
+        leases.acquire(tmp_path, [os.getpid()])
+    lease.check()
+    lease.release()
+    leases.acquire(tmp_path, [os.getpid()]).release()
 
 
 def test_renewed_while_it_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def run(folder: Path, data: pa.Table, query: str, epoch: Epoch, **settings: int)
     last = (reference["greatest"] or 0) // asked.window.slide if asked.window.landmark else None
     segments = Segments(folder, [reference["segment"]])
     due = closing(asked, segments.blocks("q"), -FOREVER, FOREVER, last)
-    tables = [merge_item(asked, item, segments, Setting("ts")) for item in items([due], TaskSettings(), 2)]
+    tables = [merge_item(asked, item, segments, Setting("ts")).table for item in items([due], TaskSettings(), 2)]
     return reference, pa.concat_tables(table.cast(result_schema(asked)) for table in tables) if tables else None
 
 

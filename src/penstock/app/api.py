@@ -212,16 +212,16 @@ class App:
         """Run the app; returns at once. Settings: see `RunSettings` and `TaskSettings`."""
         from penstock.runtime.engine import check_start, start
 
-        started = time.time()
+        started = time.monotonic()
         app = self._app()
         self.plans(app, plan, memory)
         inputs = self.inputs(app)
-        planned = time.time()
+        planned = time.monotonic()
         run_settings = _settings(RunSettings, checkpoint, settings | {"memory": memory})
         check_start(app, self._functions, run_settings)
         on_phase("starting Spark")
         spark = self.session()
-        seconds = {"planning": planned - started, "startup": time.time() - planned}
+        seconds = {"planning": planned - started, "startup": time.monotonic() - planned}
         ignore: Listener = lambda report, manifest: None  # noqa: E731
         return start(spark, app, inputs, self._functions, run_settings, listener or ignore, seconds)
 

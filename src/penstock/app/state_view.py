@@ -18,9 +18,13 @@ from penstock.state import identity, lease
 from penstock.state import manifest as manifests
 from penstock.state.files import local_path
 from penstock.state.manifest import Manifest
+from penstock.state.windows import accounted, listed, read_windows
+
+WINDOWS = 100  # closed windows of a query that are listed
 
 
-def state_of(checkpoint: str) -> dict[str, Any]:
+def state_of(checkpoint: str, most: int = WINDOWS) -> dict[str, Any]:
+    """What `penstock state --json` prints; `most` is the number of closed windows to list of each query."""
     path = local_path(checkpoint, "checkpoint")
     if not (path / identity.NAME).exists():
         raise ConfigError(f"{path} is not a checkpoint of penstock", "give the folder of run --checkpoint")
@@ -38,10 +42,10 @@ def state_of(checkpoint: str) -> dict[str, Any]:
         "owner": None if owner is None else {"host": owner["host"], "process": owner["processes"][0][0]},
         "files": {"segments": len(list((path / "segments").glob("*.seg"))), "manifests": len(manifests.batches(path))},
     }
-    return known | (_manifest_state(path, manifest) if manifest else {"batch": None})
+    return known | (_manifest_state(path, manifest, most) if manifest else {"batch": None})
 
 
-def _manifest_state(path: Path, manifest: Manifest) -> dict[str, Any]:
+def _manifest_state(path: Path, manifest: Manifest, most: int) -> dict[str, Any]:
     version = versions.load(path, manifest.offset["plan"])
     closed = sum(result["windows"] for result in manifest.results.values())
     return {
@@ -58,7 +62,18 @@ def _manifest_state(path: Path, manifest: Manifest) -> dict[str, Any]:
         "panes": {query.name: _open_panes(query, version, manifest) for query in version.app.queries},
         "results": manifest.results,
         "accounting": manifest.account,
+        "windows": _windows(path, manifest, version, most),
         "work": manifest.work,
+    }
+
+
+def _windows(path: Path, manifest: Manifest, version: Version, most: int) -> dict[str, Any]:
+    """The account of closed windows, by query, those that were dropped at the end."""
+    names = [query.name for query in version.app.queries if not query.hidden]
+    names += sorted(accounted(path) & manifest.results.keys() - set(names))
+    closed = {name: manifest.results.get(name, {"windows": 0})["windows"] for name in names}
+    return {
+        name: {"closed": count, "kept": listed(read_windows(path, name, count, most))} for name, count in closed.items()
     }
 
 
@@ -109,6 +124,7 @@ def state_text(found: dict[str, Any]) -> str:
         for reason, count in found["accounting"]["malformed"].get(name, {}).items():
             places = "; ".join(found["accounting"]["places"].get(name, {}).get(reason, []))
             lines.append(f"            malformed: {reason}: {count:,}" + (f" (first: {places})" if places else ""))
+    lines += [f"windows     {name}: {_windows_text(windows)}" for name, windows in found["windows"].items()]
     return "\n".join(lines)
 
 
@@ -119,6 +135,15 @@ def _stream_lines(found: dict[str, Any]) -> list[str]:
         watermark = "none yet" if state["watermark"] is None else time_text(state["watermark"])
         lines.append(f"stream      {name}: at row {state['row']:,}, watermark {watermark}")
     return lines
+
+
+def _windows_text(windows: dict[str, Any]) -> str:
+    closed = f"{windows['closed']:,} closed"
+    if not windows["kept"]:
+        return closed
+    last = windows["kept"][-1]
+    counts = ", ".join(f"{part} {last[part]:,}" for part in ("exact", "triaged", "rows"))
+    return f"{closed}, the newest from {time_text(last['start'])} to {time_text(last['end'])}: {counts}"
 
 
 def _panes_text(panes: dict[str, Any]) -> str:

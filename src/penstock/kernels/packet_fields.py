@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numba import int64, types, uint32
 
-from penstock.kernels.jit import I32, I64, U8, kernel, ro, rw
+from penstock.kernels.jit import I32, I64, U8, kernel, part, ro, rw
 from penstock.kernels.packet_layout import (
     END,
     ICMP,
@@ -73,8 +73,8 @@ def take_net(data, layers, rows, four, six, size, out, there):
     for i in range(rows):
         row = layers[i]
         offset = four if row[VERSION] == 4 else six
-        fine = row[NET] >= 0 and offset >= 0
         at = int64(row[NET]) + offset
+        fine = row[NET] >= 0 and offset >= 0 and at + size <= row[END]
         there[i], out[i] = fine, 0
         if fine:
             out[i] = data[at] if size == 1 else short(data, at)
@@ -85,8 +85,9 @@ def take_service(data, layers, rows, out, there):
     """Type of service, or traffic class."""
     for i in range(rows):
         at = int64(layers[i, NET])
-        there[i], out[i] = at >= 0, 0
-        if at >= 0:
+        fine = at >= 0 and at + 2 <= layers[i, END]
+        there[i], out[i] = fine, 0
+        if fine:
             out[i] = data[at + 1] if layers[i, VERSION] == 4 else (short(data, at) >> 4) & 0xFF
 
 
@@ -95,8 +96,8 @@ def take_ip_length(layers, rows, out, there):
     """Bytes of the IP packet, by its header."""
     for i in range(rows):
         row = layers[i]
-        there[i] = row[NET] >= 0
-        out[i] = row[WHOLE] - row[NET] if row[NET] >= 0 else 0
+        there[i] = row[WHOLE] >= 0
+        out[i] = row[WHOLE] - row[NET] if row[WHOLE] >= 0 else 0
 
 
 @kernel(types.void, ro(U8), ro(I32, 2), I64, rw(I32), rw(U8))
@@ -114,20 +115,29 @@ def take_payload(data, layers, rows, out, there):
         out[i] = max(int64(row[WHOLE]) - at - size, 0) if fine else 0
 
 
+@part
+def address_offset(long, second):
+    if long:
+        return 24 if second else 8
+    return 16 if second else 12
+
+
 @kernel(I64, ro(U8), ro(I32, 2), I64, I64, I64, rw(U32), rw(U8), rw(U8))
 def take_address(data, layers, rows, place, second, out, there, six):
     """IPv4 addresses of the header at layers[:, place], source or destination; marks and counts IPv6 ones."""
     count = 0
     for i in range(rows):
-        at = int64(layers[i, place])
-        there[i], six[i], out[i] = at >= 0, 0, 0
-        if at >= 0:
-            if data[at] >> 4 == 4:
-                at += 16 if second else 12
+        at, there[i], six[i], out[i] = int64(layers[i, place]), 0, 0, 0
+        if at < 0:
+            continue
+        long = data[at] >> 4 == 6
+        at += address_offset(long, second)
+        # The outer header of a tunnel is whole; END is that of the inner packet, and not before it.
+        if at + (16 if long else 4) <= layers[i, END]:
+            there[i], six[i] = 1, long
+            count += long
+            if not long:
                 out[i] = uint32(short(data, at)) << uint32(16) | uint32(short(data, at + 2))
-            else:
-                six[i] = 1
-                count += 1
     return count
 
 
@@ -136,7 +146,7 @@ def take_long_address(data, layers, rows, place, second, six, out):
     """The 16 bytes of marked addresses; those of others are left as they are."""
     for i in range(rows):
         if six[i]:
-            at = int64(layers[i, place]) + (24 if second else 8)
+            at = int64(layers[i, place]) + address_offset(True, second)
             for byte in range(16):
                 out[16 * i + byte] = data[at + byte]
 

@@ -14,6 +14,7 @@ from penstock.kernels.packet_layout import (
     F_IP_LENGTH,
     F_PORTS,
     F_TCP,
+    F_TCP_HEADER,
     FAULT,
     FRAGMENT,
     ICMP,
@@ -44,10 +45,22 @@ def ip_header(data, at, end, whole, kind, layers, i):
         layers[i, FAULT] = F_IP_HEADER
         return False
     if at + (20 if version == 4 else 40) > end:
-        if whole <= end:
-            layers[i, FAULT] = F_IP_CUT
-        return False
+        return cut_header(data, at, end, whole, version, layers, i)
     return ipv4(data, at, end, whole, layers, i) if version == 4 else ipv6(data, at, end, whole, layers, i)
+
+
+@part
+def cut_header(data, at, end, whole, version, layers, i):
+    """Of a header that is not all there, what is."""
+    if whole <= end:
+        layers[i, FAULT] = F_IP_CUT
+    if at < end:
+        layers[i, NET], layers[i, VERSION], layers[i, END] = at, version, end
+        if version == 4 and at + 10 <= end:
+            layers[i, PROTO] = data[at + 9]
+        if version == 6 and at + 7 <= end and not extension(data[at + 6]):
+            layers[i, PROTO] = data[at + 6]
+    return False
 
 
 @part
@@ -132,6 +145,17 @@ def judge(layers, i, need, fault, end, whole):
 
 
 @part
+def tcp(data, end, whole, layers, i):
+    """A header that says it is shorter than any can be has ports, and no more that can be trusted."""
+    at = int64(layers[i, TRANSPORT])
+    layers[i, KIND] = TCP
+    if at + 13 <= layers[i, END] and data[at + 12] >> 4 < 5:
+        layers[i, KIND], layers[i, FAULT] = PORTS, F_TCP_HEADER
+    else:
+        judge(layers, i, 20, F_TCP, end, whole)
+
+
+@part
 def transport(data, end, whole, layers, i):
     """What the transport header is, if the packet has its beginning."""
     protocol = layers[i, PROTO]
@@ -139,8 +163,7 @@ def transport(data, end, whole, layers, i):
     if layers[i, TRANSPORT] < 0:
         return
     if protocol == 6:
-        layers[i, KIND] = TCP
-        judge(layers, i, 20, F_TCP, end, whole)
+        tcp(data, end, whole, layers, i)
     elif protocol == 17 or protocol == 132 or protocol == 136 or protocol == 33:
         layers[i, KIND] = PORTS
         judge(layers, i, 8, F_PORTS, end, whole)

@@ -49,7 +49,7 @@ def enter(layers, i):
         layers[i, OUTER] = layers[i, NET]
     layers[i, DEPTH] += 1
     layers[i, NET], layers[i, VERSION], layers[i, PROTO] = NONE, NONE, NONE
-    layers[i, TRANSPORT], layers[i, FRAGMENT] = NONE, NONE
+    layers[i, TRANSPORT], layers[i, FRAGMENT], layers[i, WHOLE] = NONE, NONE, NONE
 
 
 @part

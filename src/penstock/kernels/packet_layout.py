@@ -26,6 +26,7 @@ UNKNOWN = -5
 NO_HEADER, TCP, PORTS, ICMP = range(4)
 # Faults; the texts are in `sources.capture_columns`.
 SOUND, F_LINK_CUT, F_LINK_UNKNOWN, F_IP_CUT, F_IP_HEADER, F_IP_LENGTH, F_CHAIN, F_TCP, F_PORTS, F_ICMP = range(10)
+F_TCP_HEADER = 10
 
 
 @part

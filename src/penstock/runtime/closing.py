@@ -20,7 +20,8 @@ from penstock.logical.window import ROWS, Window
 from penstock.runtime.finish import finish
 from penstock.runtime.merge import BlockRows, GroupRows, Piece, Share, merge
 from penstock.runtime.merge_plan import FOREVER, MergeItem
-from penstock.runtime.ordering import first_rows
+from penstock.runtime.ordering import Ranked, first_rows
+from penstock.runtime.tally import Tally, per_window, tally
 from penstock.sharing.plan import Relation, State, bounds_relation, relation
 from penstock.state.groups import Groups
 from penstock.state.segment import Block, Segment
@@ -59,18 +60,27 @@ class Setting:
     landmark: int | None = None
 
 
-def merge_item(query: Query, item: MergeItem, segments: Segments, setting: Setting) -> pa.Table:
-    """The finished result rows of one item."""
+@dataclass(frozen=True)
+class Merged:
+    """The finished result rows of an item, and the account of its windows."""
+
+    table: pa.Table
+    tally: Tally
+
+
+def merge_item(query: Query, item: MergeItem, segments: Segments, setting: Setting) -> Merged:
+    """Merge and finish one item, pass by pass."""
     bare = relation(query)
     bounds = window_bounds(query.window, item, segments, setting)
+
+    def one_pass(turn: int) -> tuple[Ranked, tuple[Array, Array]]:  # its groups are gone before the next ones come
+        groups = merge_windows(bare, item, segments, Share(turn, item.passes))
+        return first_rows(query, finish(query, groups, bounds)), per_window(groups.panes, groups.count)
+
     turns = range(item.passes) if item.turn is None else [item.turn]
-    tables = [
-        first_rows(query, finish(query, merge_windows(bare, item, segments, Share(turn, item.passes)), bounds))
-        for turn in turns
-    ]
-    if len(tables) == 1:
-        return tables[0].table
-    return first_rows(query, tables[0].joined(tables[1:])).table
+    ranked, exact = zip(*(one_pass(turn) for turn in turns), strict=True)
+    rows = ranked[0] if len(ranked) == 1 else first_rows(query, ranked[0].joined(ranked[1:]))
+    return Merged(rows.table, tally(exact, rows.windows, bounds.of))
 
 
 def merge_windows(bare: Relation, item: MergeItem, segments: Segments, share: Share) -> Groups:

@@ -1,6 +1,7 @@
 """The driver of micro-batches: foreachBatch, from references to manifest.
 
-    references ──► watermark, account ──► close windows (merge jobs) ──► compact ──► commit manifest ──► publish
+    references ──► watermark, account ──► close windows (merge jobs) ──► compact ──► windows' accounts
+               ──► commit manifest ──► publish
 
 A batch whose manifest exists is only published again; any other is done from the manifest before it. Whatever
 a killed attempt left behind is named by no manifest and is collected as garbage.
@@ -24,7 +25,7 @@ from penstock.faults import reach
 from penstock.runtime import version as versions
 from penstock.runtime.compaction import compact, keeps_of
 from penstock.runtime.feed import Feed, Task, done_mark
-from penstock.runtime.hfta import Hfta, Streams, live, open_panes
+from penstock.runtime.hfta import Array, Hfta, Streams, live, open_panes
 from penstock.runtime.job import Job
 from penstock.runtime.offsets import Offset
 from penstock.runtime.version import Version
@@ -33,8 +34,9 @@ from penstock.state import account, garbage
 from penstock.state import manifest as manifests
 from penstock.state.lease import Lease
 from penstock.state.manifest import Manifest, stream_state
+from penstock.state.windows import write_windows
 
-REMEMBERED = 10_000  # batches of a run that its summary lists
+REMEMBERED = 1_000  # batches of a run that its summary lists: the last ones
 
 
 @dataclass
@@ -67,6 +69,8 @@ class BatchDriver:
     failure: PenstockError | None = None
     done: int = 0
     reports: deque[BatchReport] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    forgotten_at: float | None = None  # when the last batch ended that is no more among the reports
+    peaks: dict[str, int] = field(default_factory=dict)  # greatest figures of memory over all batches of the run
 
     def __call__(self, given: DataFrame | None, batch: int) -> None:
         try:
@@ -117,10 +121,12 @@ class BatchDriver:
         tasks = self.feed.tasks(given, offset)
         reach("batch.collected")
         collected = time.perf_counter()
-        manifest, merged = self._advance(batch, digest, offset, tasks)
+        manifest, merged, accounts = self._advance(batch, digest, offset, tasks)
         self.lease.check()
         for sink in self.sinks.values():
             sink.check(self.owner)
+        for name, records in accounts.items():
+            write_windows(self.checkpoint, name, manifest.results[name]["windows"], records)
         manifests.put(self.checkpoint, manifest)
         publish(manifest, self.sinks)
         self.feed.finished(batch)
@@ -132,8 +138,10 @@ class BatchDriver:
         if committed(self.checkpoint, batch):
             garbage.collect(self.checkpoint, batch)
 
-    def _advance(self, batch: int, digest: str, offset: Offset, tasks: list[Task]) -> tuple[Manifest, list[Task]]:
-        """The manifest after this batch; runs the merge jobs if windows close."""
+    def _advance(
+        self, batch: int, digest: str, offset: Offset, tasks: list[Task]
+    ) -> tuple[Manifest, list[Task], dict[str, Array]]:
+        """The manifest after this batch, reports of its merge jobs (if windows close), and the windows' accounts."""
         before, version = self.manifest, versions.load(self.checkpoint, offset["plan"])
         streams = moved(before, version, offset, tasks)
         segments = before.segments + [task["segment"] for task in tasks]
@@ -158,7 +166,7 @@ class BatchDriver:
             staged=[name for report in hfta.reports for name in report["staged"]],
             rows=sum(task["account"]["stream"]["input"] for task in tasks),
         )
-        return manifest, hfta.reports + compactions
+        return manifest, hfta.reports + compactions, hfta.accounts
 
     def _account(self, before: Manifest, tasks: list[Task]) -> dict[str, Any]:
         total = before.account
@@ -172,11 +180,14 @@ class BatchDriver:
         windows = sum(r["windows"] for r in manifest.results.values())
         closed = windows - sum(r["windows"] for r in self.manifest.results.values())
         report = BatchReport(
-            manifest.batch, manifest.rows, manifest.offset, watermark_of(manifest), closed, time.time(), first, second,
-            memory_of(merged, "merge") | memory_of(tasks, "lfta"),
+            manifest.batch, manifest.rows, manifest.offset, watermark_of(manifest), closed, time.monotonic(), first,
+            second, memory_of(merged, "merge") | memory_of(tasks, "lfta"),
         )  # fmt: skip
         self.manifest = manifest
+        if len(self.reports) == REMEMBERED:
+            self.forgotten_at = self.reports[0].finished_at
         self.reports.append(report)
+        self.peaks = {name: max(self.peaks.get(name, 0), most) for name, most in report.memory.items()}
         self.listener(report, manifest)
 
 

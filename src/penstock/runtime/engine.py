@@ -56,7 +56,7 @@ def start(
 ) -> Run:
     """Start the app's streaming query; returns at once. `functions` are sinks that are no URI, by query."""
     reach("driver.start")
-    begun = time.time()
+    begun = time.monotonic()
     checkpoint = _open_checkpoint(settings.checkpoint)
     sinks = _open_sinks(app, functions, settings.output, checkpoint)
     places = {name: sink.place() for name, sink in sinks.items()}
@@ -84,7 +84,7 @@ def start(
         )
         driver = BatchDriver(spark, job, _feed(job, inputs), owner, sinks, lease, manifest, listener)
         query = _start_query(spark, job, driver, inputs.frame)
-        seconds["startup"] = seconds.get("startup", 0.0) + time.time() - begun
+        seconds["startup"] = seconds.get("startup", 0.0) + time.monotonic() - begun
         return Run(spark, driver, query, settings, seconds)
     except BaseException:
         lease.release()

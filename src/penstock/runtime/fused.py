@@ -18,7 +18,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, RunError, why
+from penstock.faults import reach
 from penstock.runtime import version as versions
 from penstock.runtime.job import END, Job, columns, decode
 from penstock.runtime.offsets import (
@@ -78,6 +79,10 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Once all files have been read, see whether more have arrived."""
         source = self.sources[name]
         if at >= source.rows() and growing(source):
+            if arrivals.is_long(self.checkpoint, name):
+                read = source.done(source.entries)
+                if arrivals.log(self.checkpoint, name, read, anew=True):
+                    source = self.sources[name] = source.restarted(read)
             found = source.arrivals()
             if found and arrivals.log(self.checkpoint, name, found):
                 self.sources[name] = source.extended(found)
@@ -107,9 +112,9 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except PenstockError as error:
             reference = {"error": [error.fact, error.hint]}
         except OSError as error:
-            reference = {
-                "error": [f"task {partition.task} failed: {error}", "make room or mend the disk, then run again"]
-            }
+            place = "" if error.filename else f" ({self.checkpoint})"  # a write that fails does not say of what
+            fact = f"task {partition.task} failed: {error}{place}"
+            reference = {"error": [fact, "make room or mend the disk, then run again"]}
         yield pa.RecordBatch.from_pydict({"reference": [json.dumps(reference | {"task": partition.task})]})
 
     def _run(self, partition: FusedSplit) -> dict[str, Any]:
@@ -119,12 +124,27 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         plan = versions.load(self.checkpoint, offset["plan"]).plans[partition.stream]
         name = segment_name(offset["n"] - 1, f"{partition.task:04d}", uuid.uuid4().hex[:8])
         read = partition.source.read(split, columns(plan), settings.chunk_rows)
-        batches = read if split.stop > split.start else iter(())
+        batches = _readable(read, partition.stream) if split.stop > split.start else iter(())
         epoch = epoch_of(offset, partition.stream, split.start)
         before = Split(partition.first, split.start)
         times = partition.source.read(before, [plan.stream.time], settings.chunk_rows)
-        seen = times if before.stop > before.start else iter(())
+        seen = _readable(times, partition.stream) if before.stop > before.start else iter(())
         return run_task(plan, settings, epoch, batches, self.checkpoint / SEGMENTS / name, seen)
+
+
+def _readable(batches: Iterator[pa.RecordBatch], stream: str) -> Iterator[pa.RecordBatch]:
+    """The same batches; where the system cannot read on, an error that says of what."""
+    while True:
+        try:
+            reach("source.read")
+            batch = next(batches, None)
+        except OSError as error:
+            file = f" ({error.filename})" if error.filename else ""
+            fact = f"stream '{stream}' cannot be read: {why(error)}{file}"
+            raise RunError(fact, "mend its source, then run again: it goes on from the checkpoint") from error
+        if batch is None:
+            return
+        yield batch
 
 
 class FusedSource(DataSource):

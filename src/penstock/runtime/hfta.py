@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pyspark.sql import SparkSession
 
 from penstock.logical.query import Query, QuerySet
@@ -22,6 +23,7 @@ from penstock.runtime.job import Job
 from penstock.runtime.merge_job import Closed, MergeWork, merge_share, run_job
 from penstock.runtime.merge_plan import FOREVER, Closing, closing, items, share_out, span
 from penstock.runtime.offsets import Offset, origins_of
+from penstock.runtime.tally import gathered, least_kept, of_query
 from penstock.runtime.version import Version, levels
 from penstock.sharing.plan import bounds_of
 from penstock.sinks.base import Sink
@@ -30,6 +32,7 @@ from penstock.state.manifest import Manifest, stream_state
 from penstock.state.segment import Block, Segment
 
 Streams = dict[str, dict[str, Any]]
+Array = np.ndarray
 
 
 @dataclass
@@ -47,6 +50,7 @@ class Hfta:
     reports: list[dict[str, Any]] = field(default_factory=list)
     feeds: list[dict[str, Any]] = field(default_factory=list)
     windows: dict[str, int] = field(default_factory=dict)
+    accounts: dict[str, Array] = field(default_factory=dict)  # of these windows, records of `state.windows`
 
     def close(self) -> None:
         """Merge and stage all windows that the batch closes."""
@@ -110,19 +114,29 @@ class Hfta:
             self.windows[one.query.name] = len(one.windows)
         if not shares:
             return
-        closed = {one.query.name: self._closed(one.query) for one in closings}
+        closed = {one.query.name: self._closed(one) for one in closings}
         named = set(closed) | {bounds.query for c in closed.values() if (bounds := bounds_of(c.query, c.time))}
         affected = [s for s in self.segments if named & s["panes"].keys()]
         work = MergeWork(closed, str(self.folder), affected, self.job.settings, self.offset["n"] - 1)
         reports = run_job(self.spark, len(shares), partial(merge_share, shares, work))
         self.reports += reports
+        for one in closings:
+            if not one.query.hidden:
+                self.accounts[one.query.name] = gathered(one.windows, of_query(one.query.name, reports))
         for feed in (feed for report in reports for feed in report["feeds"]):
             self._take(feed)
 
-    def _closed(self, query: Query) -> Closed:
-        time = self.app.stream(query.stream).time
-        readers = self.version.plans.get(query.name)
-        return Closed(query, self.sinks.get(query.name), time, self.landmark(query), readers, self._epoch(query))
+    def _closed(self, one: Closing) -> Closed:
+        query = one.query
+        return Closed(
+            query,
+            self.sinks.get(query.name),
+            self.app.stream(query.stream).time,
+            self.landmark(query),
+            self.version.plans.get(query.name),
+            self._epoch(query),
+            least_kept(one.windows),
+        )
 
     def _epoch(self, query: Query) -> Epoch:
         """For the readers of a query. Results of windows of time come after the watermark; those of windows of

@@ -36,7 +36,7 @@ def check_files(checkpoint: Path, sources: Mapping[str, Source], streams: Mappin
         row, position = 0, streams.get(name, {}).get("row", 0)
         for entry in arrivals.logged(checkpoint, name) if growing(source) else []:
             row += entry["rows"]
-            change = source.changed(entry) if growing(source) else None
+            change = source.changed(entry) if growing(source) and entry["path"] else None
             if change is not None and not (row <= position and change == "is missing"):
                 raise StateError(
                     f"file {entry['path']}, which checkpoint {checkpoint} reads, {change}",

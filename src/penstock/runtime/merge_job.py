@@ -30,8 +30,8 @@ from penstock.state.garbage import segment_name
 
 @dataclass(frozen=True)
 class Closed:
-    """A query whose windows close: where its results go (None: only to its readers), what finishing needs, and
-    the plan and epoch of the queries that read it."""
+    """A query whose windows close: where its results go (None: only to its readers), what finishing needs, the
+    plan and epoch of the queries that read it, and the first window whose account is kept."""
 
     query: Query
     sink: Sink | None
@@ -39,6 +39,7 @@ class Closed:
     landmark: int | None
     readers: SharedPlan | None
     epoch: Epoch
+    least: int
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,14 @@ def merge_share(shares: list[list[MergeItem]], work: MergeWork, number: int) -> 
     attempt = uuid.uuid4().hex[:8]
     opened = Segments(Path(work.segments), work.references)
     staged, rows = [], dict.fromkeys(sorted({item.query for item in shares[number]}), 0)
+    windows: list[list[Any]] = []
     feeds: dict[str, Any] = {}
     for item in shares[number]:
         closed = work.queries[item.query]
-        table = merge_item(closed.query, item, opened, Setting(closed.time, closed.landmark))
+        merged = merge_item(closed.query, item, opened, Setting(closed.time, closed.landmark))
+        table = merged.table
+        if closed.sink is not None:
+            windows.append([item.query, merged.tally.report(closed.least)])
         if not table.num_rows:
             continue
         rows[item.query] += table.num_rows
@@ -99,7 +104,7 @@ def merge_share(shares: list[list[MergeItem]], work: MergeWork, number: int) -> 
             staged.append([item.query, *closed.sink.stage(table, work.batch, item.part, attempt)])
         if closed.readers is not None:
             _feed(feeds, closed, work, f"m{number:03d}-{attempt}", table)
-    return {"staged": staged, "rows": rows, "read": opened.bytes_read, "feeds": _ended(feeds)}
+    return {"staged": staged, "rows": rows, "windows": windows, "read": opened.bytes_read, "feeds": _ended(feeds)}
 
 
 def _feed(feeds: dict[str, Any], closed: Closed, work: MergeWork, task: str, table: pa.Table) -> None:

@@ -18,18 +18,21 @@ from penstock.runtime.driver import BatchDriver, watermark_of
 from penstock.runtime.frames import FrameFeed
 from penstock.runtime.job import END
 from penstock.runtime.settings import RunSettings
-from penstock.runtime.summary import summarise
+from penstock.runtime.summary import summarise, window_account
+from penstock.sinks.base import Sink
 from penstock.state.segment import RESTORE
+from penstock.state.windows import CAPACITY
 
 
 class Run:
-    """A running app: `await_end`, `stop`, `progress`, `results`, `summary`, `add_query`, `drop_query`."""
+    """A running app: `await_end`, `stop`, `progress`, `results`, `window_account`, `summary`, `add_query`,
+    `drop_query`."""
 
     def __init__(
         self, spark: SparkSession, driver: BatchDriver, query: Any, settings: RunSettings, seconds: dict[str, float]
     ) -> None:
         self._spark, self._driver, self._query, self._settings = spark, driver, query, settings
-        self._started_at, self._seconds = time.time(), seconds
+        self._started_at, self._seconds = time.monotonic(), seconds
         self._ended_at: float | None = None
 
     @property
@@ -87,7 +90,7 @@ class Run:
 
     def _close(self) -> None:
         if self._ended_at is None:
-            self._ended_at = time.time()
+            self._ended_at = time.monotonic()
             if self._driver.failure is None:
                 self._driver.collect_garbage()
             self._driver.lease.release()
@@ -107,17 +110,26 @@ class Run:
 
     def results(self, name: str) -> DataFrame:
         """A query's results so far as a Spark DataFrame."""
+        return self._sink(name).results(self._spark)
+
+    def window_account(self, name: str, most: int = CAPACITY) -> list[dict[str, int]]:
+        """The newest closed windows of a query, newest last: `start` and `end` as in its results (microseconds), `rows`
+        emitted, input tuples `exact` and `triaged`. Some 65,536 windows are kept."""
+        self._sink(name)
+        return window_account(self._driver, name, most)
+
+    def _sink(self, name: str) -> Sink:
         sinks = self._driver.sinks
         if name not in sinks:
             raise ConfigError(f"there is no query '{name}'", f"queries are {', '.join(sorted(sinks))}")
-        return sinks[name].results(self._spark)
+        return sinks[name]
 
     def summary(self) -> dict[str, Any]:
         """What `run --json` prints."""
         return summarise(
             self._driver,
             self._started_at,
-            self._ended_at or time.time(),
+            self._ended_at or time.monotonic(),
             self._seconds,
             self._spark.version,
         )

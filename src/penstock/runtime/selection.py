@@ -35,6 +35,16 @@ class Judgement:
     gap: tuple[int, int] | None  # (slide, length) where some places lie in no window
 
 
+@dataclass(frozen=True)
+class Alike:
+    """Queries that judge alike. Equal WHEREs have the same number: looking one up by itself would hash all of it."""
+
+    judgement: Judgement
+    where: int
+    queries: tuple[str, ...]
+    booked: bool
+
+
 @dataclass
 class Ledger:
     """Counts of one task. `reasons` counts bad values and records, `places` has the rows of the first of each."""
@@ -75,29 +85,43 @@ class Selector:
 
     def start(self, epoch: Epoch) -> None:
         """Judge by this epoch from now on: again when the stream's first tuple is known."""
-        self._usual = {relation.query: _judgement(relation, epoch) for relation in self._relations}
+        self._judgements = {relation.query: _judgement(relation, epoch) for relation in self._relations}
+        self._usual = self._grouped(frozenset())
+
+    def _grouped(self, bad: frozenset[str]) -> list[Alike]:
+        """Relations that judge alike, where these columns hold bad values."""
+        alike: dict[Judgement, list[Relation]] = {}
+        for relation in self._relations:
+            judgement = _with_bad(self._judgements[relation.query], relation.columns & bad)
+            alike.setdefault(judgement, []).append(relation)
+        wheres = {where: number for number, where in enumerate(dict.fromkeys(judgement.where for judgement in alike))}
+        return [
+            Alike(judgement, wheres[judgement.where], tuple(r.query for r in relations), any(map(_booked, relations)))
+            for judgement, relations in alike.items()
+        ]
 
     def select(self, tuples: Tuples) -> dict[str, Array]:
         """Row numbers (int32) per relation; books the chunk."""
         n, chosen, entries = len(tuples.time), {}, {}
         bad = frozenset(name for name, column in tuples.columns.items() if column.bad is not None)
-        judgements = {r.query: _with_bad(self._usual[r.query], r.columns & bad) for r in self._relations}
-        booked = {judgements[r.query] for r in self._relations if _booked(r)}
-        fates, where = Fates(n), {}
-        for judgement in dict.fromkeys(judgements.values()):
-            if judgement.where is not None and judgement.where not in where:
-                where[judgement.where] = truth(judgement.where, tuples.scope)
+        fates = Fates(n)
+        where: dict[int, Array | None] = {}
+        for alike in self._grouped(bad) if bad else self._usual:
+            judgement = alike.judgement
+            if alike.where not in where:
+                where[alike.where] = None if judgement.where is None else truth(judgement.where, tuples.scope)
             sound = _sound(judgement, tuples)
-            passed = _and(sound, None if judgement.where is None else where[judgement.where])
-            passed = _and(passed, _covered(judgement, tuples))
+            passed = _and(_and(sound, where[alike.where]), _covered(judgement, tuples))
             exact = _and(passed, _in_time(judgement, tuples))
-            chosen[judgement] = _numbers(exact, n)
-            sounds, passes, exacts = _count(sound, n), _count(passed, n), len(chosen[judgement])
-            entries[judgement] = account.entry(n, exacts, passes - exacts, sounds - passes)
-            if judgement in booked:
+            rows = _numbers(exact, n)
+            sounds, passes = _count(sound, n), _count(passed, n)
+            entry = account.entry(n, len(rows), passes - len(rows), sounds - passes)
+            for query in alike.queries:
+                chosen[query], entries[query] = rows, entry
+            if alike.booked:
                 fates.book(sound, passed, exact)
-        self._book(fates, {query: entries[judgement] for query, judgement in judgements.items()})
-        return {query: chosen[judgement] for query, judgement in judgements.items()}
+        self._book(fates, entries)
+        return chosen
 
     def _book(self, fates: Fates, entries: dict[str, dict[str, int]]) -> None:
         ledger = self.ledger

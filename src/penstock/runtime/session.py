@@ -44,6 +44,12 @@ def spark_settings() -> dict[str, str]:
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
         "spark.sql.streaming.minBatchesToRetain": "10",
+        # What Spark keeps in memory for its pages, which are switched off: by default of the last thousand jobs.
+        "spark.ui.retainedJobs": "20",
+        "spark.ui.retainedStages": "20",
+        "spark.ui.retainedTasks": "200",
+        "spark.sql.ui.retainedExecutions": "20",
+        "spark.sql.streaming.numRecentProgressUpdates": "10",
         "spark.sql.streaming.pollingDelay": "5ms",
         # Most of a short run is spent warming up the JVM: its first compiler is enough for a driver.
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log} -XX:TieredStopAtLevel=1",

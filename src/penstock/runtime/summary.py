@@ -7,6 +7,9 @@ from typing import Any
 
 from penstock.runtime.driver import BatchDriver
 from penstock.state.account import empty
+from penstock.state.windows import listed, read_windows
+
+NEWEST = 10  # windows of a query that a summary lists
 
 
 def summarise(
@@ -18,7 +21,8 @@ def summarise(
 ) -> dict[str, Any]:
     manifest, version = driver.manifest, driver.version
     account, reports = manifest.account, list(driver.reports)
-    stops = [started_at, *(report.finished_at for report in reports)]
+    first = started_at if driver.forgotten_at is None else driver.forgotten_at
+    stops = [first, *(report.finished_at for report in reports)]
     operations = sum(work["probes"] for work in manifest.work.values())
     declared = [stream.name for stream in version.app.streams]
     plans = [version.plans[name] for name in declared]
@@ -30,6 +34,7 @@ def summarise(
                 **manifest.results.get(query.name, {"windows": 0, "rows": 0}),
                 "path": driver.sinks[query.name].place(),
                 "accounting": account["queries"].get(query.name, empty()),
+                "last_windows": window_account(driver, query.name, NEWEST),
             }
             for query in version.app.queries
             if not query.hidden
@@ -64,11 +69,17 @@ def summarise(
             {"n": r.batch, "rows": r.rows, "offsets": r.offset, "watermark": r.watermark, "windows": r.closed}
             for r in reports
         ],
-        "memory": {name: max(r.memory[name] for r in reports) for name in (reports[0].memory if reports else {})},
+        "memory": driver.peaks,
         "ended": manifest.ended,
         "checkpoint": driver.job.checkpoint,
         "spark": {"version": spark_version},
     }
+
+
+def window_account(driver: BatchDriver, query: str, most: int) -> list[dict[str, int]]:
+    """The newest closed windows of a query: number, start and end, rows emitted, tuples exact and triaged."""
+    closed = driver.manifest.results.get(query, {"windows": 0})["windows"]
+    return listed(read_windows(driver.checkpoint, query, closed, most))
 
 
 def entry_of(account: dict[str, Any], stream: str) -> dict[str, int]:

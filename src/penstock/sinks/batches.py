@@ -72,6 +72,7 @@ class BatchSink(ABC):
     def publish(self, batch: int, parts: list[Part]) -> None:
         if not parts:
             return
+        reach("sink.publish")
         if batch > self._delivered():
             staged = [path for path, _ in parts]
             for path in staged:

@@ -104,6 +104,7 @@ class FolderSink(ABC):
 
     def publish(self, batch: int, parts: list[Part]) -> None:
         try:
+            reach("sink.publish")
             for staged, final in parts:
                 reach("sink.rename")
                 _move(staged, final)

@@ -22,10 +22,13 @@ def stage_file(path: Path, place: str, write: Callable[[Path], None]) -> None:
     """Write a part aside; a failure leaves nothing behind."""
     reach("merge.write")
     try:
+        reach("sink.stage")
         write(path)
     except OSError as error:
         path.unlink(missing_ok=True)
-        raise RunError(f"cannot write results to {place}: {why(error)}", "make room, then run again") from error
+        raise RunError(
+            f"cannot write results to {place}: {why(error)}", "make room or mend the disk, then run again"
+        ) from error
 
 
 def clear_staged(folder: Path, batch: int) -> None:

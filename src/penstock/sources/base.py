@@ -119,6 +119,11 @@ class Growing(Source, Protocol):
         """None if the file is what the entry says, else `is missing` or `has changed`."""
         ...
 
+    def done(self, entries: Sequence[Entry]) -> list[Entry]:
+        """These files, which have been read, in short: an entry without a path that stands for their rows, and one
+        without rows for each file that is still there and must not be taken for a new one."""
+        ...
+
     def live(self) -> Growing:
         """The source for a run that goes on: what is unfinished at the end of a file may be finished later."""
         ...

@@ -29,14 +29,14 @@ LOST = (
 FAULTS = (
     None, "link header cut short", "link type not known", "IP header cut short", "IP header not valid",
     "IP length not valid", "IP extension header cut short", "TCP header cut short", "ports cut short",
-    "ICMP header cut short",
+    "ICMP header cut short", "TCP header not valid",
 )  # fmt: skip
 # What is found in a record, a link header, an IP header, and so on: groups that are spoiled together.
 RECORD, LINK, NET, PROTOCOL, PORT, TCP, ICMP = (1 << bit for bit in range(7))
 BELOW_LINK = NET | PROTOCOL | PORT | TCP | ICMP
 SPOILED = np.array(
     [0, LINK | BELOW_LINK, LINK | BELOW_LINK, BELOW_LINK, BELOW_LINK, BELOW_LINK, PROTOCOL | PORT | TCP | ICMP,
-     PORT | TCP, PORT, ICMP], np.uint8,
+     PORT | TCP, PORT, ICMP, TCP], np.uint8,
 )  # fmt: skip
 WITH_PORTS = 1 << layout.TCP | 1 << layout.PORTS
 

@@ -24,7 +24,7 @@ import xxhash
 from penstock.errors import RunError, SourceError
 from penstock.logical.query import Field
 from penstock.sources.base import Entry, Split, even_splits
-from penstock.sources.files import Address, regular, unreadable
+from penstock.sources.files import Address, in_short, regular, unreadable
 
 PIECE = 1 << 22
 
@@ -119,6 +119,9 @@ class CountedFiles(ABC, Generic[File]):
 
     def restarted(self, entries: Sequence[Entry]) -> Self:
         return replace(self, paths=(), known=tuple(map(self._of, entries)), first=0)
+
+    def done(self, entries: Sequence[Entry]) -> list[Entry]:
+        return in_short(entries, {"index": []})
 
     def live(self) -> Self:
         return self

@@ -11,7 +11,9 @@ from __future__ import annotations
 import glob
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
@@ -120,6 +122,15 @@ def regular(path: str) -> os.stat_result:
     if not stat.S_ISREG(found.st_mode):
         raise SourceError(f"'{path}' is not a regular file", TWICE)
     return found
+
+
+def in_short(entries: Sequence[dict[str, Any]], nothing: dict[str, Any]) -> list[dict[str, Any]]:
+    """See `sources.base.Growing.done`; `nothing` is what an entry without rows has."""
+    rows = sum(entry["rows"] for entry in entries)
+    last = {entry["path"]: entry for entry in entries}
+    gone = {**entries[-1], "path": "", "rows": rows, **nothing}
+    kept = [entry | {"rows": 0, **nothing} for path, entry in last.items() if path and os.path.exists(path)]
+    return [gone, *kept]
 
 
 def unreadable(path: str, error: OSError) -> SourceError:

@@ -27,7 +27,7 @@ from penstock.errors import RunError, SourceError
 from penstock.logical.query import Field
 from penstock.sources.base import Entry, Split, arrow_field, fields
 from penstock.sources.boundaries import cut_at_boundary, split_at_boundaries
-from penstock.sources.files import Address
+from penstock.sources.files import Address, in_short
 from penstock.sources.fit import check_fields
 from penstock.sources.parquet_files import Footer, first_line, footer_digest, read_footer, require_equal_schema
 
@@ -131,6 +131,10 @@ class ParquetSource:
 
     def restarted(self, entries: Sequence[Entry]) -> ParquetSource:
         return replace(self, files=(), first=0).extended(entries)
+
+    def done(self, entries: Sequence[Entry]) -> list[Entry]:
+        gone, *kept = in_short(entries, {"groups": []})
+        return [gone | {"groups": [gone["rows"]]}, *kept]
 
     def live(self) -> ParquetSource:
         return self

@@ -32,7 +32,7 @@ from penstock.sources.capture import HEAD, Form, Section, Walker, form_of
 from penstock.sources.capture_columns import Batch, Piece, needs_layers, schema
 from penstock.sources.capture_index import Capture, count
 from penstock.sources.counted import CountedFiles, Unfinished, file_digest, require_quiet
-from penstock.sources.files import Address, regular
+from penstock.sources.files import Address, in_short, regular
 from penstock.sources.fit import check_fields
 from penstock.sources.options import Options
 from penstock.sources.unpack import ARCHIVE, Opener, begin, by_content, member_opener, members, unpacked, with_packed
@@ -138,6 +138,11 @@ class PcapSource(CountedFiles[Capture]):
         last = {file.path: file for file in self.files}
         grown = [part.entry() for file in last.values() for part in self._grown(file)]
         return grown + super().arrivals()
+
+    def done(self, entries: Sequence[Entry]) -> list[Entry]:
+        read = {entry["path"]: entry["before"] + entry["rows"] for entry in entries}
+        short = in_short(entries, {"index": [], "of_section": []})
+        return [entry | {"before": read.get(entry["path"], 0)} for entry in short]
 
     def changed(self, entry: Entry) -> str | None:
         """A file that is not packed may have grown, unless its end was taken for a record that was cut short."""

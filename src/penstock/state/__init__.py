@@ -7,6 +7,7 @@
       files/         files that growing sources have met, in stream order (`arrivals`)
       segments/      partial aggregates, one checksummed file per task (`segment`)
       manifests/     one file per batch: what exists (`manifest`)
+      windows/       the account of the newest closed windows, one file per query (`windows`)
       decisions/     what was decided about batches of DataFrames (`runtime.frames`)
       staged/, memory/   results on their way to, or kept by, sinks without a folder of their own
       spark/         Spark's own offsets and commits

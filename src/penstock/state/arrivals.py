@@ -2,7 +2,8 @@
 
     files/STREAM/00000003.json    files found the fourth time, entries of `sources.base`
 
-Written before the offset that counts on them; a run that finds a log goes on with it, whatever else arrived.
+Written before the offset that counts on them; a run that finds a log goes on with it, whatever else arrived. A file of
+a log that has become long may say everything *anew*: those before it count no more, and are deleted.
 """
 
 from __future__ import annotations
@@ -15,20 +16,31 @@ from penstock.state import checked
 from penstock.state.files import put_if_absent
 
 FOLDER = "files"
+LONG = 32  # files of a log
 
 
 def logged(checkpoint: Path, stream: str) -> list[dict[str, Any]]:
     """All files of the log, in stream order."""
     found: list[dict[str, Any]] = []
     for path in _paths(checkpoint, stream):
-        found += checked.decode(path.read_bytes(), path, "list of files")["entries"]
+        part = checked.decode(path.read_bytes(), path, "list of files")
+        found = part["entries"] if part["anew"] else found + part["entries"]
     return found
 
 
-def log(checkpoint: Path, stream: str, entries: list[dict[str, Any]]) -> bool:
-    """Append to the log; False if another run did so first."""
-    number = len(_paths(checkpoint, stream))
-    return put_if_absent(_path(checkpoint, stream, number), checked.encode({"entries": entries}))
+def log(checkpoint: Path, stream: str, entries: list[dict[str, Any]], anew: bool = False) -> bool:
+    """Append to the log, or begin it anew; False if another run wrote there first."""
+    before = _paths(checkpoint, stream)
+    number = int(before[-1].stem) + 1 if before else 0
+    if not put_if_absent(_path(checkpoint, stream, number), checked.encode({"entries": entries, "anew": anew})):
+        return False
+    for path in before if anew else ():
+        path.unlink(missing_ok=True)
+    return True
+
+
+def is_long(checkpoint: Path, stream: str) -> bool:
+    return len(_paths(checkpoint, stream)) >= LONG
 
 
 def _paths(checkpoint: Path, stream: str) -> list[Path]:

@@ -4,6 +4,9 @@ A run owns the checkpoint by having created the newest numbered file in `lease/`
 a race). The file names its processes and is renewed while the run lives. A new run takes over when the owner
 released it, when its processes are gone (same machine, by process id and start time), or when it was not
 renewed for a while (another machine). An owner that was taken over sees a newer number and may write no more.
+
+The clocks of two machines may differ, and jump. A lease of another machine that looks old, or comes from the
+future, is therefore watched, by a clock that nobody sets: only one that is not renewed meanwhile is taken over.
 """
 
 from __future__ import annotations
@@ -17,12 +20,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from penstock import clock
 from penstock.errors import StateError
 from penstock.state.files import put_if_absent, replace
 
 FOLDER = "lease"
 RENEW_SECONDS = 5.0
 EXPIRE_SECONDS = 60.0
+WATCH_SECONDS = 15.0  # three renewals: who misses them all is not there
 LINGER_SECONDS = 20.0  # how long a dead driver's JVM may take to notice
 
 Identity = tuple[int, str | None]  # process id and start time, taken when the lease was: a renewal may find it ended
@@ -70,7 +75,7 @@ def acquire(checkpoint: Path, processes: list[int]) -> Lease:
     while True:
         held = _newest(folder)
         owner = _read(folder, held)
-        if owner is None or _gone(owner):
+        if owner is None or (_gone(owner) and not _renewed(folder, held, owner)):
             break
         driver_dead = owner["host"] == socket.gethostname() and not _alive(owner["processes"][0])
         if not driver_dead or time.monotonic() > deadline:
@@ -97,7 +102,7 @@ def holder(checkpoint: Path) -> dict[str, Any] | None:
 
 
 def _record(processes: list[Identity], released: bool = False) -> bytes:
-    record = {"host": socket.gethostname(), "processes": processes, "renewed": time.time(), "released": released}
+    record = {"host": socket.gethostname(), "processes": processes, "renewed": clock.now(), "released": released}
     return json.dumps(record).encode()
 
 
@@ -114,7 +119,19 @@ def _gone(owner: dict[str, Any]) -> bool:
         return True
     if owner["host"] == socket.gethostname():
         return not any(_alive(process) for process in owner["processes"])
-    return bool(time.time() - owner["renewed"] > EXPIRE_SECONDS)
+    return bool(abs(clock.now() - owner["renewed"]) > EXPIRE_SECONDS)
+
+
+def _renewed(folder: Path, number: int, owner: dict[str, Any]) -> bool:
+    """Whether an owner on another machine whose lease looks expired lives after all; takes a while to find out."""
+    if owner["released"] or owner["host"] == socket.gethostname():
+        return False
+    deadline = time.monotonic() + WATCH_SECONDS
+    while time.monotonic() < deadline:
+        if _newest(folder) != number or _read(folder, number) != owner:
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def _alive(process: list[Any]) -> bool:

@@ -11,7 +11,8 @@
 | `generators` | random apps with data and settings, by seed |
 | `randomness`, `random_values`, `random_stream`, `random_files` | the generator's data: dice, values, columns, files |
 | `random_terms`, `random_text`, `random_windows`, `random_query` | the generator's SQL: expressions to whole SELECTs |
-| `faults` | runs of the command line that are killed, damaged and started again |
+| `faults` | a kit: runs of the command line that are killed, starved, damaged and started again; campaigns |
+| `soak` | long running under load: nothing grows, every window comes once |
 | `reference` | a direct-mapped table, one tuple at a time, as the papers describe it |
 
 Nothing here imports kernels, runtime or pyspark: an oracle that shares code with the engine proves nothing.

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -29,10 +30,11 @@ ZERO_KEY = b"penstock.zero"  # metadata of a result column: how far from a true 
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows that a query must give, and the batch in which each must come."""
+    """The rows that a query must give, the batch in which each must come, and the account of every window."""
 
     table: pa.Table
     arrived: Numbers
+    windows: list[dict[str, int]]
 
 
 def answer(query: Query, prepared: Prepared, membership: Membership, exact: Flags) -> Answer:
@@ -47,9 +49,21 @@ def answer(query: Query, prepared: Prepared, membership: Membership, exact: Flag
     for name, times in zip(("window_start", "window_end"), membership.bounds(numbers), strict=True):
         groups = groups.append_column(name, pa.array(times, pa.int64()))
     found = _finish(query, groups, names)
-    closed = membership.closing(np.asarray(found.column("window_number").to_numpy(), np.int64))
+    emitted = np.asarray(found.column("window_number").to_numpy(), np.int64)
     zeros = _zeros(query, prepared, exact)
-    return Answer(_shown(query, found, zeros), closed)
+    table = _shown(query, found, zeros)
+    return Answer(table, membership.closing(emitted), _window_accounts(membership, windows, emitted))
+
+
+def _window_accounts(membership: Membership, counted: Numbers, emitted: Numbers) -> list[dict[str, int]]:
+    """Per window, ascending: the tuples that count in it (`counted` has their windows), and rows after all clauses."""
+    numbers, exact = np.unique(counted, return_counts=True)
+    starts, ends = membership.bounds(numbers)
+    rows = Counter(emitted.tolist())
+    return [
+        {"window": number, "start": start, "end": end, "rows": rows[number], "exact": count, "triaged": 0}
+        for number, start, end, count in zip(*(a.tolist() for a in (numbers, starts, ends, exact)), strict=True)
+    ]
 
 
 # -- tuples and groups

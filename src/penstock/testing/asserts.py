@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -55,6 +55,17 @@ def assert_same_account(actual: Mapping[str, Any], expected: Account, context: s
     shown = {part: actual.get(part) for part in ("input", *PARTS)}
     if shown != expected.as_dict():
         raise AssertionError(f"{context}: account is {shown}, expected {expected.as_dict()}")
+
+
+def assert_same_windows(
+    actual: Sequence[Mapping[str, int]], expected: Sequence[Mapping[str, int]], context: str
+) -> None:
+    """Fail unless the same windows, in order, have the same account; names the first that differs."""
+    for ours, theirs in zip(expected, actual, strict=False):
+        if ours != theirs:
+            raise AssertionError(f"{context}: window {dict(theirs)}, expected {dict(ours)}")
+    if len(actual) != len(expected):
+        raise AssertionError(f"{context}: {len(actual)} windows have an account, expected {len(expected)}")
 
 
 def _accounts(summary: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

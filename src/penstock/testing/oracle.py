@@ -72,10 +72,11 @@ class Account:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a run must show: rows by query name (hidden queries have none to show), account by query name, the
-    stream's account over the queries that read it themselves, WM(N) by batch."""
+    """What a run must show: rows and accounts of windows by query name (hidden queries have none to show), account by
+    query name, the stream's account over the queries that read it themselves, WM(N) by batch."""
 
     rows: Mapping[str, pa.Table]
+    windows: Mapping[str, list[dict[str, int]]]
     accounts: Mapping[str, Account]
     stream: Account
     watermarks: tuple[int | None, ...]
@@ -112,6 +113,7 @@ def expect(
     worst = np.full(data.num_rows, Verdict.MALFORMED, np.int8)
     return Expected(
         {one.query.name: one.answer.table for one in judged if not one.query.hidden},
+        {one.query.name: one.answer.windows for one in judged if not one.query.hidden},
         {one.query.name: _account(one.verdicts) for one in judged},
         _account(np.minimum.reduce([worst, *direct])),
         timeline.watermarks,
