@@ -16,6 +16,8 @@ from typing import Any
 import duckdb
 import pytest
 
+from penstock.bench.frames import write_trace
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 ROWS = 60_000
@@ -161,6 +163,55 @@ def test_windows_are_those_of_duckdb(query: str, folder: Path, windows: dict[str
         rows = [(int(ip_address(src)), *rest) for src, *rest in rows]
     assert Counter(map(_rounded, rows)) == Counter(map(_rounded, expected))
     assert windows["queries"][query]["rows"] == len(expected) > 0
+
+
+# Per query of packets.sql: windows of how many seconds, keys, aggregates, condition.
+OPENED, CLOSED = "count(*) FILTER (WHERE tcp_flags % 64 = 2)", "count(*) FILTER (WHERE tcp_flags % 2 = 1)"
+PACKETS = {
+    "protocols": (10, ["version", "proto"], "count(*), sum(ip_length)", "true"),
+    "sizes": (10, ["length // 64 * 64"], "count(*), sum(length)", "true"),
+    "flags": (10, ["tcp_flags"], "count(*)", "proto = 6"),
+    "nets24": (60, [f"concat({ADDRESS.format('(src >> 8 << 8)')}, '/24')"], "count(*), sum(ip_length)", "true"),
+    "pairs": (60, [ADDRESS.format("src"), ADDRESS.format("dst")], "count(*), sum(ip_length)", "true"),
+    "services": (300, ["proto", "least(sport, dport)"], "count(*), sum(ip_length)", "sport IS NOT NULL"),
+    "flows": (
+        300, [ADDRESS.format("src"), ADDRESS.format("dst"), "sport", "dport", "proto"],
+        f"count(*), sum(ip_length), min(ts), max(ts), {OPENED}, {CLOSED}", "true",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a capture, what its packets say (fields.parquet), and the results of packets.sql in out/."""
+    folder = tmp_path_factory.mktemp("packets")
+    write_trace(ROWS // 3, 50.0, folder / "trace.pcap", folder / "fields.parquet", lambda text: None)
+    arguments = ("run", str(EXAMPLES / "packets.sql"), "--set", "capture=trace.pcap", "--output", "out", "--json")
+    (folder / "summary.json").write_text(penstock(*arguments, cwd=folder))
+    return folder
+
+
+@pytest.mark.parametrize("query", PACKETS)
+def test_packets_are_those_of_duckdb(query: str, captured: Path) -> None:
+    seconds, keys, aggregates, where = PACKETS[query]
+    groups = ", ".join([f"ts // {seconds * 10**6}", *keys])
+    numbers = ", ".join(str(number + 1) for number in range(len(keys) + 1))
+    rows = f"SELECT {groups}, {aggregates} FROM '{captured}/fields.parquet' WHERE {where}"
+    expected = duckdb.sql(f"{rows} GROUP BY {numbers}").fetchall()
+    found = duckdb.sql(
+        f"SELECT epoch_us(window_start) // {seconds * 10**6}, * EXCLUDE (window_start, window_end) "
+        f"FROM '{captured}/out/{query}/*.parquet'"
+    )
+    micros = [f'epoch_us("{name}")' if name in ("first", "last") else f'"{name}"' for name in found.columns]
+    assert Counter(found.project(", ".join(micros)).fetchall()) == Counter(expected)
+    assert len(expected) > 0
+
+
+def test_every_query_of_packets_has_an_account(captured: Path) -> None:
+    summary = json.loads((captured / "summary.json").read_text())
+    assert len(summary["queries"]) == 12
+    assert summary["accounting"]["exact"] == summary["accounting"]["input"] == ROWS // 3
+    assert all(query["accounting"]["malformed"] == 0 for query in summary["queries"].values())
 
 
 def test_quickstart_runs(tmp_path: Path) -> None:

@@ -257,23 +257,29 @@ def state(
     print(json.dumps(found, indent=2) if as_json else state_text(found))
 
 
-@app.command(epilog="Example: penstock bench multiquery --json")
+@app.command(
+    epilog="Examples: penstock bench multiquery --json; penstock bench packets --quick; "
+    "penstock bench packets --capture mine.pcap --engine penstock --engine nfdump"
+)
 def bench(
-    names: Annotated[list[str] | None, typer.Argument(help="multiquery")] = None,
-    listing: Annotated[bool, typer.Option("--list", help="Names of the benchmarks.")] = False,
-    rows: Annotated[int, typer.Option(help="Records to generate.")] = 5_000_000,
+    names: Annotated[list[str] | None, typer.Argument(help="multiquery, packets; all if none is named")] = None,
+    listing: Annotated[bool, typer.Option("--list", help="Names of the benchmarks, and what they compare.")] = False,
+    rows: Annotated[int, typer.Option(help="Records to generate; packets to repeat a capture to.")] = 5_000_000,
     quick: Annotated[bool, typer.Option(help="A short run, to see that it works.")] = False,
     engine: Annotated[list[str] | None, typer.Option(help="Only these engines.")] = None,
     work: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep data and results here.")] = None,
+    capture: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", exists=True, dir_okay=False, help="pcap files for packets.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Benchmarks side by side with peers in one run: ratios, not only seconds."""
-    from penstock.bench.command import BENCHMARKS, run_benchmarks
+    from penstock.bench.command import BENCHMARKS, WHAT, run_benchmarks
 
     if listing:
-        print("\n".join(BENCHMARKS))
+        print("\n".join(f"{name:<12}{WHAT[name]}" for name in BENCHMARKS))
         return
-    for result in run_benchmarks(names or list(BENCHMARKS), rows, quick, engine, work, errors):
+    for result in run_benchmarks(names or list(BENCHMARKS), rows, quick, engine, work, errors, capture):
         if as_json:
             print(json.dumps(result))
 

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from penstock.bench import multiquery, table
+from penstock.bench import multiquery, packets, table
 from penstock.errors import ConfigError
 
-BENCHMARKS = {"multiquery": multiquery.run}
+BENCHMARKS: dict[str, Callable[..., dict[str, Any]]] = {"multiquery": multiquery.run, "packets": packets.run}
+WHAT = {
+    "multiquery": "12, 20 and 78 aggregations on one stream, beside Spark, DuckDB and Polars",
+    "packets": "a dozen monitoring queries on packet traces, beside nfdump, tshark and pmacct",
+}
 
 
 def run_benchmarks(
-    names: Sequence[str], rows: int, quick: bool, engines: list[str] | None, work: Path | None, console: Console
+    names: Sequence[str],
+    rows: int,
+    quick: bool,
+    engines: list[str] | None,
+    work: Path | None,
+    console: Console,
+    captures: Sequence[Path] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Run these in the folder `work`, or in one that is removed at the end; progress and tables go to `console`."""
+    """Run these in the folder `work`, or in one that is removed at the end; progress and tables go to `console`.
+
+    `captures` are what `packets` reads instead of those it knows.
+    """
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         raise ConfigError(f"unknown benchmark '{unknown[0]}'", f"benchmarks are {', '.join(BENCHMARKS)}")
@@ -28,9 +41,10 @@ def run_benchmarks(
     with ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-bench-")))
         for name in names:
+            settings: dict[str, Any] = {"rows": rows, "quick": quick, "engines": engines or None}
+            if name == "packets":
+                settings["captures"] = captures
             with console.status(name) as status:
-                report = BENCHMARKS[name](
-                    work=folder.absolute(), rows=rows, quick=quick, engines=engines or None, progress=status.update
-                )
+                report = BENCHMARKS[name](work=folder.absolute(), progress=status.update, **settings)
             table.show(report, console)
             yield report

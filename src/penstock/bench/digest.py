@@ -7,6 +7,7 @@ integers or dotted quads, times timestamps or microseconds.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -39,13 +40,23 @@ def digest_batches(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> D
 
 def digest(columns: Sequence[pa.Array]) -> Digest:
     """Digest of rows given as columns of equal length without NULLs."""
-    rows = len(columns[0])
-    hashes = np.zeros(rows, dtype=np.uint64)
-    for column in columns:
-        if column.null_count:
-            raise ValueError("an answer has a NULL where none can be")
-        hashes = _mix(hashes ^ _words(column))
-    return Digest(rows, int(np.sum(hashes, dtype=np.uint64)))
+    if any(column.null_count for column in columns):
+        raise ValueError("an answer has a NULL where none can be")
+    return digest_words([_words(column) for column in columns])
+
+
+def digest_words(columns: Sequence[Words]) -> Digest:
+    """Digest of rows given as a word for each value."""
+    hashes = np.zeros(len(columns[0]), dtype=np.uint64)
+    for words in columns:
+        hashes = _mix(hashes ^ words)
+    return Digest(len(hashes), int(np.sum(hashes, dtype=np.uint64)))
+
+
+def text_words(values: Iterable[object]) -> Words:
+    """A word for each value by its text; None has one of its own."""
+    digests = [hashlib.blake2b(repr(None if v is None else str(v)).encode(), digest_size=8).digest() for v in values]
+    return np.frombuffer(b"".join(digests), np.uint64)
 
 
 def _mix(words: Words) -> Words:

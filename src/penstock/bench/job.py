@@ -46,6 +46,19 @@ class Job:
 
 
 @dataclass(frozen=True)
+class PacketJob:
+    """Answer the queries of `bench.packet_queries` over the first `rows` packets: the whole capture `file`."""
+
+    file: str
+    rows: int
+    work: str
+    threads: int
+    started_at: float
+    mode: str = ""
+    batch_rows: int = 1_000_000
+
+
+@dataclass(frozen=True)
 class Answer:
     """`seconds` (warm) stand for `rows` rows; `seconds_cold` from the start of the process to the first result."""
 
@@ -56,6 +69,13 @@ class Answer:
     digests: tuple[str, ...] = ()  # of each query, in order
     note: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
+    cpu_seconds: float | None = None  # of all processes, for the same rows as `seconds`
+
+
+def serve_packets(run: Callable[[PacketJob], Answer]) -> None:
+    """The same of an engine of the benchmark `packets`."""
+    answer = run(PacketJob(**json.loads(Path(sys.argv[1]).read_text())))
+    print(MARK + json.dumps(asdict(answer)), flush=True)
 
 
 def serve(run: Callable[[Job], Answer]) -> None:
@@ -75,7 +95,7 @@ def parse_answer(output: str) -> Answer | None:
     return Answer(**{**given, "digests": tuple(given["digests"])})
 
 
-def elapsed(job: Job) -> float:
+def elapsed(job: Job | PacketJob) -> float:
     """Seconds since the engine's process was started."""
     return time.time() - job.started_at
 

@@ -86,7 +86,7 @@ def run(
             0.0,
             batch_rows=min(1_000_000, max(1, rows // 5)),
         )
-        results += _with_ratios(list(_compare(chosen, job, tell)))
+        results += with_ratios(list(_compare(chosen, job, tell)))
     report: dict[str, Any] = {"name": "multiquery", "machine": machine.describe(), "rows": rows, "results": results}
     if any(contender.name == "penstock" for contender in chosen):
         report["memory"] = memory.growth(work, rows // 10 if quick else rows, rate, tell)
@@ -150,7 +150,7 @@ def _line(contender: Contender, job: Job, answer: Answer | str, expected: Answer
     }
 
 
-def _with_ratios(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def with_ratios(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Add how many times longer than penstock each engine takes per record; None where one has no figure."""
     ours = next((line for line in lines if line["engine"] == "penstock" and line["seconds"]), None)
     for line in lines:

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import penstock.bench
-from penstock.bench.job import Answer, Job, parse_answer
+from penstock.bench.job import Answer, Job, PacketJob, parse_answer
 
 SOURCE_ROOT = Path(penstock.bench.__file__).parents[2]
 PEERS = ".venv-peers"
@@ -38,7 +38,7 @@ def interpreter(package: str) -> str | None:
     return None
 
 
-def run_engine(module: str, package: str, job: Job, timeout: float) -> Answer | str:
+def run_engine(module: str, package: str, job: Job | PacketJob, timeout: float) -> Answer | str:
     """The engine's answer, or a sentence saying why there is none. The job's `work` is the folder to work in."""
     python = interpreter(package) if package else sys.executable
     if python is None:

@@ -22,6 +22,8 @@ def show(report: dict[str, Any], console: Console) -> None:
     for note in _notes(report["results"]):
         console.print(note)
     console.print("ratio: seconds per record, warm, against penstock; above 1 penstock is faster")
+    if _by_core(report["results"]):
+        console.print("/s/core: records a second of processor time, all processes of the engine together")
     for text in _memory(report.get("memory", {})):
         console.print(text)
 
@@ -30,9 +32,11 @@ def _table(work: str, lines: list[dict[str, Any]]) -> Table:
     """Narrow enough for 80 columns; versions and notes stand below it."""
     table = Table(title=work, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("engine", no_wrap=True)
-    for heading in ("ratio", "records/s", "warm s", "cold s", "records"):
+    per_core = ("/s/core",) if _by_core(lines) else ()
+    for heading in ("ratio", "records/s", *per_core, "warm s", "cold s", "records"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("answer", no_wrap=True)
+    show_count = _short if per_core else _long  # one more column needs room
     for line in lines:
         if line["seconds"] is None:
             table.add_row(line["engine"], "-")
@@ -40,13 +44,34 @@ def _table(work: str, lines: list[dict[str, Any]]) -> Table:
         table.add_row(
             line["engine"],
             _ratio(line["ratio_to_penstock"]),
-            f"{line['rows_per_second'] or 0:,}",
+            show_count(line["rows_per_second"] or 0),
+            *(show_count(line.get("rows_per_core_second") or 0) for _ in per_core),
             f"{line['seconds']:.2f}",
             f"{line['seconds_cold']:.1f}",
-            f"{line['rows']:,}",
-            Text("same", "green") if line["same_answer"] else Text("DIFFERS", "bold red"),
+            show_count(line["rows"]),
+            _answer(line["same_answer"]),
         )
     return table
+
+
+def _by_core(lines: list[dict[str, Any]]) -> bool:
+    return any("rows_per_core_second" in line for line in lines)
+
+
+def _long(count: int) -> str:
+    return f"{count:,}"
+
+
+def _short(count: int) -> str:
+    """In few letters: 5.00M, 200k."""
+    return f"{count / 1e6:.2f}M" if count >= 1_000_000 else f"{count / 1e3:.1f}k"
+
+
+def _answer(same: bool | None) -> Text:
+    """None: nothing was compared."""
+    if same is None:
+        return Text("-")
+    return Text("same", "green") if same else Text("DIFFERS", "bold red")
 
 
 def _notes(lines: list[dict[str, Any]]) -> list[Text]:

@@ -1,0 +1,50 @@
+"""Processor time of an engine with all processes below it, of which some outlive their parents.
+
+`bench.peers` starts every engine in a session of its own; Spark's Java machine and Python workers stay in that
+session, so their times can be read while they live. What a command leaves behind becomes a child of ours (`adopt`),
+so that it is waited for and counted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+from pathlib import Path
+
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+PROCESSES = Path("/proc")
+
+
+def session_seconds() -> float:
+    """User and system seconds of all processes of this session, with those of children they have waited for."""
+    session, ticks = os.getsid(0), 0
+    for folder in PROCESSES.glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        if int(fields[3]) == session:
+            ticks += sum(int(field) for field in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds() -> float:
+    """User and system seconds of this process and of the children it has waited for."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
+def adopt() -> None:
+    """Become the parent of whatever our children leave behind; Linux only, elsewhere nothing happens."""
+    if PROCESSES.exists():
+        ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+
+
+def wait_for_all() -> None:
+    """Wait for all children, also adopted ones, so that their time counts."""
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            return

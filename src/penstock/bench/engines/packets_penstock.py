@@ -1,0 +1,134 @@
+"""penstock on a capture. The job's mode says how much of it runs, each on what the one before does:
+
+| mode | runs |
+| --- | --- |
+| `decode` | the source alone, in this process: the columns of the dozen queries as Arrow batches |
+| `tasks` | what Spark's tasks do, in this process: decode, all tables, a segment a batch; no windows are closed |
+| `run` | the whole app on Spark, results in Parquet files |
+
+The first two run twice in one process; the second time is the warm one. It includes opening the file, which is read
+through once to count its packets and to find where they begin. Of a run, warm are all micro-batches but the first; the
+file has been opened by then.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from penstock.bench.cpu import own_seconds, session_seconds
+from penstock.bench.engines.penstock import _version, warm_part
+from penstock.bench.job import Answer, PacketJob, elapsed, serve_packets, timed
+from penstock.bench.packet_queries import QUERIES, PacketQuery, app_text
+from penstock.bench.packet_reference import digest_answer
+
+NAME = "packets"
+
+
+def run(job: PacketJob) -> Answer:
+    if job.mode == "run":
+        return _whole(job)
+    return _twice(job, {"decode": _decode, "tasks": _tasks}[job.mode])
+
+
+def _twice(job: PacketJob, action: Callable[[PacketJob], int]) -> Answer:
+    action(job)
+    cold = elapsed(job)
+    before = own_seconds()
+    opening, _ = timed(lambda: _open_anew(job))
+    opened = own_seconds()
+    seconds, rows = timed(lambda: action(job))
+    extra = {"open_seconds": opening, "open_cpu_seconds": opened - before}
+    return Answer(_version(), opening + seconds, rows, cold, extra=extra, cpu_seconds=own_seconds() - before)
+
+
+def _open_anew(job: PacketJob) -> None:
+    """Count the packets again, although this process knows the file."""
+    from penstock.sources import pcap
+
+    pcap._counted.cache_clear()
+    pcap.open_pcap(job.file, {}).rows()
+
+
+def _decode(job: PacketJob) -> int:
+    from penstock.runtime.job import columns
+    from penstock.runtime.settings import TaskSettings
+    from penstock.sources.base import Split
+    from penstock.sources.registry import open_source
+
+    _, plan = _plan(job)
+    source = open_source(f"pcap:{job.file}", {})
+    read = source.read(Split(0, source.rows()), columns(plan), TaskSettings().chunk_rows)
+    return sum(batch.num_rows for batch in read)
+
+
+def _tasks(job: PacketJob) -> int:
+    from penstock.runtime.epoch import Epoch
+    from penstock.runtime.job import columns
+    from penstock.runtime.lfta import run_task
+    from penstock.runtime.settings import TaskSettings
+    from penstock.sources.base import Split
+
+    source, plan = _plan(job)
+    settings, at, number, used = TaskSettings(), 0, 0, columns(plan)
+    segments = Path(job.work) / "segments"
+    segments.mkdir()
+    while at < source.rows():
+        stop = source.cut(at, job.batch_rows)
+        batches = source.read(Split(at, stop), used, settings.chunk_rows)
+        run_task(plan, settings, Epoch(number, row=at), batches, segments / f"{number:04d}.seg")
+        at, number = stop, number + 1
+    shutil.rmtree(segments)
+    return at
+
+
+def _plan(job: PacketJob) -> tuple[Any, Any]:
+    """The opened source, and the plan of the app."""
+    import penstock
+
+    app = penstock.App().sql(app_text(job.file))
+    queries = app.query_set()
+    return app.inputs(queries).sources[NAME], app.plans(queries, "none")[0]
+
+
+def _whole(job: PacketJob) -> Answer:
+    import penstock
+
+    app = penstock.App(master=f"local[{job.threads}]").sql(app_text(job.file))
+    used: list[float] = []
+    started = app.start(
+        checkpoint=f"{job.work}/checkpoint",
+        output=f"{job.work}/out",
+        plan="none",
+        batch_rows=job.batch_rows,
+        listener=lambda report, manifest: used.append(session_seconds()),
+    )
+    started.await_end()
+    cold = elapsed(job)
+    summary: dict[str, Any] = started.summary()
+    seconds, rows, note = warm_part(summary)
+    app.close()
+    warm = used[-1] - used[0] if len(used) > 1 else used[-1]
+    digests = tuple(_digest(job, query) for query in QUERIES)
+    extra: dict[str, Any] = {name: summary[name] for name in ("seconds", "work", "accounting") if name in summary}
+    return Answer(_version(), seconds, rows, cold, digests, note, extra, warm)
+
+
+def _digest(job: PacketJob, query: PacketQuery) -> str:
+    result: Any = ds.dataset(sorted(str(path) for path in Path(job.work, "out", query.name).glob("*.parquet")))
+    table = result.to_table()
+    if not table.num_columns:
+        return "0:0000000000000000"
+    windows = table["window_start"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
+    keys = [table[name] for name in query.names]
+    return digest_answer(keys, np.asarray(windows), table["packets"], table["bytes"])
+
+
+if __name__ == "__main__":
+    serve_packets(run)
