@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from ipaddress import ip_address, ip_network
 from typing import Any
 
@@ -31,6 +32,7 @@ class Key:
     codes: Numbers
     texts: list[str | None]
 
+    @cached_property
     def words(self) -> Words:
         return text_words(self.texts)
 
@@ -41,10 +43,17 @@ class Reference:
     def __init__(self, fields: pa.Table, times: Numbers) -> None:
         self.fields, self.times = fields.combine_chunks(), times
         self.keys: dict[str, Key] = {}
+        self.known: dict[tuple[str, Scope, int], str] = {}
         self.number = np.arange(len(times)) % len(fields)
 
     def digest(self, query: PacketQuery, scope: Scope, rows: int) -> str:
-        """Digest of the answer over the first `rows` packets, as far as the scope goes."""
+        """Digest of the answer over the first `rows` packets, as far as the scope goes; several contenders ask it."""
+        asked = (query.name, scope, rows)
+        if asked not in self.known:
+            self.known[asked] = self._digest(query, scope, rows)
+        return self.known[asked]
+
+    def _digest(self, query: PacketQuery, scope: Scope, rows: int) -> str:
         micros = (query.seconds if scope.seconds is None else scope.seconds) * 1_000_000
         number = self.number[:rows]
         keep = self._chosen(query, scope)[number]
@@ -60,7 +69,7 @@ class Reference:
         if query.top and scope.seconds is None:
             groups = _first(groups, query, keys[0])
         codes = [groups[name].to_numpy() for name in query.names]
-        words = [key.words()[found] for key, found in zip(keys, codes, strict=True)]
+        words = [key.words[found] for key, found in zip(keys, codes, strict=True)]
         total = groups["value_sum"] if scope.bytes else groups["count_all"]
         return _digest(words, groups["window"].to_numpy(), groups["count_all"], total)
 
