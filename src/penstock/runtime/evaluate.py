@@ -9,6 +9,7 @@ Nothing here loops over rows. Functions are in `runtime.functions`, casts in `ru
 
 from __future__ import annotations
 
+import operator as operators
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -144,22 +145,38 @@ def _(expression: ex.Arithmetic, scope: Scope) -> Operand:
         if expression.operator == "/":
             return Operand(np.true_divide(left.values, right.values), valid)
         if expression.operator == "%":
-            divisor = np.where(right.values == 0, 1, right.values)
-            return Operand(np.fmod(left.values, divisor), valid)
+            return Operand(_remainder(left.values, right.values), valid)
         result = _sum(expression.operator, left.values, right.values, valid)
     if expression.left.type.kind is Kind.TIMESTAMP and expression.type.kind is Kind.DOUBLE:
         return Operand(result.values / MICROSECONDS, result.valid)
     return result
 
 
+def _remainder(left: Array, right: Array) -> Array:
+    """Of the dividend's sign; anything where the divisor is 0. The common case is one that needs no division."""
+    if left.dtype.kind == right.dtype.kind == "i" and len(left):
+        divisor = int(right[0])
+        if divisor > 0 and divisor & (divisor - 1) == 0 and left.min() >= 0 and (right == divisor).all():
+            return np.asarray(left & (divisor - 1))
+    return np.asarray(np.fmod(left, np.where(right == 0, 1, right)))
+
+
 def _sum(operator: str, left: Array, right: Array, valid: Array | None) -> Operand:
     """+ - *; integers that leave 64 bits are NULL."""
-    operation = {"+": np.add, "-": np.subtract, "*": np.multiply}[operator]
+    operation = {"+": operators.add, "-": operators.sub, "*": operators.mul}[operator]
     result = operation(left, right)
-    if result.dtype.kind == "f":
+    if result.dtype.kind == "f" or _fits(operation, left, right):
         return Operand(result, valid)
     wanted = operation(left.astype(np.longdouble), right.astype(np.longdouble))
     return Operand(result, both(valid, wanted == result))
+
+
+def _fits(operation: Callable[[int, int], int], left: Array, right: Array) -> bool:
+    """Whether no result can leave 64 bits, by the extremes of the operands."""
+    if not len(left):
+        return True
+    ends = [operation(int(a), int(b)) for a in (left.min(), left.max()) for b in (right.min(), right.max())]
+    return min(ends) >= -(1 << 63) and max(ends) < 1 << 63
 
 
 @evaluate.register

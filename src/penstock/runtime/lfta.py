@@ -48,8 +48,11 @@ from penstock.state.segment_write import SegmentWriter
 
 Array = np.ndarray
 ROW_BYTES = 64  # of a typical group with its share of the index
-# Groups per relation in this worker's last task: a cache that saves growing tables, never truth.
+# Groups per relation, and ranges of components, in this worker's last task: caches that save growing tables and laying
+# keys out anew, never truth.
 _groups_seen: dict[Relation, int] = {}
+_ranges_seen: dict[tuple[Relation, ...], dict[str, Range]] = {}
+PLANS_SEEN = 16
 
 
 class Lfta:
@@ -75,7 +78,8 @@ class Lfta:
         self.measured = frozenset(s.column for r in plan.relations for s in r.states if s.kind == "moments")
         types = {f.name: f.type for f in self.fields} | {c.name: c.type for c in self.computed}
         self.shape = Shape.of(types)
-        self.ranges: dict[str, Range] = {}
+        self.ranges: dict[str, Range] = {}  # that the layout must hold
+        self.met: dict[str, Range] = {}
         self.layout: Layout | None = None
         self.leaves: list[Leaf] = []
         self.fronts: list[Front | None] = []
@@ -110,6 +114,9 @@ class Lfta:
         """End of the epoch: flush top-down, then write."""
         self._drain_fronts()
         self._write_run()
+        if len(_ranges_seen) >= PLANS_SEEN:
+            _ranges_seen.clear()
+        _ranges_seen[self.plan.relations] = self.met
 
     def _chunk(self, batch: pa.RecordBatch) -> None:
         columns = self._columns(batch)
@@ -221,7 +228,8 @@ class Lfta:
     def _fit(self, ranges: dict[str, Range], shape: Shape) -> None:
         """Make layout and shape hold this chunk, rewriting the tables if they did not."""
         # Every value met counts, also one that the present layout happens to hold: the next one must hold it too.
-        self.ranges = union(self.ranges, {name: span for name, span in ranges.items() if span[0] <= span[1]})
+        self.met = union(self.met, {name: span for name, span in ranges.items() if span[0] <= span[1]})
+        self.ranges = union(self.ranges if self.layout else self._expected(), self.met)
         if self.layout is not None and self.layout.holds(self.ranges) and self.shape.covers(shape):
             return
         self.shape = replace(
@@ -241,6 +249,17 @@ class Lfta:
         for front in self.fronts:
             if front is not None:
                 front.reset()
+
+    def _expected(self) -> dict[str, Range]:
+        """Ranges as in the worker's last task; panes go on from the first one, as many as there were."""
+        seen = _ranges_seen.get(self.plan.relations, {})
+        found = {}
+        for name, (low, high) in seen.items():
+            if not name.startswith("pane:"):
+                found[name] = (low, high)
+            elif name in self.met:
+                found[name] = (self.met[name][0], self.met[name][0] + high - low)
+        return found
 
     def _capacities(self) -> list[int]:
         """Rows of fresh tables: as many groups as each relation had in the worker's last run, memory permitting."""

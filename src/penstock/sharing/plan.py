@@ -9,6 +9,7 @@ from the values it meets).  `--plan none` has one relation per query, fed by the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from penstock.logical.expressions import Aggregate, Column, Computed, Expression, Prefix
 from penstock.logical.query import Attribute, Query, QuerySet, Stream
@@ -45,7 +46,7 @@ class Relation:
     states: tuple[State, ...]
     buckets: int = 0  # of the direct-mapped table before the exact one; 0: none
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """The components of the key, the pane's number first, each once (`src` and `src/24` share one)."""
         kept = {pane_component(self.window.panes): 0}
@@ -53,13 +54,13 @@ class Relation:
             kept[part.component] = min(part.drop, kept.get(part.component, part.drop))
         return tuple(Part(component, drop) for component, drop in kept.items())
 
-    @property
+    @cached_property
     def types(self) -> dict[str, Type]:
         """The types of the columns, made or read, that keys and states are of."""
         whole = (a.column if isinstance(a, Prefix) else a for a in self.attributes)
         return {column.name: column.type for column in (*whole, *self.arguments)}
 
-    @property
+    @cached_property
     def computed(self) -> tuple[Computed, ...]:
         """The columns that the relation makes itself."""
         found = (a for a in (*self.attributes, *self.arguments) if isinstance(a, Computed))
