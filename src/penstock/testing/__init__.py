@@ -12,6 +12,7 @@
 | `randomness`, `random_values`, `random_stream`, `random_files` | the generator's data: dice, values, columns, files |
 | `random_terms`, `random_text`, `random_windows`, `random_query` | the generator's SQL: expressions to whole SELECTs |
 | `faults` | runs of the command line that are killed, damaged and started again |
+| `captures`, `mutations` | capture files written by hand, and damaged on purpose, by seed |
 | `reference` | a direct-mapped table, one tuple at a time, as the papers describe it |
 
 Nothing here imports kernels, runtime or pyspark: an oracle that shares code with the engine proves nothing.
