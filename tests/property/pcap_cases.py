@@ -30,7 +30,9 @@ import pyarrow.compute as pc
 
 from penstock.errors import SourceError
 from penstock.kernels.capture import Records
+from penstock.kernels.packet_fields import take_service
 from penstock.kernels.packet_layers import room
+from penstock.kernels.packet_layout import END
 from penstock.kernels.packet_tunnel import GRE, IPIP, VXLAN
 from penstock.sources import capture, pcap
 from penstock.sources.base import BAD, FAULT, UNREADABLE, Split, fields
@@ -218,7 +220,21 @@ def _texts(batch: pa.RecordBatch, name: str) -> list[Any]:
     return batch.column(name).to_pylist() if name in batch.schema.names else [None] * batch.num_rows
 
 
+def require_checks() -> None:
+    """Where bounds should be checked they are: by a read that lies outside."""
+    layers = room(1)
+    layers[:] = 0
+    layers[0, END] = 100
+    try:
+        take_service(np.zeros(1, np.uint8), layers, 1, np.zeros(1, np.uint16), np.zeros(1, np.uint8))
+    except IndexError:
+        return
+    raise AssertionError("bounds are not checked")
+
+
 def main(folder: str, first: int, count: int) -> None:
+    if os.environ.get("NUMBA_BOUNDSCHECK") == "1":
+        require_checks()
     known, seen, pool = bases(Path(folder)), Counter[str](), Pool()
     mark = os.open(Path(folder).parent / f"at-{first}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as scratch:
