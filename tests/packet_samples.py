@@ -40,7 +40,15 @@ class Sample(NamedTuple):
 # Lower layers, and what they say.
 STATIONS: Columns = {"src_mac": "02:00:00:00:00:01", "dst_mac": "02:00:00:00:00:02"}
 ETHER = Ether(src=STATIONS["src_mac"], dst=STATIONS["dst_mac"])
-FOUR = {"version": 4, "src": "10.0.0.1", "dst": "192.168.1.2", "ttl": 61, "tos": 0x28, "ip_id": 0x1234, "fragment": False}
+FOUR = {
+    "version": 4,
+    "src": "10.0.0.1",
+    "dst": "192.168.1.2",
+    "ttl": 61,
+    "tos": 0x28,
+    "ip_id": 0x1234,
+    "fragment": False,
+}
 SIX = {"version": 6, "src": "2001:db8::1", "dst": "2001:db8::2", "ttl": 62, "tos": 0xA5, "fragment": False}
 OUTER = {"version": 4, "src": "172.16.0.1", "dst": "172.16.0.2", "ttl": 9, "tos": 0, "ip_id": 7, "fragment": False}
 OUTER_SIX = {"version": 6, "src": "fd00::a", "dst": "fd00::b", "ttl": 8, "tos": 0, "fragment": False}
@@ -68,7 +76,9 @@ PORTS = {"sport": 4660, "dport": 80}
 TCP_SAYS = {
     "proto": 6, **PORTS, "tcp_flags": 0x12, "seq": 0xFEDCBA98, "ack": 0x01020304, "tcp_window": 0xABCD, "payload": 9,
 }  # fmt: skip
-SEGMENT = TCP(**PORTS, flags="SA", seq=0xFEDCBA98, ack=0x01020304, window=0xABCD, options=[("MSS", 1460)]) / Raw(b"x" * 9)
+SEGMENT = TCP(**PORTS, flags="SA", seq=0xFEDCBA98, ack=0x01020304, window=0xABCD, options=[("MSS", 1460)]) / Raw(
+    b"x" * 9
+)
 DATAGRAM = UDP(**PORTS) / Raw(b"y" * 5)
 UDP_SAYS = {"proto": 17, **PORTS, "payload": 5}
 TYPE_FOUR, TYPE_SIX = {"ethertype": 0x0800}, {"ethertype": 0x86DD}

@@ -8,7 +8,6 @@ import random
 from pathlib import Path
 
 from packet_samples import SAMPLES
-
 from penstock.testing.captures import Packet, block, enhanced, interface, obsolete, pcap, section, simple
 from penstock.testing.mutations import FILE_MAGICS, first_packets
 

@@ -3,14 +3,15 @@
     python pcap_cases.py FOLDER FIRST COUNT     the numbers of cases; FOLDER has small captures
     last line printed: JSON with the number of cases, rows, what came of files, and the greatest memory
 
-A case is a capture, a seed for its mutation and for how it is read. The number of the case at hand is on disk before it
-runs, so that whoever started the process knows it after a crash. Every file is counted and walked over in splits; packets
-of `POOL` files are decoded together, each twice with other bytes after it; one file of `THOROUGH` is read column
-by column in several ways.
+A case is a capture, a seed for its mutation and for how it is read. The number of the case at hand is on disk before
+it runs, so that whoever started the process knows it after a crash. Every file is counted and walked over in splits;
+packets of `POOL` files are decoded together, each twice with other bytes after it; one file of `THOROUGH` is read
+column by column in several ways.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -95,7 +96,9 @@ def copied(records: Records) -> Records:
     return same
 
 
-def poisoned(packets: list[bytes], parts: list[Records], poisons: Sequence[int], gap: int = GAP) -> tuple[Array, Records]:
+def poisoned(
+    packets: list[bytes], parts: list[Records], poisons: Sequence[int], gap: int = GAP
+) -> tuple[Array, Records]:
     """The packets one after the other with a gap after each; all of them once for each poison."""
     gaps = [bytes([byte]) * gap for byte in poisons]
     data = np.frombuffer(b"".join(gap.join(packets) + gap for gap in gaps), np.uint8)
@@ -201,7 +204,7 @@ def check_parts(source: pcap.PcapSource, rows: int, whole: pa.RecordBatch, rng: 
     names = rng.sample(NAMES, rng.choice((1, 3)))
     edges = [0, *sorted(rng.randrange(rows + 1) for _ in range(rng.choice((0, 1, 3)))), rows]
     at = 0
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in itertools.pairwise(edges):
         for batch in source.read(Split(start, stop), names, rng.choice((1 + rows // 8, 1 + rows // 3, rows))):
             piece = whole.slice(at, batch.num_rows)
             for name in names:

@@ -56,7 +56,9 @@ def campaign(folder: Path, cases: int, **env: str) -> None:
         found = list(workers.map(lambda first: shard(folder, first, min(SHARD, FIRST + cases - first), **env), starts))
     seconds, rows = time.monotonic() - began, sum(one["rows"] for one in found)
     most = max(one["peak_mb"] for one in found)
-    print(f"\n{cases} files, {rows} packets in {seconds:.0f} s: {cases / seconds:.0f} files/s, at most {most} MB a process")
+    print(
+        f"\n{cases} files, {rows} packets, {seconds:.0f} s: {cases / seconds:.0f} files/s, at most {most} MB a process"
+    )
 
 
 def test_mutations_depend_on_the_seed_alone(folder: Path) -> None:

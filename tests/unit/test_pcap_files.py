@@ -1,4 +1,4 @@
-"""Capture files: every form of pcap and pcapng, times, damage, what is no capture; the same rows however they are read."""
+"""Capture files: every form of pcap and pcapng, times, damage, what is no capture; the same rows in any splits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packet_samples import SAMPLES
 
+from packet_samples import SAMPLES
 from penstock.errors import RunError, SourceError
 from penstock.kernels.capture import LONGEST, LONGEST_BLOCK, MOST_INTERFACES
 from penstock.sources import capture, capture_index, pcap

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packet_samples import SAMPLES
 
+from packet_samples import SAMPLES
 from penstock.errors import RunError
 from penstock.kernels.capture import LONGEST
 from penstock.sources import capture, capture_index, pcap

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from packet_samples import SAMPLES, Sample
 
+from packet_samples import SAMPLES, Sample
 from penstock.sources.base import ADDRESS, BAD, FAULT, UNREADABLE, Split
 from penstock.sources.capture_columns import COLUMNS
 from penstock.sources.registry import open_source
@@ -68,7 +69,7 @@ def test_what_the_snap_length_leaves_is_never_wrong(tmp_path: Path, name: str, u
         assert not wrong, (cut, wrong)
         assert not [key for key in row if key.startswith((BAD, FAULT, UNREADABLE)) and row[key]], cut
     # With more bytes there is never less.
-    for fewer, more in zip(rows, rows[1:], strict=False):
+    for fewer, more in itertools.pairwise(rows):
         assert not [key for key in NAMES if fewer[key] is not None and more[key] is None]
 
 

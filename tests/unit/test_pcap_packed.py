@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from packet_samples import SAMPLES
 
+from packet_samples import SAMPLES
 from penstock.errors import RunError, SourceError
 from penstock.sources.base import Split, growing
 from penstock.sources.pcap import SUFFIXES, PcapSource, open_pcap
@@ -113,7 +113,12 @@ def test_packed_files_must_not_change(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "problem"),
-    [({"unwrap": "teredo"}, "unwrap"), ({"unwrap": "none,gre"}, "unwrap"), ({"speed": "2"}, "speed"), ({"x": "1"}, "x")],
+    [
+        ({"unwrap": "teredo"}, "unwrap"),
+        ({"unwrap": "none,gre"}, "unwrap"),
+        ({"speed": "2"}, "speed"),
+        ({"x": "1"}, "x"),
+    ],
 )
 def test_options_that_are_wrong(tmp_path: Path, options: dict[str, str], problem: str) -> None:
     (tmp_path / "x.pcap").write_bytes(PLAIN)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numba import int64, types, uint64
 
+from penstock.kernels.capture_times import NO_TIME, microseconds
 from penstock.kernels.jit import I32, I64, U8, kernel, part, ro, rw
 
 Array = np.ndarray[Any, Any]
@@ -34,7 +35,6 @@ FINE, DAMAGED, CUT, UNDESCRIBED, LENGTHS = range(5)
 SECTION, INTERFACE, PACKET, SIMPLE, ENHANCED = 0x0A0D0D0A, 1, 2, 3, 6
 MAGIC, SWAPPED_MAGIC = 0x1A2B3C4D, 0x4D3C2B1A
 RESOLUTION, SHIFT = 9, 14  # options of an interface: unit of times, seconds to add
-NO_TIME = -(1 << 63)
 
 
 class Records:
@@ -133,47 +133,6 @@ def pcap_records(data, end, final, state, form, out):
         n += 1
     state[AT] = place
     return n
-
-
-@part
-def halved(number, times):
-    """Shifted right; by 64 bits and more too, which the machine's own shift does not know."""
-    return number >> uint64(times) if times < 64 else uint64(0)
-
-
-@part
-def binary(ticks, exponent):
-    """(seconds, microseconds) of so many times 2 ** −exponent seconds."""
-    whole = halved(ticks, exponent)
-    rest = ticks & ((uint64(1) << uint64(exponent)) - uint64(1)) if exponent < 64 else ticks
-    # A million times the rest, from its halves: together they may have 84 bits.
-    low = (rest & uint64(0xFFFFFFFF)) * uint64(1_000_000)
-    high = (rest >> uint64(32)) * uint64(1_000_000)
-    if exponent < 32:
-        return whole, low >> uint64(exponent)
-    return whole, halved(high + (low >> uint64(32)), exponent - 32)
-
-
-@part
-def microseconds(ticks, unit, seconds):
-    """Time of so many ticks (unsigned) of an interface's unit, as pcapng codes that; NO_TIME beyond 64 bits."""
-    exponent = unit & 127
-    if unit & 128:
-        whole, time = binary(ticks, exponent)
-    else:
-        scale = uint64(1)
-        for _ in range(min(abs(exponent - 6), 19)):
-            scale *= uint64(10)
-        if exponent >= 6:
-            whole, time = uint64(0), (ticks // scale if exponent <= 25 else uint64(0))
-        else:
-            whole, time = uint64(0), ticks
-            if ticks > uint64((1 << 62) - 1) // scale:
-                return int64(NO_TIME)
-            time = ticks * scale
-    if whole > uint64(1 << 42) or time > uint64((1 << 62) - 1) or seconds > 1 << 42 or seconds < -(1 << 42):
-        return int64(NO_TIME)
-    return int64(time) + (int64(whole) + seconds) * 1_000_000
 
 
 @part

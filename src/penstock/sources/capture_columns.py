@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from penstock.kernels import packet_fields as take
 from penstock.kernels import packet_layout as layout
-from penstock.kernels.capture import NO_TIME, Records
+from penstock.kernels.capture import Records
+from penstock.kernels.capture_times import NO_TIME
 from penstock.sources.base import ADDRESS, BAD, FAULT, TYPE_KEY, UNREADABLE
 
 Array = np.ndarray[Any, Any]
@@ -115,10 +116,9 @@ def _payload(piece: Piece, out: Array, there: Array) -> None:
 
 
 def _fragmented(piece: Piece, out: Array, there: Array) -> None:
-    rows = piece.layers[: piece.rows]
-    out[:] = rows[:, layout.FRAGMENT] >= 0
-    # Of a header that was cut it is not known.
-    there[:] = (rows[:, layout.NET] >= 0) & ((rows[:, layout.FRAGMENT] >= 0) | (rows[:, layout.TRANSPORT] >= 0))
+    rows = piece.layers[: piece.rows] >= 0
+    out[:] = rows[:, layout.FRAGMENT]
+    there[:] = rows[:, layout.NET] & (rows[:, layout.FRAGMENT] | rows[:, layout.TRANSPORT])  # else it was cut off
 
 
 def _station(offset: int) -> Fill:
@@ -269,9 +269,8 @@ class Batch:
         """The columns, and flags as `sources.base` has them."""
         reason, fault = self._reason[: self.rows], self._fault[: self.rows]
         lost = reason != 0 if reason.any() else None
-        if lost is not None:
-            for values in self._values:
-                values.there[: self.rows][lost] = 0
+        for values in self._values if lost is not None else ():
+            values.there[: self.rows][lost] = 0
         spoiled = SPOILED[fault] if fault.any() else None
         arrays = {values.name: values.array(self.rows) for values in self._values}
         fields = [arrow(name).with_type(array.type) for name, array in arrays.items()]

@@ -1,7 +1,7 @@
 """Capture files written by `struct`: pcap and pcapng in all their forms, and with any number wrong that a test wants.
 
-    pcap([Packet(data), …], order=">", nano=True)
-    section("<") + interface("<", link=1, options=[(9, b"\\x09")]) + enhanced("<", 0, ticks, data)
+pcap([Packet(data), …], order=">", nano=True)
+section("<") + interface("<", link=1, options=[(9, b"\\x09")]) + enhanced("<", 0, ticks, data)
 """
 
 from __future__ import annotations

@@ -62,7 +62,8 @@ def _pcap(data: bytes) -> Anatomy:
 
 
 def _pcapng(data: bytes) -> Anatomy:
-    order, records, packets, fields, at = "<", [], [], [], 0
+    order, records, packets, at = "<", [], [], 0
+    fields: list[int] = []
     while at + 12 <= len(data):
         order = BLOCK_MAGICS[data[at + 8 : at + 12]] if data[at : at + 4] == b"\n\r\r\n" else order
         kind, total = struct.unpack_from(order + "II", data, at)
