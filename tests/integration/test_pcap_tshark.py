@@ -66,7 +66,6 @@ DIFFERENT: dict[str, dict[str, tuple[int, str]]] = {
     "tcpdump_bigtcp-ipv6.pcap": dict.fromkeys(
         ("ip_length", "sport", "dport", "tcp_flags", "seq", "ack", "tcp_window"), (1, JUMBO)
     ),
-    "tcpdump_ipv6_39_byte_header.pcap": {"ip_length": (1, "of an IP header that is cut short it is not read here")},
 }
 
 

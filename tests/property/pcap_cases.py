@@ -21,7 +21,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +30,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import SourceError
-from penstock.kernels.capture import Records
+from penstock.kernels.capture import CUT, Records
 from penstock.kernels.packet_fields import take_service
 from penstock.kernels.packet_layers import room
 from penstock.kernels.packet_layout import END
 from penstock.kernels.packet_tunnel import GRE, IPIP, VXLAN
 from penstock.sources import capture, pcap
 from penstock.sources.base import BAD, FAULT, UNREADABLE, Split, fields
-from penstock.sources.capture import Section, Walker
+from penstock.sources.capture import HEAD, Section, Walker
 from penstock.sources.capture_columns import COLUMNS, Batch, Piece, schema
 from penstock.sources.files import Address
 from penstock.testing.mutations import Anatomy, anatomy, mutated
@@ -132,7 +132,8 @@ def raw(batch: Batch) -> dict[str, Array]:
 def run_case(base: Base, case: int, path: Path, pool: Pool) -> tuple[str, int]:
     """What came of the file, and its rows; an AssertionError says which property does not hold."""
     rng = random.Random(-case)
-    path.write_bytes(mutated(base.data, base.known, case))
+    data = mutated(base.data, base.known, case)
+    path.write_bytes(data)
     capture.PIECE = rng.choice((1 << 10, *[1 << 14] * 3, *[1 << 18] * 4))
     pcap._counted.cache_clear()  # a file of the same size may have come within a tick of the clock
     unwrap = UNWRAPS[case // POOL % len(UNWRAPS)]
@@ -147,15 +148,36 @@ def run_case(base: Base, case: int, path: Path, pool: Pool) -> tuple[str, int]:
         assert walk(source, pool) == rows
         if case % THOROUGH == 0:
             check_parts(source, rows, check_all(source, rows), rng)
+            check_growth(source, path, data, rng)
     return "read", rows
 
 
+def check_growth(source: pcap.PcapSource, path: Path, data: bytes, rng: random.Random) -> None:
+    """Met while it is written, the file has the same rows, but for a last one that may not be whole yet."""
+    size, names = rng.randrange(HEAD, len(data) + 1), ["ts", "length", "interface", *rng.sample(NAMES, 2)]
+    path.write_bytes(data[:size])
+    pcap._counted.cache_clear()
+    growing = replace(source, known=None, paths=(str(path),)).live()
+    assert growing.rows() <= source.rows()
+    path.write_bytes(data)
+    pcap._counted.cache_clear()
+    growing = growing.extended(growing.arrivals())
+    rows = source.rows() - (source.files[-1].ended == CUT)
+    assert growing.rows() == rows
+    one, two = ([row for batch in each.read(Split(0, rows), names, 1000) for row in batch.select(names).to_pylist()]
+                for each in (source, growing))  # fmt: skip
+    assert one == two
+
+
 def walk(source: pcap.PcapSource, pool: Pool) -> int:
+    """Go over the file in a buffer that ends where it ends: of use where bounds are checked."""
     file, records, rows = source.files[0], Records(256), 0
     walker = Walker(file.path, file.form, file.begin, file.stop, Section(), bool(file.ended))
+    walker.data = np.fromfile(file.path, np.uint8, file.stop - file.begin, offset=file.begin)
+    walker.end = len(walker.data)
     for count in walker.pieces(records):
         if count:
-            pool.take(walker.data[: walker.end], records.part(0, count))
+            pool.take(walker.data, records.part(0, count))
             rows += count
     return rows
 

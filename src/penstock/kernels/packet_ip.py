@@ -58,10 +58,14 @@ def cut_header(data, at, end, whole, version, layers, i):
         layers[i, FAULT] = F_IP_CUT
     if at < end:
         layers[i, NET], layers[i, VERSION], layers[i, END] = at, version, end
+        if version == 4 and at + 4 <= end:
+            bound(at, int64(short(data, at + 2)), end, whole, layers, i)
         if version == 4 and at + 10 <= end and data[at + 9] != AUTHENTICATION:
             layers[i, PROTO] = data[at + 9]
-        if version == 6 and at + 7 <= end and not extension(data[at + 6]):
-            layers[i, PROTO] = data[at + 6]
+        if version == 6 and at + 7 <= end:
+            bound(at, total_length(data, at), end, whole, layers, i)
+            if not extension(data[at + 6]):
+                layers[i, PROTO] = data[at + 6]
     return False
 
 
@@ -87,10 +91,16 @@ def ipv4(data, at, end, whole, layers, i):
 
 
 @part
+def total_length(data, at):
+    """Bytes of an IPv6 packet; 0 where its header does not say, because there are more than it can say."""
+    payload = int64(short(data, at + 4))
+    return payload + 40 if payload or data[at + 6] == NOTHING else int64(0)
+
+
+@part
 def ipv6(data, at, end, whole, layers, i):
     layers[i, NET], layers[i, VERSION] = at, 6
-    payload = int64(short(data, at + 4))
-    bound(at, payload + 40 if payload or data[at + 6] == NOTHING else int64(0), end, whole, layers, i)
+    bound(at, total_length(data, at), end, whole, layers, i)
     return chain(data, at + 40, int64(data[at + 6]), end, whole, layers, i)
 
 
