@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numba import int64, types, uint64
 
+from penstock.kernels.capture_times import NO_TIME, microseconds
 from penstock.kernels.jit import I32, I64, U8, kernel, part, ro, rw
 
 Array = np.ndarray[Any, Any]
@@ -22,10 +23,11 @@ LONGEST_BLOCK = 1 << 24
 DESCRIPTION = 1 << 16  # bytes of an interface's description that are looked at
 ROOM = LONGEST + DESCRIPTION  # what must fit into memory at once
 MOST_INTERFACES = 1024
-# Places in `state`. DONE: the reason why nothing more can be found, or 0. LAST: where the block began that was passed
-# last. MET: it described a section or an interface, at PLACE of this many BYTES.
-AT, DONE, BIG, COUNT, LAST, MET, PLACE, BYTES = range(8)
-STATE = 8
+# Places in `state`. DONE: the reason why nothing more can be found, or 0. MET: the block that was passed last described
+# a section or an interface, at PLACE of this many BYTES.
+AT, DONE, BIG, COUNT, MET, PLACE, BYTES = range(7)
+STATE = 7
+WAITING = 255  # as DONE: the file ends within a block, the rest of which may follow
 # Places in `form`, how a pcap file is written.
 ORDER, NANO, HEADER, SWAP, LINK = range(5)
 # Reasons of unreadable rows; their texts are in `sources.capture`.
@@ -33,7 +35,6 @@ FINE, DAMAGED, CUT, UNDESCRIBED, LENGTHS = range(5)
 SECTION, INTERFACE, PACKET, SIMPLE, ENHANCED = 0x0A0D0D0A, 1, 2, 3, 6
 MAGIC, SWAPPED_MAGIC = 0x1A2B3C4D, 0x4D3C2B1A
 RESOLUTION, SHIFT = 9, 14  # options of an interface: unit of times, seconds to add
-NO_TIME = -(1 << 63)
 
 
 class Records:
@@ -135,37 +136,10 @@ def pcap_records(data, end, final, state, form, out):
 
 
 @part
-def microseconds(ticks, unit, seconds):
-    """Time of so many ticks (unsigned) of an interface's unit, as pcapng codes that; NO_TIME beyond 64 bits."""
-    exponent = unit & 127
-    if unit & 128:
-        whole = ticks >> uint64(min(exponent, 63))
-        rest = ticks & ((uint64(1) << uint64(min(exponent, 63))) - uint64(1))
-        drop = max(exponent - 40, 0)  # so that a million times the rest fits
-        time = (rest >> uint64(drop)) * uint64(1_000_000) >> uint64(max(min(exponent, 63) - drop, 0))
-    else:
-        scale = uint64(1)
-        for _ in range(min(abs(exponent - 6), 19)):
-            scale *= uint64(10)
-        if exponent >= 6:
-            whole, time = uint64(0), (ticks // scale if exponent <= 25 else uint64(0))
-        else:
-            whole, time = uint64(0), ticks
-            if ticks > uint64((1 << 62) - 1) // scale:
-                return int64(NO_TIME)
-            time = ticks * scale
-    if whole > uint64(1 << 42) or time > uint64((1 << 62) - 1) or abs(seconds) > 1 << 42:
-        return int64(NO_TIME)
-    return int64(time) + (int64(whole) + seconds) * 1_000_000
-
-
-@part
 def describe(data, place, total, big, state, links, units, seconds, snaps):
     """Remember the interface that is described at `place`."""
     number = state[COUNT]
     state[COUNT] += 1
-    if number >= MOST_INTERFACES:
-        return
     links[number], snaps[number] = half(data, place + 8, big), word(data, place + 12, big)
     units[number], seconds[number] = 6, 0
     at, stop = place + 16, place + min(total - 4, DESCRIPTION)
@@ -188,7 +162,7 @@ def enhanced(data, place, kind, total, big, state, links, units, seconds, out, n
     captured, length = word(data, place + 20, big), word(data, place + 24, big)
     if captured > min(LONGEST, total - 32):
         lost(out, n, place, LENGTHS)
-    elif number >= min(state[COUNT], MOST_INTERFACES):
+    elif number >= state[COUNT]:
         lost(out, n, place, UNDESCRIBED)
     else:
         ticks = uint64(word(data, place + 12, big)) << uint64(32) | uint64(word(data, place + 16, big))
@@ -236,11 +210,23 @@ def least(kind):
     return int64(32) if kind == PACKET or kind == ENHANCED else int64(12)
 
 
-@kernel(I64, ro(U8), I64, U8, rw(I64), rw(I32), rw(I32), rw(I64), rw(I64), OUT)
-def pcapng_records(data, end, final, state, links, units, seconds, snaps, out):
+@part
+def beyond(state, out, n, place, end, tail):
+    """The block at `place` goes on beyond the end of the file: rows, one more where nothing will follow."""
+    if tail:
+        lost(out, n, place, CUT)
+        state[AT], state[DONE] = end, CUT
+        return n + 1
+    state[AT], state[DONE] = place, WAITING
+    return n
+
+
+@kernel(I64, ro(U8), I64, I64, U8, rw(I64), rw(I32), rw(I32), rw(I64), rw(I64), OUT)
+def pcapng_records(data, end, limit, tail, state, links, units, seconds, snaps, out):
     """The same for pcapng; returns early, with state[MET], after a block that describes a section or an interface.
 
-    state[AT] may lie beyond `end`: a block was passed over that goes on there.
+    The file ends at `limit`, and with `tail` nothing will follow it. Blocks of which little is looked at need not be in
+    memory: state[AT] may lie beyond `end`.
     """
     n, state[MET] = 0, 0
     if state[DONE]:
@@ -248,7 +234,7 @@ def pcapng_records(data, end, final, state, links, units, seconds, snaps, out):
     while n < out[0].shape[0]:
         place = state[AT]
         if place + 12 > end:
-            return short(state, out, n, place, end, final)
+            return short(state, out, n, place, end, tail and end >= limit)
         kind = word(data, place, state[BIG] != 0)
         if kind == SECTION:
             magic = word(data, place + 8, False)
@@ -259,16 +245,19 @@ def pcapng_records(data, end, final, state, links, units, seconds, snaps, out):
         total = word(data, place + 4, big)
         if total < least(kind) or total > LONGEST_BLOCK:
             return damaged(state, out, n, place)
+        following = place + (total + 3) // 4 * 4
+        if following > limit:
+            return beyond(state, out, n, place, end, tail)
         if place + needed(kind, total) > end:
-            return short(state, out, n, place, end, final)
-        state[LAST], state[AT] = place, place + (total + 3) // 4 * 4
+            return short(state, out, n, place, end, False)
+        state[AT] = following
         if kind == ENHANCED or kind == PACKET:
             enhanced(data, place, kind, total, big, state, links, units, seconds, out, n)
             n += 1
         elif kind == SIMPLE:
             simple(data, place, total, big, state, links, snaps, out, n)
             n += 1
-        elif kind == SECTION or kind == INTERFACE:
+        elif kind == SECTION or (kind == INTERFACE and state[COUNT] < MOST_INTERFACES):
             if kind == INTERFACE:
                 describe(data, place, total, big, state, links, units, seconds, snaps)
             state[MET], state[PLACE], state[BYTES] = kind, place, min(total, int64(DESCRIPTION))

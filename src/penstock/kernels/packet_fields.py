@@ -14,7 +14,7 @@ from penstock.kernels.packet_layout import (
     ICMP,
     KIND,
     NET,
-    NONE,
+    PROTO,
     TCP,
     TRANSPORT,
     VERSION,
@@ -100,19 +100,28 @@ def take_ip_length(layers, rows, out, there):
         out[i] = row[WHOLE] - row[NET] if row[WHOLE] >= 0 else 0
 
 
+@part
+def header_size(data, row):
+    """Bytes of the transport header; 0 where that cannot be known."""
+    at = int64(row[TRANSPORT])
+    if row[PROTO] == 6:
+        known = row[KIND] == TCP and at + 13 <= row[END]
+        return int64(data[at + 12] >> 4) * 4 if known else int64(0)
+    if row[PROTO] == 33:
+        return int64(data[at + 4]) * 4 if at + 5 <= row[END] else int64(0)
+    if row[PROTO] == 132:
+        return int64(12)
+    return int64(4) if row[KIND] == ICMP else int64(8)
+
+
 @kernel(types.void, ro(U8), ro(I32, 2), I64, rw(I32), rw(U8))
 def take_payload(data, layers, rows, out, there):
     """Bytes after the transport header, by the lengths in the headers."""
     for i in range(rows):
         row = layers[i]
-        at, size = int64(row[TRANSPORT]), int64(8)
-        if row[KIND] == TCP:
-            size = int64(data[at + 12] >> 4) * 4 if at >= 0 and at + 13 <= row[END] else int64(NONE)
-        elif row[KIND] == ICMP:
-            size = int64(4)
-        fine = at >= 0 and row[KIND] > 0 and size > 0
-        there[i] = fine
-        out[i] = max(int64(row[WHOLE]) - at - size, 0) if fine else 0
+        size = header_size(data, row) if row[TRANSPORT] >= 0 and row[KIND] > 0 else int64(0)
+        there[i] = size > 0
+        out[i] = max(int64(row[WHOLE]) - row[TRANSPORT] - size, 0) if size > 0 else 0
 
 
 @part

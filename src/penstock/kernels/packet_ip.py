@@ -33,16 +33,18 @@ from penstock.kernels.packet_layout import (
 from penstock.kernels.packet_link import IPV4
 
 HOP_BY_HOP, ROUTING, FRAGMENTED, AUTHENTICATION, DESTINATION = 0, 43, 44, 51, 60
-MOBILITY, HOST_IDENTITY, SHIM = 135, 139, 140
-FAR = (1 << 31) - 1
+MOBILITY, HOST_IDENTITY, SHIM, NOTHING = 135, 139, 140, 59
 
 
 @part
 def ip_header(data, at, end, whole, kind, layers, i):
     """Fill in what the IP header says; False if what follows it cannot be found."""
     version = 4 if kind == IPV4 else 6
-    if at < end and data[at] >> 4 != version:
+    if at < end and (data[at] >> 4 != version or (version == 4 and data[at] & 15 < 5)):
         layers[i, FAULT] = F_IP_HEADER
+        return False
+    if version == 4 and at + 4 <= end and 0 < short(data, at + 2) < int64(data[at] & 15) * 4:
+        layers[i, FAULT] = F_IP_LENGTH
         return False
     if at + (20 if version == 4 else 40) > end:
         return cut_header(data, at, end, whole, version, layers, i)
@@ -56,10 +58,14 @@ def cut_header(data, at, end, whole, version, layers, i):
         layers[i, FAULT] = F_IP_CUT
     if at < end:
         layers[i, NET], layers[i, VERSION], layers[i, END] = at, version, end
-        if version == 4 and at + 10 <= end:
+        if version == 4 and at + 4 <= end:
+            bound(at, int64(short(data, at + 2)), end, whole, layers, i)
+        if version == 4 and at + 10 <= end and data[at + 9] != AUTHENTICATION:
             layers[i, PROTO] = data[at + 9]
-        if version == 6 and at + 7 <= end and not extension(data[at + 6]):
-            layers[i, PROTO] = data[at + 6]
+        if version == 6 and at + 7 <= end:
+            bound(at, total_length(data, at), end, whole, layers, i)
+            if not extension(data[at + 6]):
+                layers[i, PROTO] = data[at + 6]
     return False
 
 
@@ -67,18 +73,12 @@ def cut_header(data, at, end, whole, version, layers, i):
 def bound(at, total, end, whole, layers, i):
     """The end of the IP packet; where its length is 0, set aside for the network card, that of the frame."""
     stop = whole if total == 0 else at + total
-    layers[i, WHOLE], layers[i, END] = min(stop, FAR), min(stop, end)
+    layers[i, WHOLE], layers[i, END] = stop, min(stop, end)
 
 
 @part
 def ipv4(data, at, end, whole, layers, i):
     size, total = int64(data[at] & 15) * 4, int64(short(data, at + 2))
-    if size < 20:
-        layers[i, FAULT] = F_IP_HEADER
-        return False
-    if total != 0 and total < size:
-        layers[i, FAULT] = F_IP_LENGTH
-        return False
     layers[i, NET], layers[i, VERSION], layers[i, PROTO] = at, 4, data[at + 9]
     bound(at, total, end, whole, layers, i)
     place = int64(short(data, at + 6))
@@ -91,10 +91,16 @@ def ipv4(data, at, end, whole, layers, i):
 
 
 @part
+def total_length(data, at):
+    """Bytes of an IPv6 packet; 0 where its header does not say, because there are more than it can say."""
+    payload = int64(short(data, at + 4))
+    return payload + 40 if payload or data[at + 6] == NOTHING else int64(0)
+
+
+@part
 def ipv6(data, at, end, whole, layers, i):
     layers[i, NET], layers[i, VERSION] = at, 6
-    payload = int64(short(data, at + 4))
-    bound(at, payload + 40 if payload else int64(0), end, whole, layers, i)
+    bound(at, total_length(data, at), end, whole, layers, i)
     return chain(data, at + 40, int64(data[at + 6]), end, whole, layers, i)
 
 
@@ -125,7 +131,8 @@ def chain(data, at, protocol, end, whole, layers, i):
         following, size = int64(data[at]), (int64(data[at + 1]) + 1) * 8
         if protocol == FRAGMENTED:
             size = int64(8)
-            layers[i, FRAGMENT] = short(data, at + 2) & 0xFFF8
+            if short(data, at + 2) & 0xFFF9:  # else nothing of the packet is elsewhere
+                layers[i, FRAGMENT] = short(data, at + 2) & 0xFFF8
         elif protocol == AUTHENTICATION:
             size = (int64(data[at + 1]) + 2) * 4
         protocol = following
@@ -133,7 +140,7 @@ def chain(data, at, protocol, end, whole, layers, i):
         if layers[i, FRAGMENT] > 0:
             layers[i, PROTO], layers[i, TRANSPORT] = protocol, NONE
             return True
-    layers[i, PROTO], layers[i, TRANSPORT] = protocol, min(at, FAR)
+    layers[i, PROTO], layers[i, TRANSPORT] = protocol, at
     return True
 
 

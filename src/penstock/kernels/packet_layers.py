@@ -21,12 +21,16 @@ from penstock.kernels.packet_ip import ip_header, transport
 from penstock.kernels.packet_layout import (
     DEPTH,
     END,
+    ETHERTYPE,
     FAULT,
     FRAGMENT,
     FRAME,
+    HIDDEN,
+    KIND,
     LINK_CUT,
     LINK_UNKNOWN,
     NET,
+    NO_HEADER,
     NONE,
     OUTER,
     PROTO,
@@ -37,9 +41,24 @@ from penstock.kernels.packet_layout import (
     WIDTH,
 )
 from penstock.kernels.packet_link import IPV4, IPV6, ethernet, link_header, network_type
-from penstock.kernels.packet_tunnel import inside
+from penstock.kernels.packet_tunnel import inside, tunnel
 
 DEEPEST = 8  # tunnels within tunnels
+LONGEST_PACKET = 1 << 30
+
+
+@part
+def forget(layers, i):
+    layers[i, NET], layers[i, VERSION], layers[i, PROTO] = NONE, NONE, NONE
+    layers[i, TRANSPORT], layers[i, FRAGMENT], layers[i, WHOLE] = NONE, NONE, NONE
+    layers[i, ETHERTYPE] = NONE
+
+
+@part
+def hide(layers, i):
+    """The packet may be a tunnel, which the snap length does not show: what was found may be an outer packet."""
+    forget(layers, i)
+    layers[i, DEPTH] = NONE
 
 
 @part
@@ -48,8 +67,7 @@ def enter(layers, i):
     if layers[i, OUTER] < 0:
         layers[i, OUTER] = layers[i, NET]
     layers[i, DEPTH] += 1
-    layers[i, NET], layers[i, VERSION], layers[i, PROTO] = NONE, NONE, NONE
-    layers[i, TRANSPORT], layers[i, FRAGMENT], layers[i, WHOLE] = NONE, NONE, NONE
+    forget(layers, i)
 
 
 @part
@@ -60,13 +78,20 @@ def walk(data, at, end, whole, link, unwrap, layers, i):
         kind, at = network_type(data, at, end, kind, layers, i)
         if kind == LINK_UNKNOWN or (kind == LINK_CUT and whole <= end):
             layers[i, FAULT] = -kind
+        looked = unwrap if layers[i, DEPTH] < DEEPEST else int64(0)
         if (kind != IPV4 and kind != IPV6) or not ip_header(data, at, end, whole, kind, layers, i):
+            cut = kind == LINK_CUT or kind == IPV4 or kind == IPV6
+            if cut and layers[i, FAULT] == 0 and layers[i, FRAGMENT] < 0 and tunnel(layers[i, PROTO], looked):
+                hide(layers, i)
             return
-        kind, at = inside(data, layers, i, unwrap) if unwrap and layers[i, DEPTH] < DEEPEST else (int64(STOP), at)
+        kind, at = inside(data, whole, layers, i, looked)
+        if kind == HIDDEN:
+            hide(layers, i)
+            return
         if kind == STOP:
             transport(data, end, whole, layers, i)
             return
-        end, whole = int64(layers[i, END]), int64(layers[i, WHOLE])
+        end, whole = int64(layers[i, END]), min(int64(layers[i, WHOLE]), whole)
         enter(layers, i)
         if kind == FRAME:
             kind, at = ethernet(data, at, end, layers, i)
@@ -79,11 +104,12 @@ def locate(data, at, captured, length, link, reason, rows, unwrap, layers):
     for i in range(rows):
         for field in range(WIDTH):
             layers[i, field] = NONE
-        layers[i, FAULT], layers[i, DEPTH] = 0, 0
+        layers[i, FAULT], layers[i, DEPTH], layers[i, KIND] = 0, 0, NO_HEADER
         if reason[i] == 0:
-            end = at[i] + captured[i]
-            # A length below what was captured is wrong; the packet has what is there.
-            walk(data, at[i], end, at[i] + max(length[i], int64(captured[i])), int64(link[i]), unwrap, layers, i)
+            # A length below what was captured is wrong, the packet has what is there; one beyond all sense is bounded,
+            # so that places fit their numbers.
+            whole = at[i] + min(max(length[i], int64(captured[i])), int64(LONGEST_PACKET))
+            walk(data, at[i], at[i] + captured[i], whole, int64(link[i]), unwrap, layers, i)
             faults += layers[i, FAULT] != 0
     return faults
 

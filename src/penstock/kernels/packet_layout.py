@@ -18,9 +18,10 @@ ETHERTYPE, VLAN, INNER_VLAN, MPLS = range(8, 12)
 ETHERNET, OUTER, DEPTH, FAULT = range(12, 16)
 
 NONE = -1
-# What a step of the walk says in place of an ethertype. The first two are faults with their signs turned.
+# What a step of the walk says in place of an ethertype. The first two are faults with their signs turned. HIDDEN: what
+# says whether this is a tunnel was cut off.
 LINK_CUT, LINK_UNKNOWN, STOP, FRAME = -1, -2, -3, -4
-UNKNOWN = -5
+UNKNOWN, HIDDEN = -5, -6
 
 # Kinds of transport header.
 NO_HEADER, TCP, PORTS, ICMP = range(4)

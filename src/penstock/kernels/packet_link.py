@@ -16,6 +16,7 @@ from penstock.kernels.packet_layout import (
     LINK_CUT,
     LINK_UNKNOWN,
     MPLS,
+    NONE,
     UNKNOWN,
     VLAN,
     short,
@@ -28,7 +29,9 @@ LEAST_TYPE = 0x600  # smaller numbers are lengths, and LLC follows
 
 @part
 def llc(data, at, end):
-    if at + 3 > end or data[at + 2] != 3:
+    if at + 3 > end:
+        return int64(LINK_CUT), at
+    if data[at + 2] != 3:
         return int64(UNKNOWN), at
     if data[at] == 6 and data[at + 1] == 6:
         return int64(IPV4), at + 3
@@ -98,14 +101,18 @@ def bare(data, at, end):
 
 
 @part
+def cooked_type(data, kind, at, end):
+    """What the protocol field of a Linux cooked capture says; below the ethertypes, 4 is LLC."""
+    if kind >= LEAST_TYPE:
+        return kind, at
+    return llc(data, at, end) if kind == 4 else (int64(UNKNOWN), at)
+
+
+@part
 def cooked(data, at, end):
-    """Linux cooked capture: what its protocol field says below the ethertypes."""
     if at + 16 > end:
         return int64(LINK_CUT), at
-    kind = int64(short(data, at + 14))
-    if kind >= LEAST_TYPE:
-        return kind, at + 16
-    return llc(data, at + 16, end) if kind == 4 else (int64(UNKNOWN), at)
+    return cooked_type(data, int64(short(data, at + 14)), at + 16, end)
 
 
 @part
@@ -127,8 +134,7 @@ def link_header(data, at, end, link, layers, i):
     if link == 276:  # cooked, second version
         if at + 20 > end:
             return int64(LINK_CUT), at
-        kind = int64(short(data, at))
-        return (kind, at + 20) if kind >= LEAST_TYPE else (int64(UNKNOWN), at)
+        return cooked_type(data, int64(short(data, at)), at + 20, end)
     if link == 101 or link == 12 or link == 14:
         return bare(data, at, end)
     if link == 228:
@@ -169,12 +175,13 @@ def labels(data, at, end, layers, i):
 
 @part
 def network_type(data, at, end, kind, layers, i):
-    """Pass over tags, labels and sessions."""
+    """Pass over tags, labels and sessions; of a header that is cut, the ethertype before it is not the last."""
     while kind >= 0:
         layers[i, ETHERTYPE] = kind
         if kind == TAG or kind == SERVICE_TAG or kind == OLD_SERVICE_TAG:
             if at + 4 > end:
-                return int64(LINK_CUT), at
+                kind = int64(LINK_CUT)
+                break
             tag = int64(short(data, at)) & 0xFFF
             if layers[i, VLAN] < 0:
                 layers[i, VLAN] = tag
@@ -187,4 +194,6 @@ def network_type(data, at, end, kind, layers, i):
             kind, at = session(data, at, end)
         else:
             break
+    if kind == LINK_CUT:
+        layers[i, ETHERTYPE] = NONE
     return kind, at

@@ -108,14 +108,14 @@ class Walker:
 
     @property
     def at(self) -> int:
-        """The byte of the file up to which records have been passed, all of whose bytes are there."""
-        place = kernels.AT if self.state[kernels.AT] <= self.end else kernels.LAST
-        return self.base + int(self.state[place])
+        """The byte of the file up to which records have been passed."""
+        return self.base + min(int(self.state[kernels.AT]), self.end)
 
     @property
     def done(self) -> int:
         """DAMAGED or CUT, if the file ended so."""
-        return int(self.state[kernels.DONE])
+        done = int(self.state[kernels.DONE])
+        return done if done != kernels.WAITING else 0
 
     @property
     def met(self) -> tuple[int, int, int] | None:
@@ -129,7 +129,7 @@ class Walker:
         """Fill `records` again and again; yields how many rows there are, 0 where only a description was passed."""
         try:
             while True:
-                count = self._next(records, self._ended and self._tail)
+                count = self._next(records, self._stop - self.base)
                 if count or self.state[kernels.MET]:
                     yield count
                 elif self._ended or self.state[kernels.DONE]:
@@ -144,13 +144,15 @@ class Walker:
     def _ended(self) -> bool:
         return self.base + self.end >= self._stop
 
-    def _next(self, records: Records, final: bool) -> int:
+    def _next(self, records: Records, limit: int) -> int:
+        """Go on; the file's bytes end at `limit`, as those at hand are counted."""
         out = records.columns()
         if len(self._form):
+            final = self._tail and self.end >= limit
             found = kernels.pcap_records(self.data, self.end, final, self.state, self._form, out)
         else:
             tables = (self._links, self._units, self._seconds, self._snaps)
-            found = kernels.pcapng_records(self.data, self.end, final, self.state, *tables, out)
+            found = kernels.pcapng_records(self.data, self.end, limit, self._tail, self.state, *tables, out)
         return int(found)
 
     def _pass(self) -> int:
@@ -166,7 +168,7 @@ class Walker:
         left = self.end - passed
         self.data[:left] = self.data[passed : self.end]
         self.base += passed
-        self.state[[kernels.AT, kernels.LAST]] -= passed
+        self.state[kernels.AT] -= passed
         self.end = left
         room = min(PIECE, self._stop - self.base - left)
         try:
@@ -184,5 +186,5 @@ class Walker:
             self._file.seek(place)
             self.state[kernels.AT] = 0
             self.end = self._file.readinto(self.data[:size].data)
-            self._next(records, False)
+            self._next(records, kernels.LONGEST_BLOCK)
         self.state[kernels.AT] = self.end = 0

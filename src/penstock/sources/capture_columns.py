@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from penstock.kernels import packet_fields as take
 from penstock.kernels import packet_layout as layout
-from penstock.kernels.capture import NO_TIME, Records
+from penstock.kernels.capture import Records
+from penstock.kernels.capture_times import NO_TIME
 from penstock.sources.base import ADDRESS, BAD, FAULT, TYPE_KEY, UNREADABLE
 
 Array = np.ndarray[Any, Any]
@@ -115,9 +116,9 @@ def _payload(piece: Piece, out: Array, there: Array) -> None:
 
 
 def _fragmented(piece: Piece, out: Array, there: Array) -> None:
-    rows = piece.layers[: piece.rows]
-    out[:] = rows[:, layout.FRAGMENT] >= 0
-    there[:] = rows[:, layout.NET] >= 0
+    rows = piece.layers[: piece.rows] >= 0
+    out[:] = rows[:, layout.FRAGMENT]
+    there[:] = rows[:, layout.NET] & (rows[:, layout.FRAGMENT] | rows[:, layout.TRANSPORT])  # else it was cut off
 
 
 def _station(offset: int) -> Fill:
@@ -152,8 +153,8 @@ COLUMNS = {
     "ttl": Column(SMALL, NET, _net(8, 7, 1)),
     "tos": Column(SMALL, NET, _service),
     "ip_id": Column(SMALL, NET, _net(4, -1, 2)),
-    "fragment": Column(pa.bool_(), NET, _fragmented),
-    "frag_offset": Column(NUMBER, NET, _layer(layout.FRAGMENT)),
+    "fragment": Column(pa.bool_(), NET | PROTOCOL, _fragmented),
+    "frag_offset": Column(NUMBER, NET | PROTOCOL, _layer(layout.FRAGMENT)),
     "sport": Column(SMALL, PORT, _two_bytes(0, WITH_PORTS)),
     "dport": Column(SMALL, PORT, _two_bytes(2, WITH_PORTS)),
     "tcp_flags": Column(SMALL, TCP, _one_byte(13, ONLY_TCP)),
@@ -162,7 +163,7 @@ COLUMNS = {
     "tcp_window": Column(SMALL, TCP, _two_bytes(14, ONLY_TCP)),
     "icmp_type": Column(SMALL, ICMP, _one_byte(0, ONLY_ICMP)),
     "icmp_code": Column(SMALL, ICMP, _one_byte(1, ONLY_ICMP)),
-    "payload": Column(NUMBER, PORT | ICMP, _payload),
+    "payload": Column(NUMBER, PORT | TCP | ICMP, _payload),
     "tunnel": Column(NUMBER, RECORD, _layer(layout.DEPTH)),
     "outer_src": Column(ADDRESS, NET, _unused),
     "outer_dst": Column(ADDRESS, NET, _unused),
@@ -268,6 +269,8 @@ class Batch:
         """The columns, and flags as `sources.base` has them."""
         reason, fault = self._reason[: self.rows], self._fault[: self.rows]
         lost = reason != 0 if reason.any() else None
+        for values in self._values if lost is not None else ():
+            values.there[: self.rows][lost] = 0
         spoiled = SPOILED[fault] if fault.any() else None
         arrays = {values.name: values.array(self.rows) for values in self._values}
         fields = [arrow(name).with_type(array.type) for name, array in arrays.items()]

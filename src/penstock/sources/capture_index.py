@@ -85,28 +85,29 @@ class Counting:
 
     section: Section
     rows: int = 0
+    stride: int = field(default_factory=lambda: STRIDE)
     places: list[int] = field(default_factory=list)
     of_section: list[Section] = field(default_factory=list)
 
     def take(self, starts: np.ndarray, base: int) -> None:
         """Count rows that start at these places."""
-        wanted = starts[-self.rows % STRIDE :: STRIDE]
+        wanted = starts[-self.rows % self.stride :: self.stride]
         self.places += (wanted + base).tolist()
         self.of_section += [self.section] * len(wanted)
         self.rows += len(starts)
+        while len(self.places) > POINTS:
+            self.places, self.of_section, self.stride = self.places[::2], self.of_section[::2], self.stride * 2
 
     def meet(self, kind: int, place: int, size: int) -> None:
         before = () if kind == SECTION else self.section.blocks
         self.section = Section((*before, (place, size)))
 
     def points(self) -> tuple[Points, tuple[Section, ...]]:
-        places, owners, stride = self.places, self.of_section, STRIDE
-        while len(places) > POINTS:
-            places, owners, stride = places[::2], owners[::2], stride * 2
+        owners = self.of_section
         kept = list(dict.fromkeys([section for section in owners if section != self.section]))
         kept.append(self.section)
         number = {section: index for index, section in enumerate(kept)}
-        points = Points(self.rows, stride, tuple(places), tuple(number[section] for section in owners))
+        points = Points(self.rows, self.stride, tuple(self.places), tuple(number[section] for section in owners))
         return points, tuple(kept)
 
 

@@ -28,7 +28,7 @@ from penstock.kernels.packet_layers import locate, room
 from penstock.kernels.packet_tunnel import GRE, IPIP, VXLAN
 from penstock.logical.query import Field
 from penstock.sources.base import Entry, fields
-from penstock.sources.capture import HEAD, Form, Section, Walker, form_of
+from penstock.sources.capture import HEAD, MAGICS, PCAPNG, Form, Section, Walker, form_of
 from penstock.sources.capture_columns import Batch, Piece, needs_layers, schema
 from penstock.sources.capture_index import Capture, count
 from penstock.sources.counted import CountedFiles, Unfinished, file_digest, require_quiet
@@ -111,11 +111,7 @@ def _form(part: Part) -> Form:
 
 def form_start(first: bytes) -> bool:
     """Whether these bytes could become a capture."""
-    try:
-        form_of(first.ljust(HEAD, b"\0"), "")
-    except SourceError:
-        return False
-    return True
+    return any(magic.startswith(first[: len(magic)]) for magic in (PCAPNG, *MAGICS))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@
 | `random_terms`, `random_text`, `random_windows`, `random_query` | the generator's SQL: expressions to whole SELECTs |
 | `faults` | a kit: runs of the command line that are killed, starved, damaged and started again; campaigns |
 | `soak` | long running under load: nothing grows, every window comes once |
+| `captures`, `mutations` | capture files written by hand, and damaged on purpose, by seed |
 | `reference` | a direct-mapped table, one tuple at a time, as the papers describe it |
 
 Nothing here imports kernels, runtime or pyspark: an oracle that shares code with the engine proves nothing.

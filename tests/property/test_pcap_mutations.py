@@ -1,0 +1,92 @@
+"""Damaged captures, by the thousand and by the million: no crash, no hang, no memory without bound, and all properties.
+
+Shards run in child processes (`pcap_cases`), so that a crash is caught and its case printed. A shard can be run again
+by hand: `python tests/property/pcap_cases.py FOLDER CASE 1`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pcap_cases
+import pytest
+from pcap_bases import write_bases
+
+import penstock
+from penstock.testing.mutations import anatomy, first_packets, mutated
+
+FIRST = int(os.environ.get("PENSTOCK_SEED", "0"))
+QUICK, MILLION, CHECKED = 2_000, 1_000_000, 100_000
+SHARD = 25_000
+MOST_MB, MOST_MORE_MB = 700, 150  # of a child: Arrow and the compiler take most
+HANGS = 1800  # seconds of a shard; within it each case has its own alarm
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_bases(tmp_path_factory.mktemp("mutations") / "bases")
+
+
+def shard(folder: Path, first: int, count: int, **env: str) -> dict[str, Any]:
+    """Run cases in a child; what it counted."""
+    known = {**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1]), **env}
+    command = [sys.executable, pcap_cases.__file__, str(folder), str(first), str(count)]
+    done = subprocess.run(command, env=known, capture_output=True, text=True, timeout=HANGS)
+    if done.returncode:
+        at = (folder.parent / f"at-{first}").read_text().strip()
+        pytest.fail(f"case {at}: exit {done.returncode}\n{done.stderr[-3000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert found["cases"] == count
+    assert found["peak_mb"] < MOST_MB
+    assert found["peak_mb"] - found["warm_mb"] < MOST_MORE_MB
+    return found
+
+
+def campaign(folder: Path, cases: int, **env: str) -> None:
+    began = time.monotonic()
+    starts = range(FIRST, FIRST + cases, SHARD)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as workers:
+        found = list(workers.map(lambda first: shard(folder, first, min(SHARD, FIRST + cases - first), **env), starts))
+    seconds, rows = time.monotonic() - began, sum(one["rows"] for one in found)
+    most = max(one["peak_mb"] for one in found)
+    print(
+        f"\n{cases} files, {rows} packets, {seconds:.0f} s: {cases / seconds:.0f} files/s, at most {most} MB a process"
+    )
+
+
+def test_mutations_depend_on_the_seed_alone(folder: Path) -> None:
+    for file in sorted(folder.iterdir())[:6]:
+        data = file.read_bytes()
+        known = anatomy(data)
+        assert len(known.packets) <= 64
+        assert first_packets(data, 64) == data
+        assert len(anatomy(first_packets(data, 1)).packets) == 1
+        several = {mutated(data, known, seed) for seed in range(30)}
+        assert len(several) > 20
+        assert several == {mutated(data, known, seed) for seed in range(30)}
+
+
+def test_some_damaged_captures(folder: Path) -> None:
+    found = shard(folder, FIRST, QUICK)
+    assert found["read"] > QUICK // 2
+    assert found["rows"] > QUICK
+
+
+@pytest.mark.slow
+def test_a_million_damaged_captures(folder: Path) -> None:
+    campaign(folder, MILLION)
+
+
+@pytest.mark.slow
+def test_damaged_captures_with_bounds_checked(folder: Path, tmp_path: Path) -> None:
+    """Every access of the kernels to an array is checked; packets also lie at the very end of their buffers."""
+    checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "PENSTOCK_ALONE": "64"}
+    shard(folder, FIRST, 10, **checked)  # compiles
+    campaign(folder, CHECKED, **checked)
