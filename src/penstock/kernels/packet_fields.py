@@ -34,26 +34,15 @@ def take_layer(layers, rows, field, out, there):
         out[i] = max(value, 0)
 
 
-@kernel(types.void, ro(U8), ro(I32, 2), I64, I64, I64, rw(U16), rw(U8))
-def take_port(data, layers, rows, offset, kinds, out, there):
-    """Two bytes of a transport header of one of these kinds (bits)."""
+@kernel(types.void, ro(U8), ro(I32, 2), I64, I64, I64, I64, rw(U16), rw(U8))
+def take_transport(data, layers, rows, offset, size, kinds, out, there):
+    """One or two bytes of a transport header of one of these kinds (bits)."""
     for i in range(rows):
-        row = layers[i]
-        at = int64(row[TRANSPORT]) + offset
-        fine = row[TRANSPORT] >= 0 and kinds >> int64(row[KIND]) & 1 and at + 2 <= row[END]
-        there[i] = fine
-        out[i] = short(data, at) if fine else 0
-
-
-@kernel(types.void, ro(U8), ro(I32, 2), I64, I64, I64, rw(U16), rw(U8))
-def take_byte(data, layers, rows, offset, kinds, out, there):
-    """One byte of such a header."""
-    for i in range(rows):
-        row = layers[i]
-        at = int64(row[TRANSPORT]) + offset
-        fine = row[TRANSPORT] >= 0 and kinds >> int64(row[KIND]) & 1 and at + 1 <= row[END]
-        there[i] = fine
-        out[i] = data[at] if fine else 0
+        at = int64(layers[i, TRANSPORT]) + offset
+        fine = layers[i, TRANSPORT] >= 0 and kinds >> int64(layers[i, KIND]) & 1 != 0 and at + size <= layers[i, END]
+        there[i], out[i] = fine, 0
+        if fine:
+            out[i] = data[at] if size == 1 else short(data, at)
 
 
 @kernel(types.void, ro(U8), ro(I32, 2), I64, I64, rw(I64), rw(U8))

@@ -87,12 +87,10 @@ def _layer(field: int) -> Fill:
     return lambda piece, out, there: take.take_layer(piece.layers, piece.rows, field, out, there)
 
 
-def _two_bytes(offset: int, kinds: int) -> Fill:
-    return lambda piece, out, there: take.take_port(piece.data, piece.layers, piece.rows, offset, kinds, out, there)
-
-
-def _one_byte(offset: int, kinds: int) -> Fill:
-    return lambda piece, out, there: take.take_byte(piece.data, piece.layers, piece.rows, offset, kinds, out, there)
+def _transport(offset: int, size: int, kinds: int) -> Fill:
+    return lambda piece, out, there: take.take_transport(
+        piece.data, piece.layers, piece.rows, offset, size, kinds, out, there
+    )
 
 
 def _net(four: int, six: int, size: int) -> Fill:
@@ -155,14 +153,14 @@ COLUMNS = {
     "ip_id": Column(SMALL, NET, _net(4, -1, 2)),
     "fragment": Column(pa.bool_(), NET | PROTOCOL, _fragmented),
     "frag_offset": Column(NUMBER, NET | PROTOCOL, _layer(layout.FRAGMENT)),
-    "sport": Column(SMALL, PORT, _two_bytes(0, WITH_PORTS)),
-    "dport": Column(SMALL, PORT, _two_bytes(2, WITH_PORTS)),
-    "tcp_flags": Column(SMALL, TCP, _one_byte(13, ONLY_TCP)),
+    "sport": Column(SMALL, PORT, _transport(0, 2, WITH_PORTS)),
+    "dport": Column(SMALL, PORT, _transport(2, 2, WITH_PORTS)),
+    "tcp_flags": Column(SMALL, TCP, _transport(13, 1, ONLY_TCP)),
     "seq": Column(pa.int64(), TCP, _sequence(4)),
     "ack": Column(pa.int64(), TCP, _sequence(8)),
-    "tcp_window": Column(SMALL, TCP, _two_bytes(14, ONLY_TCP)),
-    "icmp_type": Column(SMALL, ICMP, _one_byte(0, ONLY_ICMP)),
-    "icmp_code": Column(SMALL, ICMP, _one_byte(1, ONLY_ICMP)),
+    "tcp_window": Column(SMALL, TCP, _transport(14, 2, ONLY_TCP)),
+    "icmp_type": Column(SMALL, ICMP, _transport(0, 1, ONLY_ICMP)),
+    "icmp_code": Column(SMALL, ICMP, _transport(1, 1, ONLY_ICMP)),
     "payload": Column(NUMBER, PORT | TCP | ICMP, _payload),
     "tunnel": Column(NUMBER, RECORD, _layer(layout.DEPTH)),
     "outer_src": Column(ADDRESS, NET, _unused),
