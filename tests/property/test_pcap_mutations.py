@@ -18,6 +18,7 @@ from typing import Any
 import pcap_cases
 import pytest
 from pcap_bases import write_bases
+from pcap_pool import Pool
 
 import penstock
 from packet_samples import SAMPLES
@@ -78,7 +79,7 @@ def test_mutations_depend_on_the_seed_alone(folder: Path) -> None:
 @pytest.mark.parametrize("unwrap", [0, 7])
 def test_no_packet_is_read_beyond_its_end(unwrap: int) -> None:
     """Every sample cut at every byte, by a snap length and as sent: what follows it makes no difference."""
-    pool = pcap_cases.Pool()
+    pool = Pool()
     for sample in SAMPLES.values():
         size = len(sample.data)
         records = Records(2 * size + 2)
