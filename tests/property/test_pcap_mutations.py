@@ -18,8 +18,11 @@ from typing import Any
 import pcap_cases
 import pytest
 from pcap_bases import write_bases
+from pcap_pool import Pool
 
 import penstock
+from packet_samples import SAMPLES
+from penstock.kernels.capture import Records
 from penstock.testing.mutations import anatomy, first_packets, mutated
 
 FIRST = int(os.environ.get("PENSTOCK_SEED", "0"))
@@ -71,6 +74,21 @@ def test_mutations_depend_on_the_seed_alone(folder: Path) -> None:
         several = {mutated(data, known, seed) for seed in range(30)}
         assert len(several) > 20
         assert several == {mutated(data, known, seed) for seed in range(30)}
+
+
+@pytest.mark.parametrize("unwrap", [0, 7])
+def test_no_packet_is_read_beyond_its_end(unwrap: int) -> None:
+    """Every sample cut at every byte, by a snap length and as sent: what follows it makes no difference."""
+    pool = Pool()
+    for sample in SAMPLES.values():
+        size = len(sample.data)
+        records = Records(2 * size + 2)
+        records.captured[:] = [*range(size + 1)] * 2
+        records.length[:] = [*range(size + 1), *[size] * (size + 1)]
+        records.link[:], records.time[:], records.interface[:], records.reason[:] = sample.link, 0, 0, 0
+        pool.records.append(records)
+        pool.packets += [sample.data[:cut] for cut in range(size + 1)] * 2
+    pool.check(unwrap)
 
 
 def test_some_damaged_captures(folder: Path) -> None:

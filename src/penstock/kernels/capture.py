@@ -30,7 +30,7 @@ STATE = 7
 WAITING = 255  # as DONE: the file ends within a block, the rest of which may follow
 # Places in `form`, how a pcap file is written.
 ORDER, NANO, HEADER, SWAP, LINK = range(5)
-# Reasons of unreadable rows; their texts are in `sources.capture`.
+# Reasons of unreadable rows; their texts are in `sources.capture_columns`.
 FINE, DAMAGED, CUT, UNDESCRIBED, LENGTHS = range(5)
 SECTION, INTERFACE, PACKET, SIMPLE, ENHANCED = 0x0A0D0D0A, 1, 2, 3, 6
 MAGIC, SWAPPED_MAGIC = 0x1A2B3C4D, 0x4D3C2B1A

@@ -9,6 +9,9 @@
 A packet is a record; its columns are those of `sources.capture_columns`. A file may be compressed whatever its name
 (gzip, xz, zstd, bzip2), or be a zip archive of captures. One that is still being written is read as far as its packets
 are whole; with `--until stopped` the rest is read when it is there, else what is left is one record that was cut short.
+
+What a snap length cut off is NULL. With `unwrap`, so are the columns below the link of a packet that was cut before it
+shows whether it is a tunnel: its addresses may be those of an outer packet.
 """
 
 from __future__ import annotations
