@@ -16,8 +16,7 @@
 | `text_parse` | spans to integers, doubles, booleans and text                                      |
 | `text_times` | spans to times                                                                     |
 | `capture`    | records of captures, pcap and pcapng; `capture_times`: their times                 |
-| `packet_layers` | a packet's headers; by `packet_link`, `packet_ip`, `packet_tunnel`, in the numbers of `packet_layout` |
-| `packet_fields` | values out of packets, a column at a time                                       |
+| `packet_*`   | a packet's headers (`layers`, by `link`, `ip`, `tunnel`, in the numbers of `layout`) and `fields` |
 
 A chunk of tuples goes through a relation at a time: pack → project → probe → fold. Text goes through a block at a time:
 index → spans → values, packets: records → layers → fields. There is no Python loop over tuples, groups or fields
