@@ -189,7 +189,7 @@ def addresses(column: pa.ChunkedArray) -> Array:
     return found
 
 
-@pytest.mark.parametrize("file", CAPTURES, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", CAPTURES or [DATA], ids=lambda file: file.name)
 def test_every_packet_is_as_tshark_reads_it(file: Path, tmp_path: Path) -> None:
     read, table = theirs(plain(file, tmp_path)), ours(file)
     assert len(read) == table.num_rows > 0
@@ -210,7 +210,9 @@ def count(numbers: Array) -> dict[int, int]:
     return dict(zip(different.tolist(), often.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file.suffix in OTHERS], ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "file", [file for file in FILES if file.suffix in OTHERS] or [DATA], ids=lambda file: file.name
+)
 def test_files_of_flows_are_no_captures(file: Path) -> None:
     with pytest.raises(SourceError, match="is not a capture: it begins with"):
         open_source(f"pcap:{file}", {})
