@@ -27,8 +27,7 @@ class SegmentWriter:
 
     def __init__(self, path: Path, slots: int) -> None:
         self.path, self.slots = path, slots
-        with self._disk():
-            self._file = open(path, "xb")  # noqa: SIM115 - closed by close()
+        self._file = open(path, "xb")  # noqa: SIM115 - closed by close()
         self._size = 0
         self._page = xxhash.xxh3_64()
         self._pages: list[int] = []
@@ -92,7 +91,7 @@ class SegmentWriter:
 
     @contextmanager
     def _disk(self) -> Iterator[None]:
-        """The system does not say which file it could not write."""
+        """Of a file that is open the system does not say which one it could not write."""
         try:
             yield
         except OSError as error:
