@@ -44,6 +44,7 @@ def reference(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     return faults.collect(launch.output)
 
 
+@pytest.mark.slow
 def test_a_source_that_fails_once(reference: Output, tmp_path: Path) -> None:
     """The quick version of what follows."""
     ended = faults.endure(launched(tmp_path), tmp_path / "logs", reference, faults.source_fails("EIO", 3))
