@@ -15,8 +15,7 @@ from typing import Any
 
 from penstock.bench import data, machine, memory
 from penstock.bench.job import Answer, Job
-from penstock.bench.peers import run_engine
-from penstock.errors import ConfigError
+from penstock.bench.peers import named, run_engine
 
 Progress = Callable[[str], None]
 
@@ -94,11 +93,7 @@ def run(
 
 
 def _choose(engines: list[str] | None, quick: bool) -> list[Contender]:
-    known = [contender.name for contender in CONTENDERS]
-    unknown = sorted(set(engines or ()) - set(known))
-    if unknown:
-        raise ConfigError(f"unknown engine '{unknown[0]}'", f"engines are {', '.join(known)}")
-    chosen = [c for c in CONTENDERS if engines is None or c.name in engines]
+    chosen = named(CONTENDERS, engines)
     return [_shortened(c) for c in chosen] if quick else chosen
 
 

@@ -21,9 +21,8 @@ from penstock.bench import machine
 from penstock.bench.job import Answer, PacketJob
 from penstock.bench.packet_queries import NFDUMP, PMACCT, QUERIES, STATISTICS, Dialect, Scope
 from penstock.bench.packet_reference import Reference
-from penstock.bench.peers import run_engine
+from penstock.bench.peers import named, run_engine
 from penstock.bench.traces import Trace, traces
-from penstock.errors import ConfigError
 
 Progress = Callable[[str], None]
 ALL: Mapping[str, Dialect] = {query.name: Dialect("", Scope()) for query in QUERIES}
@@ -118,11 +117,7 @@ def run(
 
 
 def _choose(engines: list[str] | None, quick: bool) -> list[Contender]:
-    known = [contender.name for contender in CONTENDERS]
-    unknown = sorted(set(engines or ()) - set(known))
-    if unknown:
-        raise ConfigError(f"unknown engine '{unknown[0]}'", f"engines are {', '.join(known)}")
-    chosen = [c for c in CONTENDERS if engines is None or c.name in engines]
+    chosen = named(CONTENDERS, engines)
     return [replace(c, prefix=min(c.prefix, QUICK_PREFIX)) for c in chosen] if quick else chosen
 
 

@@ -14,16 +14,38 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import penstock.bench
 from penstock.bench.job import Answer, Job, PacketJob, parse_answer
+from penstock.errors import ConfigError
 
 SOURCE_ROOT = Path(penstock.bench.__file__).parents[2]
 PEERS = ".venv-peers"
 NOT_INSTALLED = "not installed: make bench-peers"
+
+
+class Named(Protocol):
+    """An engine of a benchmark."""
+
+    @property
+    def name(self) -> str: ...
+
+
+Engine = TypeVar("Engine", bound=Named)
+
+
+def named(known: Sequence[Engine], names: list[str] | None) -> list[Engine]:
+    """The engines with these names, in their order; all if none are given."""
+    unknown = sorted(set(names or ()) - {engine.name for engine in known})
+    if unknown:
+        have = ", ".join(engine.name for engine in known)
+        raise ConfigError(f"unknown engine '{unknown[0]}'", f"engines are {have}")
+    return [engine for engine in known if names is None or engine.name in names]
 
 
 @lru_cache(maxsize=32)

@@ -216,11 +216,13 @@ class PcapSource(CountedFiles[Capture]):
     def _enter(self, file: Capture, row: int) -> tuple[Walker, int]:
         """A walker at the nearest packet of the index, and how many packets to skip."""
         text, points = file.path, file.points
-        if file.packed:
+        # Of a file that is followed only the size is looked at: its time changes with every packet that is written.
+        if file.packed or not self.following:
             self._require_unchanged(file.entry())
-            text = _part(file.path, file.member).text(self.cache)
         elif regular(text).st_size < file.stop:
             raise RunError(f"'{text}' has changed since the run began", "restore it, or start with a new checkpoint")
+        if file.packed:
+            text = _part(file.path, file.member).text(self.cache)
         at = row // points.stride
         section = file.sections[points.sections[at]]
         return Walker(text, file.form, points.places[at], file.stop, section, file.ended == CUT), row % points.stride
