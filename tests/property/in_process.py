@@ -7,6 +7,7 @@ compaction, garbage. A run of a dozen batches takes a tenth of a second, so that
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +29,8 @@ from penstock.runtime.offsets import Offset
 from penstock.runtime.results import result_schema
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.summary import summarise, window_account
-from penstock.runtime.version import make_version
+from penstock.runtime.version import Version
+from penstock.sharing.plan import SharedPlan, unshared_plans
 from penstock.sinks.base import Owner
 from penstock.sinks.parquet import ParquetSink
 from penstock.sources.base import Source
@@ -38,6 +40,7 @@ from penstock.state.garbage import SEGMENTS
 from penstock.state.manifest import Manifest, first_manifest
 from penstock.state.windows import CAPACITY
 from penstock.testing.generators import Settings
+from penstock.testing.plans import random_plans
 
 OWNER = "tests"
 
@@ -94,14 +97,24 @@ class Engine:
             (self.checkpoint / name).mkdir(parents=True)
         task = TaskSettings(settings.chunk_rows, settings.table_rows, settings.task_memory, settings.slots)
         job = Job(sources, task, str(self.checkpoint), settings.batch_rows, settings.parallelism)
-        self.memory, self.owner = settings.memory, Owner(OWNER, str(self.checkpoint))
+        self.owner = Owner(OWNER, str(self.checkpoint))
         sinks = {query.name: self.sink(query) for query in app.queries if not query.hidden}
-        versions.store(self.checkpoint, make_version(0, app, settings.memory, {n: s.place() for n, s in sinks.items()}))
+        self.rng = random.Random(settings.memory)
+        places = {name: sink.place() for name, sink in sinks.items()}
+        versions.store(self.checkpoint, Version(0, app, self._plans(app), places))
         self.reader, self.feed = FusedReader(job), HandFeed(self.checkpoint / "spark" / "commits")
         lease = leases.acquire(self.checkpoint, [])
         spark: Any = None
         self.driver = BatchDriver(spark, job, self.feed, self.owner, sinks, lease, first_manifest())
         self.offset, self.batch = self.reader.initialOffset(), 0
+
+    def _plans(self, app: QuerySet) -> dict[str, SharedPlan]:
+        return random_plans(unshared_plans(app), self.rng)
+
+    def replan(self) -> None:
+        """Other tables from the next batch on."""
+        last = self.driver.version
+        self.driver.amend(replace(last, number=last.number + 1, plans=self._plans(last.app)))
 
     def sink(self, query: Query) -> ParquetSink:
         made = ParquetSink(query.name, str(self.output / query.name), result_schema(query))
@@ -109,7 +122,9 @@ class Engine:
         return made
 
     def step(self) -> bool:
-        """One micro-batch; False when there is none left."""
+        """One micro-batch, sometimes with other tables than the last; False when there is none left."""
+        if self.rng.random() < 0.3:
+            self.replan()
         end = json.loads(json.dumps(self.reader.latestOffset(self.offset, None)))
         if end == self.offset:
             return False
@@ -136,7 +151,7 @@ class Engine:
                 self.driver.sinks[query.name] = self.sink(query)
         dropped = {q.name for q in last.app.queries} - {q.name for q in app.queries}
         places = {name: sink.place() for name, sink in self.driver.sinks.items()}
-        self.driver.amend(make_version(last.number + 1, app, self.memory, places, last.retired | dropped))
+        self.driver.amend(Version(last.number + 1, app, self._plans(app), places, last.retired | dropped))
 
     def finish(self) -> None:
         while self.step():

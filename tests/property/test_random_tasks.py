@@ -6,6 +6,7 @@ random; every query must equal the oracle. Nothing is late here: watermarks are 
 
 from __future__ import annotations
 
+import random
 import itertools
 import os
 from collections.abc import Iterator
@@ -28,12 +29,14 @@ from penstock.runtime.lfta import run_task
 from penstock.runtime.merge_plan import FOREVER, Closing, MergeItem, closing, cut_windows, items, share_out
 from penstock.runtime.results import result_schema
 from penstock.runtime.settings import TaskSettings
-from penstock.runtime.version import Version, levels, make_version
+from penstock.runtime.version import Version, levels
+from penstock.sharing.plan import unshared_plans
 from penstock.sources.base import even_splits, fields
 from penstock.sources.registry import open_source
 from penstock.testing.asserts import assert_same_rows
 from penstock.testing.generators import random_case
 from penstock.testing.oracle import expect
+from penstock.testing.plans import random_plans
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
 QUICK, SLOW = 40, 400
@@ -110,7 +113,7 @@ def check(seed: int, folder: Path) -> None:
     expected = expect(app, case.data, [case.data.num_rows])
     chosen = bearable(case.settings, case.data.num_rows)
     settings = TaskSettings(chosen.chunk_rows, chosen.table_rows, chosen.task_memory, chosen.slots)
-    bench = Bench(folder, make_version(0, app, chosen.memory, {}), settings, rng)
+    bench = Bench(folder, Version(0, app, random_plans(unshared_plans(app), random.Random(seed)), {}), settings, rng)
     (stream,) = app.streams
     source = open_source(stream.source, dict(stream.options))
     for split in even_splits(0, source.rows(), int(rng.integers(1, 6))) if source.rows() else []:

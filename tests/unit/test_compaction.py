@@ -15,7 +15,8 @@ from penstock.logical.window import ROWS, Window
 from penstock.runtime.compaction import MOST, chosen, gathered, keeps_of
 from penstock.runtime.hfta import live, open_panes
 from penstock.runtime.merge_plan import FOREVER
-from penstock.runtime.version import make_version
+from penstock.runtime.version import Version
+from penstock.sharing.plan import unshared_plans
 
 
 def segment(unit: str, task: int, size: float) -> dict[str, Any]:
@@ -132,7 +133,7 @@ def state(watermark: int | None, row: int = 0, ended: bool = False) -> dict[str,
 
 
 def test_the_first_pane_that_is_still_needed() -> None:
-    version = make_version(0, APP, 0, {})
+    version = Version(0, APP, unshared_plans(APP), {})
     floors = open_panes(version, state(100 * SECOND + 1, row=207))
     assert floors == {
         "second": 100,
@@ -147,7 +148,7 @@ def test_the_first_pane_that_is_still_needed() -> None:
 
 
 def test_without_a_watermark_everything_is_needed_and_after_the_end_nothing() -> None:
-    version = make_version(0, APP, 0, {})
+    version = Version(0, APP, unshared_plans(APP), {})
     open_ = open_panes(version, state(None, row=0))
     assert {name for name, floor in open_.items() if floor == -FOREVER} == {
         "second", "sliding", "cut", "landmark", "above",
@@ -174,7 +175,7 @@ def test_live_segments() -> None:
 
 
 def test_what_a_compaction_keeps() -> None:
-    version = make_version(0, APP, 0, {})
+    version = Version(0, APP, unshared_plans(APP), {})
     streams = state(100 * SECOND + 1, row=207)
     floors = open_panes(version, streams)
     keeps = keeps_of(version, floors, streams)

@@ -13,10 +13,11 @@ from penstock.logical.expressions import Column
 from penstock.logical.types import BIGINT, INT
 from penstock.logical.window import Window
 from penstock.runtime.folding import Chunk, Shape, Values, pack_words
-from penstock.runtime.front import Front, partial_chunk
+from penstock.runtime.branch import Branch
 from penstock.runtime.leaf import Leaf
 from penstock.sharing.layout import Layout, lay_out
-from penstock.sharing.plan import Relation, State
+from penstock.sharing.configuration import STREAM
+from penstock.sharing.plan import Relation, State, Table
 from penstock.testing.reference import Entry, run_direct_table
 
 STATES = (State("count", "v"), State("sum", "v"), State("min", "v"), State("max", "v"))
@@ -128,26 +129,30 @@ def test_the_front_evicts_exactly_as_tuple_at_a_time(seed: int) -> None:
     n = chunk.words.shape[1]
     leaf = Leaf(RELATION, layout, SHAPE, 64)
     buckets = int(rng.integers(1, 60))
-    front = Front(leaf, buckets)
+    front = Branch(Table("front", STREAM, ("q",), buckets), RELATION.parts, RELATION.states)
+    front.lay_out(layout, SHAPE)
     everything = np.arange(n, dtype=np.int32)
     keys = leaf.keys(chunk.words, everything)
     cut = int(rng.integers(0, n + 1))  # two chunks: residents stay between them
-    evicted = [front.absorb(chunk, rows, leaf.keys(chunk.words, rows)) for rows in (everything[:cut], everything[cut:])]
-    at = [int(tables.key_hash(keys, i)) % buckets for i in range(n)]
+    for rows in (everything[:cut], everything[cut:]):
+        front.absorb(chunk, rows, leaf.keys(chunk.words, rows))
+    evicted = front.taken() if front.waiting else np.empty((0, front.format.width), np.uint64)
+    at = [(int(tables.key_hash(keys, i)) >> 32) * buckets >> 32 for i in range(n)]
     value = chunk.values["v"]
     entries = [
         Entry(tuple(int(w) for w in keys[:, i]), _partials(int(value.numbers[i]), bool(value.valid[i])))
         for i in range(n)
     ]
     trace = run_direct_table(entries, at, ("add", "add", "add", "min", "max"))
-    assert _entries(leaf, np.concatenate(evicted)) == list(trace.evictions)
-    residents = front.drain()
+    assert _entries(leaf, evicted) == list(trace.evictions)
+    front.flush()
+    residents = front.taken()
     assert _entries(leaf, residents) == [trace.residents[bucket] for bucket in sorted(trace.residents)]
     assert front.probes == n
-    assert front.evictions == len(trace.evictions) + len(trace.residents)
-    for rows in (np.concatenate(evicted), residents):
-        partial, partial_keys = partial_chunk(leaf, rows, chunk)
-        leaf.absorb(partial, np.arange(len(rows), dtype=np.int32), partial_keys, 1 << 30)
+    assert (front.evictions, front.flushed) == (len(trace.evictions), len(trace.residents))
+    for rows in (evicted, residents):
+        partial = front.format.partials(rows, {})
+        leaf.absorb(partial, np.arange(len(rows), dtype=np.int32), partial.words, 1 << 30)
     assert groups_of(leaf) == expected_groups(columns, value)
 
 
@@ -158,6 +163,6 @@ def _partials(value: int, valid: bool) -> tuple[int, ...]:
 def _entries(leaf: Leaf, rows: Column64) -> list[Entry]:
     numbers = rows.view(np.int64)
     return [
-        Entry(tuple(int(w) for w in row[: leaf.words]), tuple(int(s) for s in number[leaf.words :]))
+        Entry(tuple(int(w) for w in row[: leaf.format.words]), tuple(int(s) for s in number[leaf.format.words :]))
         for row, number in zip(rows, numbers, strict=True)
     ]

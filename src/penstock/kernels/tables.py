@@ -136,31 +136,55 @@ def fill_index(rows, count, words, index):
         index[slot] = (h & HIGH) | uint64(r + 1)
 
 
-@kernel(types.UniTuple(I64, 2), ro(U64, 2), I64, ro(U64), rw(U64, 2), rw(I32), rw(I64), rw(I64))
-def probe_direct(keys, n, fresh, entries, resident, at, evicted):
-    """Probe tuples [0, n) in a direct-mapped table; evict on collision.
+@inline
+def bucket_of(h, buckets):
+    """A bucket by the upper half of the hash: a product in place of a division."""
+    return int64(((h >> uint64(32)) * uint64(buckets)) >> uint64(32))
+
+
+@kernel(
+    I64, ro(U64, 2), I64, ro(I64), ro(U64), I64, rw(U64, 2), rw(I32), rw(I32), rw(I64), rw(I64)
+)  # fmt: skip
+def probe_direct(keys, n, weights, fresh, keep, entries, resident, credit, at, evicted):
+    """Probe tuples [0, n) in a direct-mapped table; returns the number of entries evicted.
 
     Entries [0, buckets) are the residents from before, by bucket; new entries follow from `buckets` on, so
-    `entries` has room for buckets + n rows. `resident[bucket]` is the entry that stands there now.
-    Returns (entries made, entries evicted); `evicted` lists the evicted entries in order.
+    `entries` has room for buckets + n rows. `resident[bucket]` is the entry that stands there now; `evicted` lists
+    the evicted entries in order. `weights` empty: every tuple counts one.
+
+    A collision evicts the resident. Where `keep` is set it only takes one of the resident's credits, of which every
+    hit gave it one, and passes the newcomer on in an entry of its own, until there is none left.
     """
     words = keys.shape[0]
     buckets = resident.shape[0]
+    weighted = weights.shape[0] > 0
     made, out = buckets, 0
     for i in range(n):
-        bucket = int64(key_hash(keys, i) % uint64(buckets))
+        bucket = bucket_of(key_hash(keys, i), buckets)
         e = int64(resident[bucket])
-        if entries[e, words] == 0 or not same_key(entries, e, keys, i):
-            if entries[e, words] != 0:
-                evicted[out] = e
-                out += 1
+        empty = entries[e, words] == 0
+        if empty or not same_key(entries, e, keys, i):
+            if not empty:
+                old = e
                 e = made
                 made += 1
-                resident[bucket] = e
+                if keep:
+                    credit[bucket] -= 1
+                if keep and credit[bucket] > 0:
+                    evicted[out] = e
+                else:
+                    evicted[out] = old
+                    resident[bucket] = e
+                    credit[bucket] = 1
+                out += 1
+            elif keep:
+                credit[bucket] = 1
             start_row(entries, e, keys, i, fresh)
-        entries[e, words] += uint64(1)
+        elif keep:
+            credit[bucket] += 1
+        entries[e, words] += uint64(weights[i]) if weighted else uint64(1)
         at[i] = e
-    return int64(made), int64(out)
+    return int64(out)
 
 
 @inline
@@ -179,3 +203,15 @@ def settle_direct(entries, evicted, out, evictions, resident):
         if e != bucket:
             copy_row(entries, e, entries, bucket)
             resident[bucket] = bucket
+
+
+@kernel(I64, rw(U64, 2), I64, rw(U64, 2))
+def drain_direct(entries, words, residents):
+    """Copy the residents out, by bucket, and leave an empty table; returns their number."""
+    out = 0
+    for bucket in range(residents.shape[0]):
+        if entries[bucket, words] != 0:
+            copy_row(entries, bucket, residents, out)
+            entries[bucket, words] = 0
+            out += 1
+    return int64(out)

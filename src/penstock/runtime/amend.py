@@ -12,7 +12,7 @@ from penstock.logical.window import ROWS
 from penstock.runtime.frames import FrameFeed
 from penstock.runtime.job import columns
 from penstock.runtime.results import open_query_sink
-from penstock.runtime.version import Version, make_version
+from penstock.runtime.version import Version
 from penstock.sinks.registry import check_claims
 from penstock.sources.fit import check_fields
 
@@ -35,7 +35,8 @@ def added(driver: BatchDriver, name: str, select: str, sink: Any, settings: RunS
         raise QueryError(f"query '{name}' has a window of rows, but rows of a DataFrame have no order")
     opened = open_query_sink(query, None if uri else sink, settings.output, Path(driver.job.checkpoint))
     check_claims({**driver.sinks, name: opened})
-    new = make_version(last.number + 1, app, settings.memory, {**last.outputs, name: opened.place()}, last.retired)
+    outputs = {**last.outputs, name: opened.place()}
+    new = Version(last.number + 1, app, driver.planner.plans(app), outputs, last.retired, last.planning)
     for stream, source in driver.job.sources.items():
         if stream in new.plans:
             used = columns(new.plans[stream])
@@ -47,7 +48,7 @@ def added(driver: BatchDriver, name: str, select: str, sink: Any, settings: RunS
     return new
 
 
-def dropped(driver: BatchDriver, name: str, settings: RunSettings) -> Version:
+def dropped(driver: BatchDriver, name: str) -> Version:
     """The app without a query, and without the hidden ones that only it reads."""
     last = driver.version
     queries = {query.name: query for query in last.app.queries if not query.hidden}
@@ -62,4 +63,5 @@ def dropped(driver: BatchDriver, name: str, settings: RunSettings) -> Version:
     for stream in last.app.streams:
         if not any(app.root(query).name == stream.name for query in left):
             raise ConfigError(f"'{name}' is the last query on stream '{stream.name}'", "stop the run instead")
-    return make_version(last.number + 1, app, settings.memory, last.outputs, last.retired | gone)
+    plans = driver.planner.plans(app)
+    return Version(last.number + 1, app, plans, last.outputs, last.retired | gone, last.planning)

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from penstock.errors import StateError
 from penstock.logical.query import Query, QuerySet
 from penstock.runtime import version as versions
-from penstock.runtime.version import Version, make_version
+from penstock.runtime.version import Version
+from penstock.sharing.plan import SharedPlan
+from penstock.sharing.planning import Planning
 
+Plans = Mapping[str, SharedPlan]
 ADVICE = "drop it and add the changed one under a new name, or use another checkpoint"
 
 
-def adopt(checkpoint: Path, app: QuerySet, memory: int, outputs: Mapping[str, str]) -> Version:
-    """The version that a run goes on with: the newest, if the app is the same, else a new one."""
+def adopt(
+    checkpoint: Path, app: QuerySet, planning: Planning, planned: Callable[[], Plans], outputs: Mapping[str, str]
+) -> Version:
+    """The version that a run goes on with: the newest, if app and planning are the same, else a new one."""
     number = versions.newest(checkpoint)
     if number is None:
-        first = make_version(0, app, memory, outputs)
+        first = Version(0, app, planned(), dict(outputs), planning=planning)
         versions.store(checkpoint, first)
         return first
     last = versions.load(checkpoint, number)
-    if app == last.app and memory_of(last) == memory_of(make_version(0, app, memory, outputs)):
+    if app == last.app and planning == last.planning:
         return last
     dropped = {q.name for q in last.app.queries} - {q.name for q in app.queries}
-    new = make_version(number + 1, app, memory, {**last.outputs, **outputs}, last.retired | dropped)
+    new = Version(number + 1, app, planned(), {**last.outputs, **outputs}, last.retired | dropped, planning)
     versions.store(checkpoint, new)
     return new
-
-
-def memory_of(version: Version) -> list[int]:
-    """The sizes of the tables: they may change freely, but a plan is what stands in its version."""
-    return [relation.buckets for plan in version.plans.values() for relation in plan.relations]
 
 
 def check_changes(checkpoint: Path, last: Version, app: QuerySet, outputs: Mapping[str, str]) -> None:

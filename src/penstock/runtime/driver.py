@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.errors import PenstockError, RunError, StateError
 from penstock.faults import reach
 from penstock.runtime import version as versions
+from penstock.runtime import work
 from penstock.runtime.compaction import compact, keeps_of
 from penstock.runtime.feed import Feed, Task, done_mark
 from penstock.runtime.hfta import Array, Hfta, Streams, live, open_panes
@@ -161,7 +162,7 @@ class BatchDriver:
             segments=kept,
             account=self._account(before, written),
             results=_add_results(before.results, version, hfta),
-            work=_add_work(before.work, version, written),
+            work=work.added(before.work, version.plans.values(), written),
             volume=_add_volume(before.volume, written, hfta.reports, compactions),
             staged=[name for report in hfta.reports for name in report["staged"]],
             rows=sum(task["account"]["stream"]["input"] for task in tasks),
@@ -250,17 +251,6 @@ def _add_results(before: dict[str, dict[str, int]], version: Version, hfta: Hfta
         windows = hfta.windows.get(query.name, 0)
         results[query.name] = {"windows": old["windows"] + windows, "rows": old["rows"] + rows}
     return results
-
-
-def _add_work(before: dict[str, dict[str, int]], version: Version, tasks: list[Task]) -> dict[str, dict[str, int]]:
-    work = {query.name: {"probes": 0, "evictions": 0} for query in version.app.queries}
-    work |= {name: dict(counts) for name, counts in before.items()}
-    for task in tasks:
-        for name, counts in task["work"].items():
-            mine = work.setdefault(name, {"probes": 0, "evictions": 0})
-            for what, count in counts.items():
-                mine[what] += count
-    return work
 
 
 def _add_volume(before: dict[str, int], tasks: list[Task], merged: list[Task], compacted: list[Task]) -> dict[str, int]:

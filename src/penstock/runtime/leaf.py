@@ -10,14 +10,16 @@ Neighbours: `runtime.lfta` drives leaves over chunks of raw tuples, `runtime.mer
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from time import perf_counter_ns
 
 import numpy as np
 
-from penstock.kernels import pack, tables
+from penstock.kernels import tables
 from penstock.kernels.dictionary import Dictionary
 from penstock.runtime.folding import Chunk, Rows, Shape, fold_chunk, pack_words
-from penstock.sharing.layout import Layout, project
-from penstock.sharing.plan import Relation, State, column_of, dictionary_component, pane_component, value_component
+from penstock.runtime.rows import Format
+from penstock.sharing.layout import Layout
+from penstock.sharing.plan import Relation, column_of, dictionary_component, pane_component, value_component
 from penstock.state.groups import Groups
 
 Array = np.ndarray
@@ -33,30 +35,18 @@ class Leaf:
         self.relation = relation
         self._lay_out(layout, shape)
         self._clear(capacity)
-        self.probes = 0
+        self.probes = self.nanoseconds = 0
+        self.seen = 0  # groups of tables that were given up for new ones
 
     def _lay_out(self, layout: Layout, shape: Shape) -> None:
-        self.shape = shape
-        self.projection = project(layout, self.relation.parts)
-        terms = self.projection.terms
-        self._terms = (
-            np.array([t.source for t in terms], np.int64),
-            np.array([t.mask for t in terms], np.uint64),
-            np.array([t.turn for t in terms], np.int64),
-            np.array([t.target for t in terms], np.int64),
-        )
-        self.words = self.projection.words
-        self.columns: dict[State, int] = {}
-        fresh = [0]
-        for state in self.relation.states:
-            if shape.words(state):
-                self.columns[state] = self.words + len(fresh)
-                fresh += shape.fresh(state)
-        self.fresh = np.array(fresh, np.int64).view(np.uint64)
-        self.width = self.words + len(fresh)
+        self.format = Format(layout, self.relation.parts, self.relation.states, shape)
+
+    @property
+    def shape(self) -> Shape:
+        return self.format.shape
 
     def _clear(self, capacity: int) -> None:
-        self.rows = np.empty((max(4, capacity), self.width), np.uint64)
+        self.rows = np.empty((max(4, capacity), self.format.width), np.uint64)
         self.index = self._empty_index()
         self.count = 0
 
@@ -69,29 +59,28 @@ class Leaf:
         return int(self.rows.nbytes + self.index.nbytes)
 
     def keys(self, words: Array, rows: Array) -> Array:
-        """The relation's key words of the chosen tuples."""
-        keys = np.empty((self.words, len(rows)), np.uint64)
-        pack.project(words, rows, *self._terms, keys)
-        return keys
+        """The relation's key words of the chosen tuples of the stream."""
+        return self.format.cut.keys(words, rows)
 
     def absorb(self, chunk: Chunk, rows: Array, keys: Array, room: int, done: int = 0) -> int:
         """Fold in the chosen tuples from the `done`-th on. Returns where it ended: at all of them, unless the
         table would need more than `room` bytes beside itself to grow."""
-        at, begin = np.empty(len(rows), np.int64), done
+        began, at, begin = perf_counter_ns(), np.empty(len(rows), np.int64), done
         while done < len(rows):
             start, done = done, self._probe(keys, done, chunk.weights, at)
-            fold_chunk(self.rows, self.columns, self.shape, chunk, Rows(rows, at, start, done))
+            fold_chunk(self.rows, self.format.columns, self.shape, chunk, Rows(rows, at, start, done))
             if done < len(rows) and not self._grow(room):
                 break
         self.probes += done - begin
+        self.nanoseconds += perf_counter_ns() - began
         return done
 
     def _probe(self, keys: Array, start: int, weights: Array, at: Array) -> int:
-        one_word = self.words == 1
+        one_word = self.format.words == 1
         probe = tables.probe_exact_word if one_word else tables.probe_exact
         done, self.count = probe(
             keys[0] if one_word else keys,
-            start, keys.shape[1], weights, self.count, self.fresh, self.index, self.rows, at,
+            start, keys.shape[1], weights, self.count, self.format.fresh, self.index, self.rows, at,
         )  # fmt: skip
         return int(done)
 
@@ -101,10 +90,10 @@ class Leaf:
         if self.nbytes * factor > max(room, ALWAYS):
             return False
         old = self.rows
-        self.rows = np.empty((len(old) * factor, self.width), np.uint64)
+        self.rows = np.empty((len(old) * factor, self.format.width), np.uint64)
         self.rows[: self.count] = old[: self.count]
         self.index = self._empty_index()
-        tables.fill_index(self.rows, self.count, self.words, self.index)
+        tables.fill_index(self.rows, self.count, self.format.words, self.index)
         return True
 
     def pieces(self, dictionaries: Mapping[str, Dictionary]) -> Iterator[Groups]:
@@ -115,31 +104,19 @@ class Leaf:
     def groups(self, dictionaries: Mapping[str, Dictionary], start: int = 0, stop: int | None = None) -> Groups:
         """The groups in rows [start, stop) of the table."""
         dense = self.rows[start : min(self.count, self.count if stop is None else stop)]
-        components = {}
-        for part in self.relation.parts:
-            place = self.projection.places[part.component]
-            values = np.full(len(dense), place.base, np.int64)
-            if place.bits:
-                pack.extract(dense, place.word, place.shift, place.mask, place.base, values)
-            components[part.component] = values
+        components = {part.component: self.format.component(dense, part.component) for part in self.relation.parts}
         _blank_nulls(components, self.shape.strings)
         panes = components.pop(pane_component(self.relation.window.panes))
-        states = {state: self.state_words(dense, state, column) for state, column in self.columns.items()}
+        states = {state: self.format.state_words(dense, state) for state in self.format.columns}
         named = self._extremes() | set(components)
         used = {name: dictionaries[name] for name in sorted(named & dictionaries.keys())}
-        count = np.ascontiguousarray(dense[:, self.words]).view(np.int64)
-        return Groups(panes, components, used, count, states)
+        return Groups(panes, components, used, self.format.counts(dense), states)
 
     def _extremes(self) -> set[str]:
         """Dictionaries that least and greatest values refer to."""
         types = self.relation.types
         columns = {s.column for s in self.relation.states if s.kind in ("min", "max") and self.shape.coded(s.column)}
         return {dictionary_component(column, types[column].kind) for column in columns}
-
-    def state_words(self, dense: Array, state: State, column: int) -> tuple[Array, ...]:
-        kind = np.float64 if self.shape.floating(state) else np.int64
-        words = range(column, column + self.shape.words(state))
-        return tuple(np.ascontiguousarray(dense[:, word]).view(kind) for word in words)
 
     def rebuild(self, layout: Layout, shape: Shape) -> None:
         """Move all groups to a new layout and shape."""
@@ -150,9 +127,10 @@ class Leaf:
         everything = np.arange(len(groups), dtype=np.int32)
         keys = self.keys(pack_words(layout, components, len(groups)), everything)
         at = np.empty(len(groups), np.int64)
-        _, self.count = tables.probe_exact(keys, 0, len(groups), groups.count, 0, self.fresh, self.index, self.rows, at)
+        fresh = self.format.fresh
+        _, self.count = tables.probe_exact(keys, 0, len(groups), groups.count, 0, fresh, self.index, self.rows, at)
         numbers = self.rows.view(np.int64)
-        for state, column in self.columns.items():
+        for state, column in self.format.columns.items():
             words = groups.states.get(state, (groups.count,))
             if shape.words(state) > len(words):
                 words = (words[0], words[0] >> 63)
@@ -161,6 +139,7 @@ class Leaf:
 
     def restart(self) -> None:
         """Forget all groups; room for as many again, what else there was is free for other leaves."""
+        self.seen += self.count
         self._clear(self.count)
 
 

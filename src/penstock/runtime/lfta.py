@@ -1,6 +1,6 @@
 """The task: one split of one micro-batch through PACK and the tables into one segment.
 
-    Arrow batch ──► ingest ──► select (WHERE, late, account) ──► layout, pack ──► front / leaf ──► segment
+    Arrow batch ──► ingest ──► select (WHERE, late, account) ──► layout, pack ──► tree, leaves ──► segment
 
 All of a task's state lives here and ends with it. When tables and dictionaries reach the task's memory cap,
 the groups are written early as a run of the segment and the tables start anew: merged above, never lost.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,16 @@ from penstock.runtime.coarse import coarsened
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.evaluate import Operand, Scope, evaluate
 from penstock.runtime.folding import BOUND, IPV6, Chunk, Shape, Values, pack_words
-from penstock.runtime.front import Front, partial_chunk
 from penstock.runtime.ingest import Ingest, Ingested
 from penstock.runtime.leaf import Leaf
 from penstock.runtime.memory import memory_report, note_baseline
-from penstock.runtime.selection import Ledger, Selector, Tuples
+from penstock.runtime.sampling import store, survey_of
+from penstock.runtime.selection import Ledger, Selector, Tuples, numbers, sieves
 from penstock.runtime.settings import TaskSettings
+from penstock.runtime.survey import Survey
 from penstock.runtime.times import Times
+from penstock.runtime.tree import Tree
+from penstock.runtime.work import counted
 from penstock.sharing.layout import Layout, Range, lay_out, union
 from penstock.sharing.plan import (
     Relation,
@@ -40,6 +43,7 @@ from penstock.sharing.plan import (
     inet6_component,
     null_component,
     pane_component,
+    sieve_component,
     value_component,
 )
 from penstock.sources.base import BAD, FAULT, UNREADABLE
@@ -55,11 +59,31 @@ _ranges_seen: dict[tuple[Relation, ...], dict[str, Range]] = {}
 PLANS_SEEN = 16
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """A chunk before it is packed: which tuples are for which query (None: all), components and their ranges."""
+
+    columns: dict[str, Ingested]
+    masks: dict[str, Array | None]
+    components: dict[str, Array]
+    ranges: dict[str, Range]
+
+    def survey(self, relations: tuple[Relation, ...]) -> Survey:
+        return survey_of(relations, self.components, self.ranges, self.masks)
+
+
 class Lfta:
     """Runs chunks through all relations of a plan and writes their groups to a segment."""
 
-    def __init__(self, plan: SharedPlan, settings: TaskSettings, epoch: Epoch, writer: SegmentWriter) -> None:
-        self.plan, self.settings, self.epoch, self.writer = plan, settings, epoch, writer
+    def __init__(
+        self,
+        plan: SharedPlan,
+        settings: TaskSettings,
+        epoch: Epoch,
+        writer: SegmentWriter,
+        sample: Path | None = None,
+    ) -> None:
+        self.plan, self.settings, self.epoch, self.writer, self.sample = plan, settings, epoch, writer, sample
         used = frozenset().union(*(r.columns for r in plan.relations)) | {plan.stream.time}
         self.fields = tuple(f for f in plan.stream.fields if f.name in used)
         self.computed = tuple(dict.fromkeys(c for r in plan.relations for c in r.computed))
@@ -72,7 +96,8 @@ class Lfta:
         self.panes = tuple(dict.fromkeys(window.panes for window in windows))
         longest = max((w.length + w.slide for w in windows if w.axis != ROWS), default=0)
         self.times = Times(plan.stream, epoch, longest, self.selector.ledger)
-        self.components = sorted({p.component for r in plan.relations for p in r.parts})
+        self.tree = Tree(plan, sieves(plan.relations, epoch), self._absorb)
+        self.components = sorted({p.component for r in plan.relations for p in r.parts} | self.tree.components)
         self.summed = sorted({s.column for r in plan.relations for s in r.states if s.kind == "sum"})
         self.stated = sorted({s.column for r in plan.relations for s in r.states})
         self.measured = frozenset(s.column for r in plan.relations for s in r.states if s.kind == "moments")
@@ -82,7 +107,6 @@ class Lfta:
         self.met: dict[str, Range] = {}
         self.layout: Layout | None = None
         self.leaves: list[Leaf] = []
-        self.fronts: list[Front | None] = []
         self.sum_bounds = dict.fromkeys(self.summed, 0)
         self.row = epoch.row
 
@@ -112,30 +136,39 @@ class Lfta:
 
     def end(self) -> None:
         """End of the epoch: flush top-down, then write."""
-        self._drain_fronts()
+        self._drain()
         self._write_run()
         if len(_ranges_seen) >= PLANS_SEEN:
             _ranges_seen.clear()
         _ranges_seen[self.plan.relations] = self.met
 
     def _chunk(self, batch: pa.RecordBatch) -> None:
+        chosen = self._choose(batch)
+        self._fit(chosen.ranges, self._shape_of(chosen.columns, batch.num_rows))
+        assert self.layout is not None
+        values = {name: self._values(name, chosen.columns[name]) for name in self.stated}
+        words = pack_words(self.layout, chosen.components, batch.num_rows)
+        chunk = Chunk(words, values, self.ingest.dictionaries)
+        self.tree.take(chunk, chosen.masks)
+        self._feed_leaves(chunk, chosen.masks)
+        if self.sample is not None:
+            store(self.sample, chosen.survey(self.plan.relations))
+            self.sample = None
+
+    def survey(self, batch: pa.RecordBatch) -> Survey:
+        """What a planner wants to know of these tuples; nothing is aggregated."""
+        return self._choose(batch).survey(self.plan.relations)
+
+    def _choose(self, batch: pa.RecordBatch) -> Chosen:
+        """Which tuples are for which query, and their components."""
         columns = self._columns(batch)
         ts, timely = self._time(columns[self.plan.stream.time])
         scope = Scope(lambda expression: self._operand(expression, columns), batch.num_rows)
         for made in self.computed:
             columns[made.name] = self.ingest.computed(made, evaluate(made.expression, scope))
         places = np.arange(self.row, self.row + batch.num_rows)
-        chosen = self.selector.select(Tuples(ts, places, timely, columns, scope))
-        components, ranges = self._components(columns, ts, places)
-        self._fit(ranges, self._shape_of(columns, batch.num_rows))
-        assert self.layout is not None
-        values = {name: self._values(name, columns[name]) for name in self.stated}
-        words = pack_words(self.layout, components, batch.num_rows)
-        chunk = Chunk(words, values, self.ingest.dictionaries)
-        for leaf, front in zip(self.leaves, self.fronts, strict=True):
-            rows = chosen[leaf.relation.query]
-            if len(rows):
-                self._feed(leaf, front, chunk, rows)
+        masks = self.selector.select(Tuples(ts, places, timely, columns, scope))
+        return Chosen(columns, masks, *self._components(columns, ts, places, masks))
 
     def _columns(self, batch: pa.RecordBatch) -> dict[str, Ingested]:
         """The columns that some query reads; books values that do not fit and records that cannot be read."""
@@ -183,7 +216,7 @@ class Lfta:
         return Values(numbers, column.valid, floats, rest)
 
     def _components(
-        self, columns: dict[str, Ingested], ts: Array, rows: Array
+        self, columns: dict[str, Ingested], ts: Array, rows: Array, masks: dict[str, Array | None]
     ) -> tuple[dict[str, Array], dict[str, Range]]:
         """All components that some relation needs, and their ranges; one left out is zero everywhere."""
         found: dict[str, Array] = {}
@@ -196,9 +229,12 @@ class Lfta:
                 for length in (n for prefixed, n in self.prefixes if prefixed == name):
                     found[inet6_component(name, length)] = self.ingest.prefix(name, length, column.inet6)
         for panes in self.panes:
-            numbers = np.empty(len(ts), np.int64)
-            pane_number(rows if panes.axis == ROWS else ts, panes.slide, panes.cut, numbers)
-            found[pane_component(panes)] = numbers
+            number = np.empty(len(ts), np.int64)
+            pane_number(rows if panes.axis == ROWS else ts, panes.slide, panes.cut, number)
+            found[pane_component(panes)] = number
+        for query, mask in masks.items():
+            if mask is not None and sieve_component(query) in self.tree.components:
+                found[sieve_component(query)] = (~mask).astype(np.int64)
         found = {name: found[name] for name in self.components if name in found}
         return found, {name: self._range(name, found, columns) for name in self.components}
 
@@ -206,7 +242,7 @@ class Lfta:
         tag, _, name = component.partition(":")
         if component in self.ingest.dictionaries:
             return 0, self.ingest.dictionaries[component].count
-        if tag == "null":
+        if tag in ("null", "sieve"):
             return 0, int(component in found)
         if tag == "pane":
             return int(found[component].min()), int(found[component].max())
@@ -236,19 +272,14 @@ class Lfta:
             self.shape, nullable=self.shape.nullable | shape.nullable, wide=self.shape.wide | shape.wide
         )
         self.layout = lay_out({name: self.ranges.get(name, (0, 0)) for name in self.components})
-        if not self.leaves:
+        if self.leaves:
+            self._drain()
+            for leaf in self.leaves:
+                leaf.rebuild(self.layout, self.shape)
+        else:
             sized = zip(self.plan.relations, self._capacities(), strict=True)
             self.leaves = [Leaf(relation, self.layout, self.shape, rows) for relation, rows in sized]
-            self.fronts = [
-                Front(leaf, leaf.relation.buckets) if leaf.relation.buckets else None for leaf in self.leaves
-            ]
-            return
-        self._drain_fronts()
-        for leaf in self.leaves:
-            leaf.rebuild(self.layout, self.shape)
-        for front in self.fronts:
-            if front is not None:
-                front.reset()
+        self.tree.lay_out(self.layout, self.shape, self.leaves)
 
     def _expected(self) -> dict[str, Range]:
         """Ranges as in the worker's last task; panes go on from the first one, as many as there were."""
@@ -268,18 +299,16 @@ class Lfta:
         part = min(1.0, 0.8 * self.settings.task_memory / (ROW_BYTES * max(1, sum(seen))))
         return [max(self.settings.table_rows, int(part * groups)) for groups in seen]
 
-    def _feed(self, leaf: Leaf, front: Front | None, chunk: Chunk, rows: Array) -> None:
-        keys = leaf.keys(chunk.words, rows)
-        if front is None:
-            self._absorb(leaf, chunk, rows, keys)
-            return
-        evicted = front.absorb(chunk, rows, keys)
-        if len(evicted):
-            self._absorb_rows(leaf, evicted, chunk)
-
-    def _absorb_rows(self, leaf: Leaf, evicted: Array, chunk: Chunk) -> None:
-        partial, keys = partial_chunk(leaf, evicted, chunk)
-        self._absorb(leaf, partial, np.arange(len(evicted), dtype=np.int32), keys)
+    def _feed_leaves(self, chunk: Chunk, masks: dict[str, Array | None]) -> None:
+        """Leaves that no table feeds take the tuples themselves."""
+        chosen: dict[int, Array] = {}
+        for leaf in self.leaves:
+            if leaf.relation in self.plan.unfed:
+                mask = masks[leaf.relation.query]
+                if id(mask) not in chosen:
+                    chosen[id(mask)] = numbers(mask, chunk.words.shape[1])
+                rows = chosen[id(mask)]
+                self._absorb(leaf, chunk, rows, leaf.keys(chunk.words, rows))
 
     def _absorb(self, leaf: Leaf, chunk: Chunk, rows: Array, keys: Array) -> None:
         done = 0
@@ -291,15 +320,11 @@ class Lfta:
 
     @property
     def nbytes(self) -> int:
-        fronts = sum(front.nbytes for front in self.fronts if front is not None)
-        return sum(leaf.nbytes for leaf in self.leaves) + fronts + self.ingest.nbytes
+        return sum(leaf.nbytes for leaf in self.leaves) + self.tree.nbytes + self.ingest.nbytes
 
-    def _drain_fronts(self) -> None:
-        for leaf, front in zip(self.leaves, self.fronts, strict=True):
-            if front is not None:
-                rows = front.drain()
-                if len(rows):
-                    self._absorb_rows(leaf, rows, Chunk(np.empty((0, 0), np.uint64), {}, self.ingest.dictionaries))
+    def _drain(self) -> None:
+        if self.leaves:
+            self.tree.drain(self.ingest.dictionaries)
 
     def _write_run(self) -> None:
         if not any(leaf.count for leaf in self.leaves):
@@ -312,16 +337,6 @@ class Lfta:
             leaf.restart()
         self.writer.end_run(self.ingest.dictionaries)
 
-    def counters(self) -> dict[str, Any]:
-        """Probes and evictions per relation, as `work` of the summary adds them up."""
-        return {
-            leaf.relation.query: {
-                "probes": leaf.probes + (front.probes if front else 0),
-                "evictions": front.evictions if front else 0,
-            }
-            for leaf, front in zip(self.leaves, self.fronts, strict=True)
-        }
-
 
 def run_task(
     plan: SharedPlan,
@@ -330,15 +345,17 @@ def run_task(
     batches: Iterator[pa.RecordBatch],
     path: Path,
     before: Iterable[pa.RecordBatch] = (),
+    sample: Path | None = None,
 ) -> dict[str, Any]:
     """Aggregate a split into a segment at `path`; returns the reference that the manifest keeps.
 
-    `before` has the times of the batch that stand before the split, where the stream has MAX AHEAD.
+    `before` has the times of the batch that stand before the split, where the stream has MAX AHEAD; `sample` is where to
+    leave a sample of the tuples.
     """
     started = time.perf_counter()
     note_baseline()
     writer = SegmentWriter(path, settings.slots)
-    lfta = Lfta(plan, settings, epoch, writer)
+    lfta = Lfta(plan, settings, epoch, writer, sample)
     lfta.look_back(before)
     lfta.run(batches)
     return task_report(lfta) | {"seconds": time.perf_counter() - started, **memory_report()}
@@ -355,5 +372,5 @@ def task_report(lfta: Lfta) -> dict[str, Any]:
         "greatest": times.greatest,
         "least": times.least,
         "first": times.first,
-        "work": lfta.counters(),
+        "work": counted(lfta.tree, lfta.leaves),
     }

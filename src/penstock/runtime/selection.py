@@ -100,9 +100,11 @@ class Selector:
             for judgement, relations in alike.items()
         ]
 
-    def select(self, tuples: Tuples) -> dict[str, Array]:
-        """Row numbers (int32) per relation; books the chunk."""
-        n, chosen, entries = len(tuples.time), {}, {}
+    def select(self, tuples: Tuples) -> dict[str, Array | None]:
+        """For each relation which tuples are its own (None: all); books the chunk."""
+        n = len(tuples.time)
+        chosen: dict[str, Array | None] = {}
+        entries: dict[str, dict[str, int]] = {}
         bad = frozenset(name for name, column in tuples.columns.items() if column.bad is not None)
         fates = Fates(n)
         where: dict[int, Array | None] = {}
@@ -113,11 +115,11 @@ class Selector:
             sound = _sound(judgement, tuples)
             passed = _and(_and(sound, where[alike.where]), _covered(judgement, tuples))
             exact = _and(passed, _in_time(judgement, tuples))
-            rows = _numbers(exact, n)
-            sounds, passes = _count(sound, n), _count(passed, n)
-            entry = account.entry(n, len(rows), passes - len(rows), sounds - passes)
+            sounds, passes, exacts = _count(sound, n), _count(passed, n), _count(exact, n)
+            entry = account.entry(n, exacts, passes - exacts, sounds - passes)
+            kept = None if exacts == n else exact
             for query in alike.queries:
-                chosen[query], entries[query] = rows, entry
+                chosen[query], entries[query] = kept, entry
             if alike.booked:
                 fates.book(sound, passed, exact)
         self._book(fates, entries)
@@ -204,7 +206,15 @@ def _count(mask: Array | None, rows: int) -> int:
     return rows if mask is None else int(np.count_nonzero(mask))
 
 
-def _numbers(mask: Array | None, rows: int) -> Array:
-    if mask is None:
-        return np.arange(rows, dtype=np.int32)
-    return np.flatnonzero(mask).astype(np.int32)
+def numbers(mask: Array | None, rows: int) -> Array:
+    """Numbers (int32) of the tuples that a mask has."""
+    return np.arange(rows, dtype=np.int32) if mask is None else np.flatnonzero(mask).astype(np.int32)
+
+
+def sieves(relations: tuple[Relation, ...], epoch: Epoch) -> dict[str, str]:
+    """For each relation the first that always chooses the same tuples."""
+    first: dict[Any, str] = {}
+    return {
+        r.query: first.setdefault((r.where, r.columns, r.window, epoch.origins.get(r.query), _booked(r)), r.query)
+        for r in relations
+    }

@@ -6,6 +6,9 @@ import itertools
 from typing import Any
 
 from penstock.runtime.driver import BatchDriver
+from penstock.runtime.work import totals
+from penstock.sharing.configuration import STREAM
+from penstock.sharing.plan import SharedPlan
 from penstock.state.account import empty
 from penstock.state.windows import listed, read_windows
 
@@ -23,10 +26,8 @@ def summarise(
     account, reports = manifest.account, list(driver.reports)
     first = started_at if driver.forgotten_at is None else driver.forgotten_at
     stops = [first, *(report.finished_at for report in reports)]
-    operations = sum(work["probes"] for work in manifest.work.values())
     declared = [stream.name for stream in version.app.streams]
     plans = [version.plans[name] for name in declared]
-    relations = [relation for plan in version.plans.values() for relation in plan.relations]
     naive = sum(len(plan.relations) * entry_of(account, plan.stream.name)["input"] for plan in version.plans.values())
     return {
         "queries": {
@@ -45,17 +46,9 @@ def summarise(
         "plan": {
             "configuration": " ".join(plan.configuration for plan in plans),
             "version": version.number,
-            "relations": [
-                {"query": r.query, "attributes": [str(p.component) for p in r.parts], "table": table_kind(r.buckets)}
-                for r in relations
-            ],
+            "relations": [relation for plan in version.plans.values() for relation in _relations(plan)],
         },
-        "work": {
-            "probes": operations,
-            "evictions": sum(work["evictions"] for work in manifest.work.values()),
-            "hash_operations": operations,
-            "naive_hash_operations": naive,
-        },
+        "work": totals(manifest.work) | {"naive_hash_operations": naive},
         "state": {"bytes": sum(segment["bytes"] for segment in manifest.segments), **manifest.volume},
         "seconds": {
             "total": ended_at - started_at + sum(seconds.values()),
@@ -92,5 +85,28 @@ def flat(by_stream: dict[str, Any]) -> Any:
     return next(iter(by_stream.values())) if len(by_stream) == 1 else by_stream
 
 
-def table_kind(buckets: int) -> str:
-    return f"direct({buckets}) + exact" if buckets else "exact"
+def _relations(plan: SharedPlan) -> list[dict[str, Any]]:
+    """Tables and leaves, and what feeds each."""
+    names = [table.name for table in plan.tables]
+    tables = [
+        {
+            "table": "direct",
+            "name": table.name,
+            "fed_by": "stream" if table.parent == STREAM else names[table.parent],
+            "buckets": table.buckets,
+            "replacement": "keep" if table.keep else "evict",
+            "queries": [relation.query for relation in below],
+        }
+        for table, below in zip(plan.tables, plan.below, strict=True)
+    ]
+    fed = {query: table.name for table in plan.tables for query in table.queries}
+    leaves = [
+        {
+            "table": "exact",
+            "query": relation.query,
+            "fed_by": fed.get(relation.query, "stream"),
+            "attributes": [part.component for part in relation.parts],
+        }
+        for relation in plan.relations
+    ]
+    return [*tables, *leaves]

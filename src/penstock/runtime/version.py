@@ -16,7 +16,8 @@ from pathlib import Path
 
 from penstock.errors import StateError
 from penstock.logical.query import Query, QuerySet
-from penstock.sharing.plan import SharedPlan, unshared_plan
+from penstock.sharing.plan import SharedPlan
+from penstock.sharing.planning import Planning
 from penstock.state import checked
 from penstock.state.files import put_if_absent
 
@@ -26,21 +27,14 @@ FOLDER = "versions"
 @dataclass(frozen=True)
 class Version:
     """An app with a plan for every stream, and for every query whose results are read; `outputs` says where
-    results go, `retired` are names that dropped queries had."""
+    results go, `retired` are names that dropped queries had, `planning` what the plans were asked to be like."""
 
     number: int
     app: QuerySet
     plans: Mapping[str, SharedPlan]
     outputs: Mapping[str, str]
     retired: frozenset[str] = frozenset()
-
-
-def make_version(
-    number: int, app: QuerySet, memory: int, outputs: Mapping[str, str], retired: frozenset[str] = frozenset()
-) -> Version:
-    read = dict.fromkeys(query.stream for query in app.queries)
-    plans = {name: unshared_plan(app, name, memory, number) for name in read}
-    return Version(number, app, plans, dict(outputs), retired)
+    planning: Planning = Planning()
 
 
 def levels(app: QuerySet) -> list[tuple[Query, ...]]:

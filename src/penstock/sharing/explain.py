@@ -19,7 +19,8 @@ UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_00
 
 def explain_plan(plan: SharedPlan, rows: int | None, slots: int) -> dict[str, Any]:
     """The plan with its predicted work; `rows` of input, if the source knows them."""
-    relations = [_explain_relation(relation, rows) for relation in plan.relations]
+    fronts = {query: table.buckets for table in plan.tables for query in table.queries}
+    relations = [_explain_relation(relation, rows, fronts.get(relation.query, 0)) for relation in plan.relations]
     probes = sum(relation["predicted"]["probes_per_tuple"] for relation in relations)
     return {
         "stream": plan.stream.name,
@@ -38,7 +39,7 @@ def explain_plan(plan: SharedPlan, rows: int | None, slots: int) -> dict[str, An
     }
 
 
-def _explain_relation(relation: Relation, rows: int | None) -> dict[str, Any]:
+def _explain_relation(relation: Relation, rows: int | None, buckets: int) -> dict[str, Any]:
     return {
         "query": relation.query,
         "group_by": [attribute_text(attribute) for attribute in relation.attributes],
@@ -46,10 +47,10 @@ def _explain_relation(relation: Relation, rows: int | None) -> dict[str, Any]:
         "where": render(relation.where) if relation.where is not None else None,
         "states": ["count(*)", *(f"{state.kind}({state.column.removeprefix('=')})" for state in relation.states)],
         "fed_by": "stream",
-        "table": "direct + exact" if relation.buckets else "exact",
-        "buckets": relation.buckets,
+        "table": "direct + exact" if buckets else "exact",
+        "buckets": buckets,
         "key_components": [part.component for part in relation.parts],
-        "predicted": {"probes_per_tuple": 1.0, "probes": rows, "evictions": None if relation.buckets else 0},
+        "predicted": {"probes_per_tuple": 1.0, "probes": rows, "evictions": None if buckets else 0},
     }
 
 

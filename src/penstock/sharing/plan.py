@@ -1,13 +1,15 @@
-"""Plans: which relations a task keeps, of what parts and states they are made, which table each gets.
+"""Plans: which relations a task keeps, of what parts and states they are made, and the tree of tables before them.
 
 A plan is data: frozen, small, pickled to the tasks, independent of the packed layout (which each task makes
-from the values it meets).  `--plan none` has one relation per query, fed by the stream.
+from the values it meets). Every query ends in an exact table, its *leaf*. Before the leaves stand direct-mapped tables
+in a tree (`Table`): phantoms, which feed several relations, and fronts of queries. `--plan none` has leaves alone.
 
-    logical queries ──► unshared_plan ──► SharedPlan ──► explain / runtime.lfta
+    logical queries ──► unshared_plan, sharing.planner ──► SharedPlan ──► explain / runtime.lfta
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +17,7 @@ from penstock.logical.expressions import Aggregate, Column, Computed, Expression
 from penstock.logical.query import Attribute, Query, QuerySet, Stream
 from penstock.logical.types import TIMESTAMP, Kind, Type
 from penstock.logical.window import ROWS, Panes, Window
+from penstock.sharing.configuration import STREAM
 from penstock.sharing.layout import Part
 
 IPV4_BITS = 32
@@ -44,15 +47,12 @@ class Relation:
     columns: frozenset[str]
     arguments: tuple[Column | Computed, ...]
     states: tuple[State, ...]
-    buckets: int = 0  # of the direct-mapped table before the exact one; 0: none
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """The components of the key, the pane's number first, each once (`src` and `src/24` share one)."""
-        kept = {pane_component(self.window.panes): 0}
-        for part in (p for attribute in self.attributes for p in attribute_parts(attribute)):
-            kept[part.component] = min(part.drop, kept.get(part.component, part.drop))
-        return tuple(Part(component, drop) for component, drop in kept.items())
+        pane = Part(pane_component(self.window.panes))
+        return joined_parts((pane, *(part for attribute in self.attributes for part in attribute_parts(attribute))))
 
     @cached_property
     def types(self) -> dict[str, Type]:
@@ -68,13 +68,58 @@ class Relation:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A direct-mapped table. What it evicts falls to the leaves of `queries` and to the tables it is the parent of.
+
+    Its key and states are those that all queries at or below it need, so it need not say them. `keep`: a resident
+    stays while it is met more often than what collides with it.
+    """
+
+    name: str
+    parent: int  # among the plan's tables; STREAM: fed by the tuples themselves
+    queries: tuple[str, ...]
+    buckets: int
+    keep: bool = False
+
+
+@dataclass(frozen=True)
 class SharedPlan:
-    """All relations of one stream. `configuration` is the papers' notation."""
+    """All relations of one stream, and the tables before them, parents first. `configuration` is the papers'
+    notation."""
 
     stream: Stream
     relations: tuple[Relation, ...]
     configuration: str
-    version: int = 0
+    tables: tuple[Table, ...] = ()
+
+    @cached_property
+    def below(self) -> tuple[tuple[Relation, ...], ...]:
+        """For each table the relations at or below it, in the order of the plan."""
+        found: list[set[str]] = [set(table.queries) for table in self.tables]
+        for number in reversed(range(len(self.tables))):
+            parent = self.tables[number].parent
+            if parent != STREAM:
+                found[parent] |= found[number]
+        return tuple(tuple(r for r in self.relations if r.query in names) for names in found)
+
+    @cached_property
+    def unfed(self) -> tuple[Relation, ...]:
+        """Relations whose leaves are fed by the stream itself."""
+        fed = {query for table in self.tables for query in table.queries}
+        return tuple(r for r in self.relations if r.query not in fed)
+
+
+def joined_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Each component once, as fine as any asks for it."""
+    kept: dict[str, int] = {}
+    for part in parts:
+        kept[part.component] = min(part.drop, kept.get(part.component, part.drop))
+    return tuple(Part(component, drop) for component, drop in kept.items())
+
+
+def sieve_component(query: str) -> str:
+    """1 where a tuple is not for this query (and those that choose alike), though it is for others of a table."""
+    return f"sieve:{query}"
 
 
 def pane_component(panes: Panes) -> str:
@@ -140,14 +185,12 @@ def states(aggregates: tuple[Aggregate, ...]) -> tuple[State, ...]:
     return tuple(needed)
 
 
-def relation(query: Query, buckets: int = 0) -> Relation:
+def relation(query: Query) -> Relation:
     attributes = tuple(key.attribute for key in query.keys)
     # Two keys may be the same attribute under two names: the relation groups by it once.
     distinct = tuple(dict.fromkeys(attributes))
     arguments = tuple(dict.fromkeys(a.argument for a in query.aggregates if a.argument is not None))
-    return Relation(
-        query.name, distinct, query.window, query.where, query.columns, arguments, states(query.aggregates), buckets
-    )
+    return Relation(query.name, distinct, query.window, query.where, query.columns, arguments, states(query.aggregates))
 
 
 def bounds_relation(window: Window, time: str) -> Relation:
@@ -162,19 +205,25 @@ def bounds_of(query: Query, time: str) -> Relation | None:
     return bounds_relation(query.window, time) if query.window.axis == ROWS else None
 
 
-def unshared_plan(app: QuerySet, stream: str, memory: int = 0, version: int = 0) -> SharedPlan:
-    """One exact table per query on a stream (or on a query's results). `memory` bytes, if any, are shared by
-    direct-mapped tables before them."""
-    found, queries = app.stream(stream), app.readers(stream)
-    share = memory // max(1, len(queries))
-    relations: dict[str, Relation] = {}
-    for query in queries:
-        bare = relation(query)
-        row_bytes = 8 * (2 + len(bare.attributes) + 2 * len(bare.states))
-        relations[query.name] = relation(query, share // row_bytes)
-    for query in queries:
-        bounds = bounds_of(query, found.time)
+def relations(app: QuerySet, stream: str) -> tuple[Relation, ...]:
+    """One for every query on a stream (or on a query's results), and the bounds of panes of rows."""
+    found = {query.name: relation(query) for query in app.readers(stream)}
+    for query in app.readers(stream):
+        bounds = bounds_of(query, app.stream(stream).time)
         if bounds is not None:
-            relations.setdefault(bounds.query, bounds)
-    configuration = " ".join(query.name for query in queries)
-    return SharedPlan(found, tuple(relations.values()), configuration, version)
+            found.setdefault(bounds.query, bounds)
+    return tuple(found.values())
+
+
+def unshared_plan(app: QuerySet, stream: str, memory: int = 0) -> SharedPlan:
+    """One exact table per query. `memory` bytes, if any, are shared by direct-mapped tables before them."""
+    kept, names = relations(app, stream), tuple(query.name for query in app.readers(stream))
+    share = memory // max(1, len(names))
+    fronts = [(r.query, share // (8 * (2 + len(r.attributes) + 2 * len(r.states)))) for r in kept if r.query in names]
+    tables = tuple(Table(name, STREAM, (name,), buckets) for name, buckets in fronts if buckets)
+    return SharedPlan(app.stream(stream), kept, " ".join(names), tables)
+
+
+def unshared_plans(app: QuerySet, memory: int = 0) -> dict[str, SharedPlan]:
+    """Plans for every stream, and for every query whose results are read."""
+    return {name: unshared_plan(app, name, memory) for name in dict.fromkeys(query.stream for query in app.queries)}

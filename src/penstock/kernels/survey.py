@@ -1,0 +1,57 @@
+"""Counting on a sample: groups of a relation, and what a direct-mapped table would evict. See `runtime.survey`."""
+
+from __future__ import annotations
+
+from numba import int64, types, uint64
+
+from penstock.kernels.hashing import combine, mix
+from penstock.kernels.jit import I64, U8, U64, kernel, ro, rw
+from penstock.kernels.tables import bucket_of
+
+
+@kernel(I64, ro(U64, 2), ro(U64), ro(U8), rw(U64))
+def hash_chosen(words, masks, chosen, hashes):
+    """A hash of `words & masks` of every chosen tuple (`chosen` empty: all); never 0. Returns their number."""
+    n = 0
+    everything = chosen.shape[0] == 0
+    for i in range(words.shape[1]):
+        if everything or chosen[i]:
+            h = uint64(0)
+            for w in range(words.shape[0]):
+                if masks[w] != 0:
+                    h = combine(h, words[w, i] & masks[w])
+            hashes[n] = h if h != 0 else uint64(1)
+            n += 1
+    return int64(n)
+
+
+@kernel(types.UniTuple(I64, 2), ro(U64), I64, rw(U64))
+def count_distinct(hashes, n, known):
+    """Distinct hashes in the first half and in all; `known` is zero, a power of two, and more than n."""
+    last = uint64(known.shape[0] - 1)
+    half, count = 0, 0
+    for i in range(n):
+        if i == n // 2:
+            half = count
+        h = hashes[i]
+        slot = mix(h) & last
+        while known[slot] != 0 and known[slot] != h:
+            slot = (slot + uint64(1)) & last
+        if known[slot] == 0:
+            known[slot] = h
+            count += 1
+    return int64(half), int64(count)
+
+
+@kernel(I64, ro(U64), I64, rw(U64))
+def count_evictions(hashes, n, resident):
+    """What a direct-mapped table evicts on collision; `resident` is zero, one word a bucket."""
+    out = 0
+    for i in range(n):
+        h = hashes[i]
+        bucket = bucket_of(mix(h), resident.shape[0])
+        if resident[bucket] != h:
+            if resident[bucket] != 0:
+                out += 1
+            resident[bucket] = h
+    return int64(out)

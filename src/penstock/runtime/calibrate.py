@@ -1,0 +1,179 @@
+"""Measure what probes, inserts and evictions cost on this machine (`sharing.costs`): once, in less than a second.
+
+Runs the engine's own tables over random keys. The result is kept in the user's cache folder for this processor and these
+kernels, and measured anew by `calibrated(fresh=True)`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from time import perf_counter_ns
+
+import numpy as np
+
+from penstock import __version__
+from penstock.kernels import fold, tables
+from penstock.sharing.collision import rate
+from penstock.sharing.costs import Costs, Curve
+
+Array = np.ndarray
+TUPLES = 32_768
+PROBED = (1 << 14, 1 << 18, 1 << 20, 1 << 23)  # bytes of direct-mapped tables
+INSERTED = (1 << 14, 1 << 18, 1 << 20, 1 << 23, 1 << 25)  # of exact ones
+WIDTH = 5  # words of an entry: a key of two, count(*) and two states
+ENTRY = 8 * WIDTH
+
+
+@lru_cache(maxsize=1)
+def calibrated(fresh: bool = False) -> Costs:
+    """The unit costs of this machine."""
+    path = _path()
+    known = None if fresh else _load(path)
+    if known is None:
+        known = measure()
+        _store(path, known)
+    return known
+
+
+def measure() -> Costs:
+    rng = np.random.default_rng(1)
+    passing = _passing(rng)
+    probe = tuple((float(size), _probing(size, rng, passing)) for size in PROBED)
+    insert = tuple((float(size), _inserting(size, rng)) for size in INSERTED)
+    one, two = _probing(1 << 18, rng, passing, 1), probe[1][1]
+    return Costs(_rising(probe), _rising(insert), _folding(rng), max(0.2, two - one), passing)
+
+
+def _best(run: Callable[[], None], times: int = 5) -> float:
+    """The least of several: what disturbs only adds."""
+    found = []
+    for _ in range(times):
+        began = perf_counter_ns()
+        run()
+        found.append(perf_counter_ns() - began)
+    return min(found)
+
+
+def _keys(groups: int, words: int, rng: np.random.Generator, tuples: int = TUPLES) -> Array:
+    """Random keys of so many groups."""
+    number = rng.integers(0, groups, tuples, dtype=np.uint64)
+    return np.ascontiguousarray([number * np.uint64(2 * word + 1) for word in range(words)], np.uint64)
+
+
+class _Direct:
+    """A direct-mapped table without states."""
+
+    def __init__(self, buckets: int, words: int) -> None:
+        self.fresh = np.zeros(WIDTH - words, np.uint64)
+        self.entries = np.zeros((buckets + TUPLES, WIDTH), np.uint64)
+        self.resident, self.credit = np.arange(buckets, dtype=np.int32), np.zeros(buckets, np.int32)
+        self.at, self.evicted = np.empty(TUPLES, np.int64), np.empty(TUPLES, np.int64)
+
+    def take(self, keys: Array) -> None:
+        out = tables.probe_direct(
+            keys, keys.shape[1], np.empty(0, np.int64), self.fresh, 0,
+            self.entries, self.resident, self.credit, self.at, self.evicted,
+        )  # fmt: skip
+        evictions = np.empty((out, WIDTH), np.uint64)
+        tables.settle_direct(self.entries, self.evicted, out, evictions, self.resident)
+
+
+def _probing(size: int, rng: np.random.Generator, passing: float, words: int = 2) -> float:
+    """ns of a probe that finds its group, in a table of this size that is a fifth full."""
+    buckets = size // ENTRY
+    groups = max(1, buckets // 4)
+    table, keys = _Direct(buckets, words), _keys(groups, words, rng)
+    for _ in range(max(1, groups // TUPLES)):
+        table.take(_keys(groups, words, rng))
+    return max(1.0, _best(lambda: table.take(keys)) / TUPLES - passing * rate(groups, buckets))
+
+
+def _passing(rng: np.random.Generator) -> float:
+    """ns more of an entry that is evicted, to be copied out of its table and made ready for others."""
+    buckets = (1 << 18) // ENTRY
+    table, keys = _Direct(buckets, 2), _keys(1 << 40, 2, rng)
+    table.take(keys)
+    hits = _keys(max(1, buckets // 64), 2, rng)
+    every = _best(lambda: table.take(keys)) / TUPLES
+    rows = np.zeros((TUPLES, WIDTH), np.uint64)
+
+    def ready() -> None:
+        np.ascontiguousarray(rows[:, :2].T)
+        for word in range(2, WIDTH):
+            np.ascontiguousarray(rows[:, word])
+
+    table = _Direct(buckets, 2)
+    table.take(hits)
+    return max(1.0, every - _best(lambda: table.take(hits)) / TUPLES) + _best(ready) / TUPLES
+
+
+def _inserting(size: int, rng: np.random.Generator) -> float:
+    """ns of an insert into an exact table that has grown to this size."""
+    groups = size // (ENTRY + 16)
+    keys = _keys(groups, 2, rng, max(TUPLES, 2 * groups))
+    index = np.zeros(1 << (4 * groups).bit_length(), np.uint64)
+    rows = np.empty((2 * groups, WIDTH), np.uint64)
+    at, none, fresh = np.empty(keys.shape[1], np.int64), np.empty(0, np.int64), np.zeros(WIDTH - 2, np.uint64)
+    _, count = tables.probe_exact(keys, 0, keys.shape[1], none, 0, fresh, index, rows, at)
+
+    def again() -> None:
+        tables.probe_exact(keys, 0, TUPLES, none, count, fresh, index, rows, at)
+
+    return _best(again) / TUPLES
+
+
+def _folding(rng: np.random.Generator) -> float:
+    """ns of folding one value into one state of a table in cache."""
+    states = np.zeros((4096, WIDTH), np.int64)
+    at, rows = rng.integers(0, 4096, TUPLES), np.arange(TUPLES, dtype=np.int32)
+    value, valid = rng.integers(0, 1000, TUPLES), np.empty(0, np.uint8)
+    return _best(lambda: fold.add_sum(states, 3, at, 0, TUPLES, rows, value, valid)) / TUPLES
+
+
+def _rising(curve: Curve) -> Curve:
+    """A larger table is never cheaper: where it looks so, the machine was disturbed."""
+    most, kept = 0.0, []
+    for size, cost in curve:
+        most = max(most, cost)
+        kept.append((size, most))
+    return tuple(kept)
+
+
+def _path() -> Path:
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home / "penstock" / f"costs-{__version__}-{platform.machine()}-{_processor()}.json"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    name = next((line.partition(":")[2] for line in lines if line.startswith("model name")), platform.processor())
+    return "".join(letter if letter.isalnum() else "_" for letter in name.strip()) or "unknown"
+
+
+def _load(path: Path) -> Costs | None:
+    try:
+        found = json.loads(path.read_text())
+        curves = {name: tuple((float(a), float(b)) for a, b in found[name]) for name in ("probe", "insert")}
+        return Costs(**curves, **{name: float(found[name]) for name in ("fold", "word", "passing")})
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _store(path: Path, costs: Costs) -> None:
+    """Best effort: a machine without such a folder measures again."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_suffix(f".{os.getpid()}")
+        aside.write_text(json.dumps(asdict(costs)))
+        os.replace(aside, path)
+    except OSError:
+        return

@@ -1,0 +1,77 @@
+"""Samples of the stream for the planner: the packed keys of a task's first tuples (`sharing.survey`).
+
+Tasks leave them as a small file of the checkpoint, replaced by the next one; the driver reads it between two batches.
+Before a run, and to explain, the first tuples of the source are taken.
+
+    samples/STREAM.npz
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import uuid
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+
+from penstock.runtime.folding import pack_words
+from penstock.runtime.survey import Survey
+from penstock.sharing.lattice import choosers
+from penstock.sharing.layout import Layout, Place, Range, lay_out
+from penstock.sharing.plan import Relation, sieve_component
+
+Array = np.ndarray
+FOLDER = "samples"
+TUPLES = 16_384
+
+
+def survey_of(
+    relations: Iterable[Relation],
+    components: dict[str, Array],
+    ranges: dict[str, Range],
+    masks: dict[str, Array | None],
+    tuples: int = TUPLES,
+) -> Survey:
+    """The first tuples of a chunk."""
+    relations = tuple(relations)
+    kept = {part.component for relation in relations for part in relation.parts}
+    spans = {name: ranges[name] for name in sorted(kept)}
+    taken = {name: components[name][:tuples] for name in spans if name in components}
+    rows = min(tuples, max((len(values) for values in components.values()), default=0))
+    for query in sorted(set(choosers(relations).values())):
+        mask, name = masks.get(query), sieve_component(query)
+        spans[name] = (0, int(mask is not None))
+        if mask is not None:
+            taken[name] = (~mask[:tuples]).astype(np.int64)
+    layout = lay_out(spans)
+    return Survey(layout, pack_words(layout, taken, rows))
+
+
+def path_of(checkpoint: Path, stream: str) -> Path:
+    return checkpoint / FOLDER / f"{quote(stream, safe='')}.npz"
+
+
+def store(path: Path, survey: Survey) -> None:
+    """Write aside and rename: whoever reads finds a whole one."""
+    path.parent.mkdir(exist_ok=True)
+    places = {name: asdict(place) for name, place in survey.layout.places.items()}
+    data = io.BytesIO()
+    np.savez(data, words=survey.words, places=np.frombuffer(json.dumps(places).encode(), np.uint8))
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    aside.write_bytes(data.getvalue())
+    os.replace(aside, path)
+
+
+def load(path: Path) -> Survey | None:
+    """The newest sample; None where there is none that can be read: a plan can do without."""
+    try:
+        with np.load(path) as found:
+            words, places = found["words"], json.loads(found["places"].tobytes())
+    except (OSError, ValueError, KeyError):
+        return None
+    return Survey(Layout({name: Place(**place) for name, place in places.items()}, len(words)), words)

@@ -1,0 +1,60 @@
+"""Counters of work: what each relation did in the tasks of a batch, and added up over all batches.
+
+Names of tables begin with `TABLE`, since a query and the table before its leaf have the same name; leaves have the
+names of their queries. A plan that was replaced leaves its tables' work under `EARLIER`: counters do not grow with the
+number of plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from penstock.runtime.leaf import Leaf
+from penstock.runtime.tree import Tree
+from penstock.sharing.plan import SharedPlan
+
+TABLE = "@"
+EARLIER = "@"
+Counts = dict[str, int]
+Work = dict[str, Counts]
+
+
+def counted(tree: Tree, leaves: Iterable[Leaf]) -> Work:
+    """What the relations of a task did."""
+    tables = {
+        TABLE + branch.table.name: {
+            "probes": branch.probes, "evictions": branch.evictions, "flushed": branch.flushed,
+            "nanoseconds": branch.nanoseconds,
+        }
+        for branch in tree.branches
+    }  # fmt: skip
+    return tables | {
+        leaf.relation.query: {"probes": leaf.probes, "groups": leaf.seen, "nanoseconds": leaf.nanoseconds}
+        for leaf in leaves
+    }
+
+
+def added(before: Mapping[str, Counts], plans: Iterable[SharedPlan], tasks: Iterable[Mapping[str, Any]]) -> Work:
+    """All work so far, of tasks that ran these plans."""
+    known = {TABLE + table.name for plan in plans for table in plan.tables}
+    work: Work = {}
+    for name, counts in before.items():
+        kept = EARLIER if name.startswith(TABLE) and name not in known else name
+        work[kept] = _sum(work.get(kept, {}), counts)
+    for task in tasks:
+        for name, counts in task["work"].items():
+            work[name] = _sum(work.get(name, {}), counts)
+    return work
+
+
+def totals(work: Mapping[str, Counts]) -> Counts:
+    """As the papers count: every probe or insert of a tuple or group is a hash operation; entries leave a table by
+    collision or when an epoch ends."""
+    probes = sum(counts.get("probes", 0) for counts in work.values())
+    evicted = sum(counts.get("evictions", 0) + counts.get("flushed", 0) for counts in work.values())
+    return {"probes": probes, "evictions": evicted, "hash_operations": probes}
+
+
+def _sum(one: Counts, other: Mapping[str, int]) -> Counts:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in (*one, *(n for n in other if n not in one))}
