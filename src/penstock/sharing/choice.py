@@ -9,7 +9,7 @@ Any chooser works with any allocator of `allocation`.  `fronts` takes tables fro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import ConfigError
@@ -160,7 +160,7 @@ def _settled(search: Search, forest: Forest, steps: Sequence[Step]) -> Choice:
         tree = plant(found.configuration, search.problem)
         passed = flows(found.configuration, buckets_of(tree, found.spaces), search.problem)
         passes = {node.grain: flow.evictions for node, flow in zip(found.configuration.nodes, passed, strict=True)}
-        other = arrange(search.problem.queries, feeding, passes.__getitem__, queries_feed=search.fronts)
+        other = _rearranged(search, feeding, passes.__getitem__)
         if other == found.configuration:
             break
         moved = _allocated(search, other, _tables(search, other), steps)
@@ -168,6 +168,20 @@ def _settled(search: Search, forest: Forest, steps: Sequence[Step]) -> Choice:
             break
         found = moved
     return found
+
+
+def _rearranged(search: Search, feeding: Sequence[Grain], passes: Callable[[Grain], float]) -> Configuration:
+    """The forest by other parents, without phantoms that are left with fewer than two children (as `Search.pruned`)."""
+    while True:
+        made = arrange(search.problem.queries, feeding, passes, queries_feed=search.fronts)
+        idle = [
+            node.grain
+            for i, node in enumerate(made.nodes)
+            if node.grain in feeding and not (search.fronts and node.query) and len(made.children(i)) < 2 - node.query
+        ]
+        if not idle:
+            return made
+        feeding = [grain for grain in feeding if grain != idle[-1]]
 
 
 def _tables(search: Search, configuration: Configuration) -> list[bool]:
