@@ -155,12 +155,11 @@ def _settled(search: Search, forest: Forest, steps: Sequence[Step]) -> Choice:
     The forest was made by numbers of groups; rates are known only now.
     """
     found = _finished(search, forest, steps)
-    feeding = [grain for n, grain in enumerate(search.graph.relations) if forest.feeding >> n & 1]
     for _ in range(MOST_SETTLING):
         tree = plant(found.configuration, search.problem)
         passed = flows(found.configuration, buckets_of(tree, found.spaces), search.problem)
         passes = {node.grain: flow.evictions for node, flow in zip(found.configuration.nodes, passed, strict=True)}
-        other = _rearranged(search, feeding, passes.__getitem__)
+        other = _rearranged(search, found.configuration, passes.__getitem__)
         if other == found.configuration:
             break
         moved = _allocated(search, other, _tables(search, other), steps)
@@ -170,8 +169,9 @@ def _settled(search: Search, forest: Forest, steps: Sequence[Step]) -> Choice:
     return found
 
 
-def _rearranged(search: Search, feeding: Sequence[Grain], passes: Callable[[Grain], float]) -> Configuration:
+def _rearranged(search: Search, before: Configuration, passes: Callable[[Grain], float]) -> Configuration:
     """The forest by other parents, without phantoms that are left with fewer than two children (as `Search.pruned`)."""
+    feeding = [node.grain for i, node in enumerate(before.nodes) if before.children(i)]
     while True:
         made = arrange(search.problem.queries, feeding, passes, queries_feed=search.fronts)
         idle = [
