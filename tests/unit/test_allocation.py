@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from penstock.errors import ConfigError
 from penstock.sharing.allocation import ALLOCATORS, allocate, two_level
 from penstock.sharing.collision import MU, rates
 from penstock.sharing.configuration import STREAM, Configuration
@@ -89,6 +90,7 @@ def some_tree(seed: int, most: int = 7, memory: float = 40_000) -> Tree:
         entries=[random_.choice((2.0, 3.0, 4.0, 5.0)) for _ in range(count)],
         probe=[random_.uniform(0.5, 2) for _ in range(count)],
         evict=[random_.uniform(5, 50) if query else 0.0 for query in queries],
+        epochs=[int(query) for query in queries],
         memory=memory,
         rows=1e6,
     )
@@ -311,3 +313,8 @@ def test_names_of_the_problem_are_those_of_the_paper() -> None:
     with pytest.raises(KeyError, match="AB"):
         problem.groups(letters("AB"))
     assert allocate("sl", Configuration(()), problem) == ()
+
+
+def test_an_unknown_name_is_told() -> None:
+    with pytest.raises(ConfigError, match="no space allocation is named 'best'"):
+        allocate("best", parse("A"), paper_problem({"A": 5}, ["A"], 100))

@@ -12,7 +12,7 @@ from penstock.sharing.allocation import ALLOCATORS, allocate
 from penstock.sharing.choice import Choice, choose
 from penstock.sharing.collision import rate
 from penstock.sharing.configuration import Configuration, arrange
-from penstock.sharing.cost import epoch_cost, per_epoch, per_tuple
+from penstock.sharing.cost import cycle_cost, epoch_cost, per_cycle, per_epoch, per_tuple
 from penstock.sharing.feeding_graph import candidates
 from penstock.sharing.grain import feeds
 from penstock.sharing.notation import name_attributes, parse, text
@@ -234,6 +234,27 @@ def test_the_end_of_epochs_can_be_part_of_what_is_made_least() -> None:
     buckets = buckets_of(plant(found.configuration, short), found.spaces)
     assert found.cost == pytest.approx(per_epoch(found.configuration, buckets, short) / 1500)
     assert len(found.configuration.phantoms) < len(choose("gc", short, "sl").configuration.phantoms)
+
+
+def test_epochs_of_different_lengths_are_planned_for() -> None:
+    """Sec. 8.6.2: {A, B, C, D} with epochs of 2, 3, 5 and 6; GCSL stays near the best and below GP."""
+    epochs = {"A": 2, "B": 3, "C": 5, "D": 6}
+    problem = paper_problem(uniform_groups(12), SINGLE, 40_000, c2=15, epochs=epochs)
+    greedy = choose("gc", problem, "sl", objective=cycle_cost)
+    buckets = buckets_of(plant(greedy.configuration, problem), greedy.spaces)
+    assert greedy.cost * 30 * problem.rows == pytest.approx(per_cycle(greedy.configuration, buckets, problem))
+    best = choose("epes", problem, "es", objective=cycle_cost).cost
+    assert greedy.cost <= 1.04 * best
+    assert all(greedy.cost < choose("gp", problem, "pl", phi=phi, objective=cycle_cost).cost for phi in (0.4, 1.2, 2.0))
+
+
+def test_frequent_flushes_make_a_shared_phantom_dear() -> None:
+    """Where each query is flushed at times of its own, a phantom over all is flushed at all of them."""
+    rare = paper_problem(GROUPS, SINGLE, 40_000, c2=15, rows=2000, epochs=dict.fromkeys(SINGLE, 30))
+    often = paper_problem(GROUPS, SINGLE, 40_000, c2=15, rows=2000, epochs={"A": 2, "B": 3, "C": 5, "D": 7})
+    assert (
+        choose("gc", often, "sl", objective=cycle_cost).cost > 1.2 * choose("gc", rare, "sl", objective=cycle_cost).cost
+    )
 
 
 def test_the_yardstick_is_for_small_sets_only() -> None:

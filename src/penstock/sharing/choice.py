@@ -56,8 +56,9 @@ def choose(
 ) -> Choice:
     """The configuration that this chooser finds; `phi` is GP's φ.
 
-    `objective` is what becomes least: the cost of a tuple (Eq. 7, as in the paper) or `cost.epoch_cost` with a
-    tuple's part of the end of the epoch.  With `fronts=False`, only relations that feed others have tables.
+    `objective` is what becomes least: the cost of a tuple (Eq. 7, as in the paper), `cost.epoch_cost` with a tuple's
+    part of the end of the epoch, or `cost.cycle_cost` where epochs differ.  With `fronts=False`, only relations
+    that feed others have tables.
     """
     search = Search(problem, alloc, fronts=fronts, objective=objective)
     if name == "gc":
