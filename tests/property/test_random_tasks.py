@@ -6,9 +6,9 @@ random; every query must equal the oracle. Nothing is late here: watermarks are 
 
 from __future__ import annotations
 
-import random
 import itertools
 import os
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path

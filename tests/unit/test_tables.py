@@ -12,11 +12,11 @@ from penstock.kernels import tables
 from penstock.logical.expressions import Column
 from penstock.logical.types import BIGINT, INT
 from penstock.logical.window import Window
-from penstock.runtime.folding import Chunk, Shape, Values, pack_words
 from penstock.runtime.branch import Branch
+from penstock.runtime.folding import Chunk, Shape, Values, pack_words
 from penstock.runtime.leaf import Leaf
-from penstock.sharing.layout import Layout, lay_out
 from penstock.sharing.configuration import STREAM
+from penstock.sharing.layout import Layout, lay_out
 from penstock.sharing.plan import Relation, State, Table
 from penstock.testing.reference import Entry, run_direct_table
 

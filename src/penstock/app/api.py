@@ -8,8 +8,10 @@ run = app.start(checkpoint="ckpt"); run.await_end(); run.results("talkers").show
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError, QueryError
@@ -22,6 +24,7 @@ from penstock.runtime.job import columns
 from penstock.runtime.settings import RunSettings, TaskSettings
 from penstock.sharing.explain import explain_plan, plan_text
 from penstock.sharing.plan import SharedPlan, unshared_plan
+from penstock.sharing.planning import Planning
 from penstock.sources.base import Source
 from penstock.sources.base import fields as source_fields
 from penstock.sources.fit import check_fields
@@ -33,8 +36,6 @@ if TYPE_CHECKING:
     from penstock.runtime.engine import Listener
     from penstock.runtime.run import Run
 
-PLANS = ("auto", "none")
-LATER_PLANS = ("gc", "gp", "epes", "tree")
 TASK_SETTINGS = tuple(TaskSettings.__dataclass_fields__)
 FRAME, TABLE = "frame:", "spark:"
 
@@ -174,56 +175,60 @@ class App:
         check_fields(_used(app, stream), source.schema(), f"'{stream.source}'")
         return source
 
-    def plans(self, app: QuerySet, kind: str = "auto", memory: int | None = None) -> tuple[SharedPlan, ...]:
-        """The plan of every stream; sharing is not executable yet, so `auto` is `none`."""
-        if kind in LATER_PLANS:
-            raise ConfigError(f"--plan {kind} is not executable yet", f"use one of {', '.join(PLANS)}")
-        if kind not in PLANS:
-            raise ConfigError(f"unknown plan '{kind}'", f"use one of {', '.join(PLANS)}")
-        if memory is not None and memory < 0:
-            raise ConfigError("memory cannot be negative")
-        names = dict.fromkeys(query.stream for query in app.queries)
-        return tuple(unshared_plan(app, name, memory or 0) for name in names)
+    def plans(self, **options: Any) -> tuple[SharedPlan, ...]:
+        """The plan of every stream, and of every query whose results are read, by a first sample of the sources.
 
-    def explain(self, kind: str = "auto", memory: int | None = None) -> str:
-        """The plan as text."""
-        return "\n\n".join(plan_text(one) for one in self._explained(kind, memory))
+        Options: `plan`, `alloc`, `memory`, `peak_load` (see `Planning`), `batch_rows`, `parallelism`.
+        """
+        from penstock.runtime.planner import Planner
 
-    def explain_dict(self, kind: str = "auto", memory: int | None = None) -> dict[str, Any]:
+        app, (planning, rest) = self._app(), _planning(options)
+        planner, settings = Planner(planning), _settings(RunSettings, None, rest)
+        planner.look(app, self.inputs(app).sources, settings.batch_rows, settings.parallelism or os.cpu_count() or 1)
+        return tuple(planner.plans(app).values())
+
+    def explain(self, **options: Any) -> str:
+        """The plan as text; options as of `plans`."""
+        return "\n\n".join(plan_text(one) for one in self._explained(**options))
+
+    def explain_dict(self, **options: Any) -> dict[str, Any]:
         """The plan of the stream; of several, and of results that queries read, as a list below `streams`."""
-        explained = self._explained(kind, memory)
+        explained = self._explained(**options)
         return explained[0] if len(explained) == 1 else {"streams": explained}
 
-    def _explained(self, kind: str, memory: int | None) -> list[dict[str, Any]]:
-        app = self._app()
-        inputs, slots = self.inputs(app), TaskSettings().slots
-        return [explain_plan(plan, _rows(inputs, plan.stream.name), slots) for plan in self.plans(app, kind, memory)]
+    def _explained(self, **options: Any) -> list[dict[str, Any]]:
+        inputs, slots = self.inputs(self._app()), TaskSettings().slots
+        return [explain_plan(plan, _rows(inputs, plan.stream.name), slots) for plan in self.plans(**options)]
 
     def start(
         self,
         checkpoint: str | None = None,
         *,
-        plan: str = "auto",
-        memory: int | None = None,
         listener: Listener | None = None,
         on_phase: Callable[[str], None] = lambda phase: None,
         **settings: Any,
     ) -> Run:
-        """Run the app; returns at once. Settings: see `RunSettings` and `TaskSettings`."""
+        """Run the app; returns at once. Settings: see `Planning`, `RunSettings` and `TaskSettings`."""
         from penstock.runtime.engine import check_start, start
+        from penstock.runtime.planner import Planner
 
         started = time.monotonic()
-        app = self._app()
-        self.plans(app, plan, memory)
+        app, (planning, rest) = self._app(), _planning(settings)
         inputs = self.inputs(app)
-        planned = time.monotonic()
-        run_settings = _settings(RunSettings, checkpoint, settings | {"memory": memory})
+        run_settings = _settings(RunSettings, checkpoint, rest)
         check_start(app, self._functions, run_settings)
+        planner = Planner(planning)
+        tasks = run_settings.parallelism or os.cpu_count() or 1
+        # Spark takes seconds to start, in another process.
+        look = Thread(target=planner.look, args=(app, inputs.sources, run_settings.batch_rows, tasks), daemon=True)
+        look.start()
+        planned = time.monotonic()
         on_phase("starting Spark")
         spark = self.session()
+        look.join()
         seconds = {"planning": planned - started, "startup": time.monotonic() - planned}
         ignore: Listener = lambda report, manifest: None  # noqa: E731
-        return start(spark, app, inputs, self._functions, run_settings, listener or ignore, seconds)
+        return start(spark, app, inputs, self._functions, run_settings, planner, listener or ignore, seconds)
 
     def close(self) -> None:
         """Stop the Spark session."""
@@ -232,18 +237,25 @@ class App:
             self._spark = None
 
 
+def _planning(given: dict[str, Any]) -> tuple[Planning, dict[str, Any]]:
+    """What plans are asked to be like, and the other settings."""
+    rest = dict(given)
+    asked = {name: rest.pop(name) for name in Planning.__dataclass_fields__ if name in rest}
+    return Planning(**{name: value for name, value in asked.items() if value is not None}).checked(), rest
+
+
 def _settings(kind: Any, checkpoint: str | None, given: dict[str, Any]) -> Any:
     """RunSettings with TaskSettings inside, from flat keywords; None means the default."""
     given = {name: value for name, value in given.items() if value is not None}
     task = {name: given.pop(name) for name in TASK_SETTINGS if name in given}
-    known = set(kind.__dataclass_fields__) - {"task", "checkpoint"}
+    known = set(kind.__dataclass_fields__) - {"task", "checkpoint", "planning"}
     for name in given:
         if name not in known:
             raise ConfigError(
                 f"unknown setting '{name}'", f"settings are {', '.join(sorted(known | set(TASK_SETTINGS)))}"
             )
     for name, value in {**given, **task}.items():
-        if isinstance(value, int) and not isinstance(value, bool) and value < (0 if name == "memory" else 1):
+        if isinstance(value, int) and not isinstance(value, bool) and value < 1:
             raise ConfigError(f"{name} must be at least 1, not {value}")
     if task.get("slots", 1) > 256:
         raise ConfigError(f"slots must be at most 256, not {task['slots']}")

@@ -35,10 +35,14 @@ errors = Console(stderr=True, highlight=False)
 AppFile = Annotated[Path, typer.Argument(metavar="APP.sql", help="The app: CREATE STREAM and CREATE QUERY statements.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable answer on stdout, everything else on stderr.")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="K=V", help="Replaces ${K} in the app's text.")]
-PlanKind = Annotated[
-    str, typer.Option("--plan", help="auto, none (sharing: gc, gp, epes, tree are not executable yet).")
+PlanKind = Annotated[str, typer.Option("--plan", help="How phantoms are chosen: auto, none, gc, gp, epes.")]
+Alloc = Annotated[str, typer.Option("--alloc", help="How they share memory: auto, sl, sr, pl, pr, es.")]
+Memory = Annotated[
+    int | None, typer.Option(min=0, metavar="BYTES", help="For shared tables of a task; default: the L2 cache.")
 ]
-Memory = Annotated[int | None, typer.Option(min=0, metavar="BYTES", help="Budget for direct-mapped tables per task.")]
+PeakLoad = Annotated[
+    float | None, typer.Option("--peak-load", metavar="NS", help="Most nanoseconds to flush a task's tables.")
+]
 
 
 def main() -> None:
@@ -114,14 +118,21 @@ def check(path: AppFile, variables: Set = None, as_json: Json = False) -> None:
 
 @app.command(epilog="Example: penstock explain app.sql --json")
 def explain(
-    path: AppFile, variables: Set = None, plan: PlanKind = "auto", memory: Memory = None, as_json: Json = False
+    path: AppFile,
+    variables: Set = None,
+    plan: PlanKind = "auto",
+    alloc: Alloc = "auto",
+    memory: Memory = None,
+    peak_load: PeakLoad = None,
+    as_json: Json = False,
 ) -> None:
     """The plan: per relation its key, window, states and table, with predicted work against no sharing."""
     loaded = _load(path, variables)
+    options = {"plan": plan, "alloc": alloc, "memory": memory, "peak_load": peak_load}
     if as_json:
-        print(json.dumps(loaded.explain_dict(plan, memory), indent=2))
+        print(json.dumps(loaded.explain_dict(**options), indent=2))
     else:
-        print(loaded.explain(plan, memory))
+        print(loaded.explain(**options))
 
 
 @app.command(epilog="Example: penstock run app.sql --checkpoint ckpt --output out --batch-rows 500000 --json")
@@ -135,7 +146,10 @@ def run(
     output: Annotated[str, typer.Option(metavar="DIR", help="For queries without INTO.")] = "penstock-out",
     overwrite: Annotated[bool, typer.Option(help="Remove another run's results from the output first.")] = False,
     plan: PlanKind = "auto",
+    alloc: Alloc = "auto",
     memory: Memory = None,
+    replan: Annotated[str, typer.Option(help="auto: plan anew as the data change; off: keep the first plan.")] = "auto",
+    peak_load: PeakLoad = None,
     batch_rows: Annotated[int | None, typer.Option(metavar="N", help="Most rows of a micro-batch.")] = None,
     task_memory: Annotated[int | None, typer.Option(metavar="BYTES", help="Cap on a task's tables.")] = None,
     parallelism: Annotated[int | None, typer.Option(metavar="N", help="Tasks per batch; default: cores.")] = None,
@@ -150,10 +164,11 @@ def run(
     settings = {
         "output": output, "overwrite": overwrite, "batch_rows": batch_rows,
         "task_memory": task_memory, "parallelism": parallelism, "until": until,
+        "plan": plan, "alloc": alloc, "memory": memory, "replan": replan, "peak_load": peak_load,
     }  # fmt: skip
     write_to(sys.stderr if as_json else None)
     try:
-        summary = watch(loaded, checkpoint, plan, memory, settings, quiet)
+        summary = watch(loaded, checkpoint, settings, quiet)
     finally:
         write_to(None)
     if as_json:
@@ -166,15 +181,13 @@ def run(
             errors.print(line, markup=False, soft_wrap=True)
 
 
-def watch(
-    loaded: Any, checkpoint: str | None, plan: str, memory: int | None, settings: dict[str, Any], quiet: bool
-) -> dict[str, Any]:
+def watch(loaded: Any, checkpoint: str | None, settings: dict[str, Any], quiet: bool) -> dict[str, Any]:
     """Run a loaded app to its end with a progress display; Ctrl-C and SIGTERM stop it between two batches."""
     from penstock.monitor.progress import ProgressDisplay
 
     try:
         with ProgressDisplay(errors, quiet) as display:
-            start = partial(loaded.start, checkpoint, plan=plan, memory=memory, **settings)
+            start = partial(loaded.start, checkpoint, **settings)
             summary = _await_end(start, display)
     except OSError as error:
         place = error.filename or f"checkpoint {checkpoint or 'in the folder for temporary files'}"

@@ -52,7 +52,7 @@ def run(folder: Path, console: Console, rows: int = ROWS, app: Path = APP) -> di
     headline(console, "the plan", f"penstock explain {_near(app)} --set trace={trace}")
     console.print(loaded.explain(), markup=False)
     headline(console, "the run", f"penstock run {_near(app)} --set trace={trace} --output {folder}/results")
-    summary = cli.watch(loaded, str(make_room(folder)), "auto", None, settings(folder), quiet=False)
+    summary = cli.watch(loaded, str(make_room(folder)), settings(folder), quiet=False)
     show_results(folder, console)
     headline(console, "the account", "where every record went, for every query")
     _wide(console).print(account_table(summary))

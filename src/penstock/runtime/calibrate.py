@@ -1,7 +1,7 @@
 """Measure what probes, inserts and evictions cost on this machine (`sharing.costs`): once, in less than a second.
 
-Runs the engine's own tables over random keys. The result is kept in the user's cache folder for this processor and these
-kernels, and measured anew by `calibrated(fresh=True)`.
+Runs the engine's own tables over random keys. The result is kept in the user's cache folder for this processor and
+these kernels, and measured anew by `calibrated(fresh=True)`.
 """
 
 from __future__ import annotations
@@ -162,8 +162,8 @@ def _processor() -> str:
 def _load(path: Path) -> Costs | None:
     try:
         found = json.loads(path.read_text())
-        curves = {name: tuple((float(a), float(b)) for a, b in found[name]) for name in ("probe", "insert")}
-        return Costs(**curves, **{name: float(found[name]) for name in ("fold", "word", "passing")})
+        probe, insert = (tuple((float(a), float(b)) for a, b in found[name]) for name in ("probe", "insert"))
+        return Costs(probe, insert, *(float(found[name]) for name in ("fold", "word", "passing")))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

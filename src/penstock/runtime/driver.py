@@ -10,6 +10,7 @@ a killed attempt left behind is named by no manifest and is collected as garbage
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -29,7 +30,9 @@ from penstock.runtime.feed import Feed, Task, done_mark
 from penstock.runtime.hfta import Array, Hfta, Streams, live, open_panes
 from penstock.runtime.job import Job
 from penstock.runtime.offsets import Offset
+from penstock.runtime.planner import Planner
 from penstock.runtime.version import Version
+from penstock.sharing.planning import NONE, Planning
 from penstock.sinks.base import Owner, Sink
 from penstock.state import account, garbage
 from penstock.state import manifest as manifests
@@ -66,11 +69,13 @@ class BatchDriver:
     sinks: dict[str, Sink]
     lease: Lease
     manifest: Manifest
+    planner: Planner = field(default_factory=lambda: Planner(Planning(NONE)))
     listener: Callable[[BatchReport, Manifest], None] = lambda report, manifest: None
     failure: PenstockError | None = None
     done: int = 0
     reports: deque[BatchReport] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     forgotten_at: float | None = None  # when the last batch ended that is no more among the reports
+    changing: threading.Lock = field(default_factory=threading.Lock)
     peaks: dict[str, int] = field(default_factory=dict)  # greatest figures of memory over all batches of the run
 
     def __call__(self, given: DataFrame | None, batch: int) -> None:
@@ -99,9 +104,19 @@ class BatchDriver:
         return versions.load(self.checkpoint, number)
 
     def amend(self, version: Version) -> None:
-        """Change the app: the next batch that is decided takes it up."""
+        """Change the app or its plans: the next batch that is decided takes that up. Whoever calls it is `changing`."""
         self.lease.check()
         versions.store(self.checkpoint, version)
+
+    def _replan(self, tasks: list[Task]) -> None:
+        """Better plans, unless somebody is changing the app just now."""
+        if self.changing.acquire(blocking=False):
+            try:
+                better = None if self.manifest.ended else self.planner.next(self.checkpoint, self.version, tasks)
+                if better is not None:
+                    self.amend(better)
+            finally:
+                self.changing.release()
 
     def _run(self, given: DataFrame | None, batch: int) -> None:
         self.lease.check()
@@ -132,6 +147,7 @@ class BatchDriver:
         publish(manifest, self.sinks)
         self.feed.finished(batch)
         self._report(manifest, tasks, merged, collected - started, time.perf_counter() - collected)
+        self._replan(tasks)
 
     def collect_garbage(self) -> None:
         """Delete what nobody needs once Spark has committed the newest batch."""

@@ -29,6 +29,7 @@ from penstock.runtime.frames import FrameFeed, Once
 from penstock.runtime.fused import FusedSource
 from penstock.runtime.inputs import Inputs, check_files, continued
 from penstock.runtime.job import END, STOPPED, Job, encode
+from penstock.runtime.planner import Planner
 from penstock.runtime.results import open_query_sink
 from penstock.runtime.run import Run
 from penstock.runtime.settings import RunSettings
@@ -51,6 +52,7 @@ def start(
     inputs: Inputs,
     functions: Mapping[str, Any],
     settings: RunSettings,
+    planner: Planner,
     listener: Listener,
     seconds: dict[str, float],
 ) -> Run:
@@ -73,7 +75,7 @@ def start(
             publish(manifest, sinks | _dropped_sinks(spark, checkpoint, manifest, sinks, settings.output))
         for sink in sinks.values():
             sink.prepare(owner, settings.overwrite)
-        adopt(checkpoint, app, settings.memory, places)
+        adopt(checkpoint, app, planner.planning, lambda: planner.plans(app), places)
         job = Job(
             continued(checkpoint, inputs.sources, settings.until == STOPPED),
             replace(settings.task, slots=mine["slots"]),
@@ -81,8 +83,9 @@ def start(
             settings.batch_rows,
             settings.parallelism or spark.sparkContext.defaultParallelism,
             settings.until,
+            planner.sampling,
         )
-        driver = BatchDriver(spark, job, _feed(job, inputs), owner, sinks, lease, manifest, listener)
+        driver = BatchDriver(spark, job, _feed(job, inputs), owner, sinks, lease, manifest, planner, listener)
         query = _start_query(spark, job, driver, inputs.frame)
         seconds["startup"] = seconds.get("startup", 0.0) + time.monotonic() - begun
         return Run(spark, driver, query, settings, seconds)
@@ -120,7 +123,7 @@ def _feed(job: Job, inputs: Inputs) -> Feed:
     checkpoint = Path(job.checkpoint)
     if inputs.frame is None:
         return FusedFeed(checkpoint, dict(job.sources), job.until)
-    return FrameFeed(checkpoint, inputs.name, job.settings)
+    return FrameFeed(checkpoint, inputs.name, job.settings, sampling=job.sampling)
 
 
 def _start_query(spark: SparkSession, job: Job, driver: BatchDriver, frame: DataFrame | None) -> Any:

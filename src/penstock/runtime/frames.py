@@ -43,6 +43,7 @@ class FrameFeed:
     stream: str
     settings: TaskSettings
     ending: bool = False
+    sampling: bool = False
 
     def decision(self, batch: int, before: Manifest) -> Offset:
         # The batch that ends the stream is none of Spark: killed before its manifest, its number may go to data.
@@ -61,7 +62,7 @@ class FrameFeed:
         plan = versions.load(self.checkpoint, offset["plan"]).plans[self.stream]
         known = offset["streams"][self.stream]
         epoch = Epoch(offset["n"] - 1, known["wm"], known["max"], known["first"], 0, origins_of(offset), ordered=False)
-        run = frame_task(plan, self.settings, epoch, self.checkpoint / SEGMENTS)
+        run = frame_task(plan, self.settings, epoch, self.checkpoint, self.sampling)
         chosen = given.select(*(f"`{name.replace('`', '``')}`" for name in columns(plan)))
         rows = chosen.mapInArrow(run, "reference string").collect()
         tasks = parsed([row.reference for row in rows])
@@ -83,7 +84,7 @@ class FrameFeed:
 
 
 def frame_task(
-    plan: SharedPlan, settings: TaskSettings, epoch: Epoch, segments: Path
+    plan: SharedPlan, settings: TaskSettings, epoch: Epoch, checkpoint: Path, sampling: bool = False
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark runs on each partition of a batch."""
 
@@ -91,12 +92,14 @@ def frame_task(
         from pyspark import TaskContext
 
         from penstock.runtime.lfta import run_task
+        from penstock.runtime.sampling import path_of
 
         context = TaskContext.get()
         task = context.partitionId() if context is not None else 0
         name = segment_name(epoch.batch, f"{task:04d}", uuid.uuid4().hex[:8])
         try:
-            reference = run_task(plan, settings, epoch, batches, segments / name)
+            sample = path_of(checkpoint, plan.stream.name) if sampling and task == 0 else None
+            reference = run_task(plan, settings, epoch, batches, checkpoint / SEGMENTS / name, sample=sample)
         except PenstockError as error:
             reference = {"error": [error.fact, error.hint]}
         except OSError as error:

@@ -44,6 +44,7 @@ class FusedSplit(InputPartition):
         super().__init__(task)
         self.task, self.stream, self.split, self.source, self.offset = task, stream, split, source, offset
         self.first = first
+        self.sampled = False
 
 
 class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -96,6 +97,7 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 begin = split.start if app.stream(name).ahead is None else first
                 source = self.sources[name].narrowed(Split(begin, split.stop))
                 splits.append(FusedSplit(len(splits), name, split, source, end, begin))
+                splits[-1].sampled = self.job.sampling and split.start == first
         return splits
 
     def _splits(self, stream: str, start: int, stop: int, one: bool) -> list[Split]:
@@ -119,6 +121,7 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _run(self, partition: FusedSplit) -> dict[str, Any]:
         from penstock.runtime.lfta import run_task
+        from penstock.runtime.sampling import path_of
 
         settings, offset, split = self.job.settings, partition.offset, partition.split
         plan = versions.load(self.checkpoint, offset["plan"]).plans[partition.stream]
@@ -129,7 +132,8 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         before = Split(partition.first, split.start)
         times = partition.source.read(before, [plan.stream.time], settings.chunk_rows)
         seen = _readable(times, partition.stream) if before.stop > before.start else iter(())
-        return run_task(plan, settings, epoch, batches, self.checkpoint / SEGMENTS / name, seen)
+        sample = path_of(self.checkpoint, partition.stream) if partition.sampled else None
+        return run_task(plan, settings, epoch, batches, self.checkpoint / SEGMENTS / name, seen, sample)
 
 
 def _readable(batches: Iterator[pa.RecordBatch], stream: str) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,8 @@ END, STOPPED = "end", "stopped"
 
 @dataclass(frozen=True)
 class Job:
-    """One app on one checkpoint. `until`: the run ends with its sources, or goes on until it is stopped."""
+    """One app on one checkpoint. `until`: the run ends with its sources, or goes on until it is stopped; `sampling`:
+    tasks leave samples for the planner."""
 
     sources: Mapping[str, Source]
     settings: TaskSettings
@@ -24,6 +25,7 @@ class Job:
     batch_rows: int
     parallelism: int
     until: str = END
+    sampling: bool = False
 
 
 def columns(plan: SharedPlan) -> list[str]:

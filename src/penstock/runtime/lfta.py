@@ -29,7 +29,7 @@ from penstock.runtime.folding import BOUND, IPV6, Chunk, Shape, Values, pack_wor
 from penstock.runtime.ingest import Ingest, Ingested
 from penstock.runtime.leaf import Leaf
 from penstock.runtime.memory import memory_report, note_baseline
-from penstock.runtime.sampling import store, survey_of
+from penstock.runtime.sampling import TUPLES, store, survey_of
 from penstock.runtime.selection import Ledger, Selector, Tuples, numbers, sieves
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.survey import Survey
@@ -46,7 +46,7 @@ from penstock.sharing.plan import (
     sieve_component,
     value_component,
 )
-from penstock.sources.base import BAD, FAULT, UNREADABLE
+from penstock.sources.base import BAD, FAULT, UNREADABLE, Source, Split
 from penstock.state.groups import code_base
 from penstock.state.segment_write import SegmentWriter
 
@@ -286,6 +286,8 @@ class Lfta:
         seen = _ranges_seen.get(self.plan.relations, {})
         found = {}
         for name, (low, high) in seen.items():
+            if name not in self.components:  # of another plan
+                continue
             if not name.startswith("pane:"):
                 found[name] = (low, high)
             elif name in self.met:
@@ -349,8 +351,8 @@ def run_task(
 ) -> dict[str, Any]:
     """Aggregate a split into a segment at `path`; returns the reference that the manifest keeps.
 
-    `before` has the times of the batch that stand before the split, where the stream has MAX AHEAD; `sample` is where to
-    leave a sample of the tuples.
+    `before` has the times of the batch that stand before the split, where the stream has MAX AHEAD; `sample` is where
+    to leave a sample of the tuples.
     """
     started = time.perf_counter()
     note_baseline()
@@ -359,6 +361,15 @@ def run_task(
     lfta.look_back(before)
     lfta.run(batches)
     return task_report(lfta) | {"seconds": time.perf_counter() - started, **memory_report()}
+
+
+def sampled(plan: SharedPlan, source: Source) -> Survey | None:
+    """What a planner wants to know of a source's first tuples."""
+    writer: Any = None  # nothing is written
+    lfta = Lfta(plan, TaskSettings(), Epoch(0), writer)
+    names = [field.name for field in lfta.fields]
+    batch = next(source.read(Split(0, min(TUPLES, source.rows())), names, TUPLES), None)
+    return lfta.survey(batch) if batch is not None and batch.num_rows else None
 
 
 def task_report(lfta: Lfta) -> dict[str, Any]:

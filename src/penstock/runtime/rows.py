@@ -22,8 +22,8 @@ Array = np.ndarray
 class Cut:
     """How the key words of a relation are cut out of other words."""
 
-    def __init__(self, layout: Layout, parts: Iterable[Part]) -> None:
-        projection = project(layout, parts)
+    def __init__(self, layout: Layout, parts: Iterable[Part], target: Layout | None = None) -> None:
+        projection = project(layout, parts, target)
         self.layout = Layout(projection.places, projection.words)
         terms = projection.terms
         self._terms = (

@@ -82,11 +82,13 @@ class Run:
 
     def add_query(self, name: str, select: str, sink: Any = None) -> None:
         """Add a query from the next batch on: its first window starts after the greatest time seen."""
-        self._driver.amend(added(self._driver, name, select, sink, self._settings))
+        with self._driver.changing:
+            self._driver.amend(added(self._driver, name, select, sink, self._settings))
 
     def drop_query(self, name: str) -> None:
         """Drop a query from the next batch on; its open windows are discarded."""
-        self._driver.amend(dropped(self._driver, name, self._settings))
+        with self._driver.changing:
+            self._driver.amend(dropped(self._driver, name))
 
     def _close(self) -> None:
         if self._ended_at is None:

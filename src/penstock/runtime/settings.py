@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from penstock.sharing.planning import Planning
+
 
 @dataclass(frozen=True)
 class TaskSettings:
@@ -24,6 +26,6 @@ class RunSettings:
     overwrite: bool = False
     batch_rows: int = 1_000_000
     parallelism: int | None = None
-    memory: int = 0
+    planning: Planning = field(default_factory=Planning)
     until: str = "end"
     task: TaskSettings = field(default_factory=TaskSettings)

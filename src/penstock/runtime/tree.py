@@ -59,7 +59,8 @@ class Tree:
             above = layout if parent == STREAM else self.branches[parent].format.cut.layout
             branch.lay_out(above, shape)
             for query in branch.table.queries:
-                self._cuts[query] = Cut(branch.format.cut.layout, self._leaves[query].relation.parts)
+                leaf = self._leaves[query]
+                self._cuts[query] = Cut(branch.format.cut.layout, leaf.relation.parts, leaf.format.cut.layout)
 
     def take(self, chunk: Chunk, masks: Mapping[str, Array | None]) -> None:
         """A chunk of the stream's tuples; `masks` says for each query which ones are its own (None: all)."""

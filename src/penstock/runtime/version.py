@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -34,7 +34,7 @@ class Version:
     plans: Mapping[str, SharedPlan]
     outputs: Mapping[str, str]
     retired: frozenset[str] = frozenset()
-    planning: Planning = Planning()
+    planning: Planning = field(default_factory=Planning)
 
 
 def levels(app: QuerySet) -> list[tuple[Query, ...]]:

@@ -27,7 +27,6 @@ def explain_plan(plan: SharedPlan, rows: int | None, slots: int) -> dict[str, An
         "source": plan.stream.source,
         "input_rows": rows,
         "configuration": plan.configuration,
-        "version": plan.version,
         "phantoms": [],
         "slots": slots,
         "relations": relations,

@@ -1,9 +1,9 @@
 """Relations as grains: what of a query decides which tables can feed it, and how its groups are counted.
 
 A grain (`sharing.grain`) has for each base how fine it is. Bases of a query are its grouping columns (`value:…`; a
-prefix is as fine as it is long, a whole column `WHOLE`), its panes (of a chain that nests the finest tells all others), and
-the tuples it chooses (`sieve:…`, named after the first query that chooses the same; `EVERY` where it takes all). A phantom
-is a union of grains: its key tells apart all that any query below it does.
+prefix is as fine as it is long, a whole column `WHOLE`), its panes (of a chain that nests, the finest tells all
+others), and the tuples it chooses (`sieve:…`, named after the first query that chooses the same; `EVERY` where it takes
+all). A phantom is a union of grains: its key tells apart all that any query below it does.
 """
 
 from __future__ import annotations

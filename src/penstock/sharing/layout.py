@@ -125,21 +125,34 @@ def _first_fit(fields: Iterable[tuple[str, int, int]]) -> tuple[dict[str, Place]
     return places, len(used)
 
 
-def project(layout: Layout, parts: Iterable[Part]) -> Projection:
+def project(layout: Layout, parts: Iterable[Part], target: Layout | None = None) -> Projection:
     """The terms that build the key of a relation with these parts, in as few words as first fit finds.
 
-    Terms between the same two words that turn by the same amount become one.
+    Terms between the same two words that turn by the same amount become one. A key that would take as many words as its
+    parts stand in is left where it stands: one term for each word, which is what a phantom of many attributes gets.
+    With a `target` the key goes to its places.
     """
     parts = list(parts)
     sources = {part.component: layout.places[part.component] for part in parts}
-    places, words = _first_fit((name, place.bits, place.base) for name, place in sources.items())
+    places, words = _key_places(sources) if target is None else (target.places, target.words)
     merged: dict[tuple[int, int, int], int] = {}
     for part in parts:
-        source, target = sources[part.component], places[part.component]
+        source, place = sources[part.component], places[part.component]
         if source.bits == 0:
             continue
         mask = (source.mask >> part.drop << part.drop) << source.shift
-        key = source.word, (target.shift - source.shift) % WORD, target.word
+        key = source.word, (place.shift - source.shift) % WORD, place.word
         merged[key] = merged.get(key, 0) | mask
-    terms = tuple(Term(source, mask, turn, target) for (source, turn, target), mask in sorted(merged.items()))
+    terms = tuple(Term(source, mask, turn, word) for (source, turn, word), mask in sorted(merged.items()))
     return Projection(terms, words, places)
+
+
+def _key_places(sources: Mapping[str, Place]) -> tuple[Mapping[str, Place], int]:
+    places, words = _first_fit((name, place.bits, place.base) for name, place in sources.items())
+    standing = sorted({place.word for place in sources.values() if place.bits})
+    if len(standing) == words:
+        places = {
+            name: Place(standing.index(place.word) if place.bits else 0, place.shift, place.bits, place.base)
+            for name, place in sources.items()
+        }
+    return places, words

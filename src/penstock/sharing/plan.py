@@ -17,7 +17,8 @@ from penstock.logical.expressions import Aggregate, Column, Computed, Expression
 from penstock.logical.query import Attribute, Query, QuerySet, Stream
 from penstock.logical.types import TIMESTAMP, Kind, Type
 from penstock.logical.window import ROWS, Panes, Window
-from penstock.sharing.configuration import STREAM
+from penstock.sharing.configuration import STREAM, Configuration
+from penstock.sharing.costs import Costs
 from penstock.sharing.layout import Part
 
 IPV4_BITS = 32
@@ -83,14 +84,52 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Priced:
+    """What the cost model expects of a relation, per tuple of the stream (seed smap, Eq. 7; `sharing.cost.Flow`).
+
+    `groups` and `occupied` entries are those of a task, `entry` is in bytes, `length` the flow length l_a.
+    """
+
+    name: str
+    depth: int
+    groups: float
+    buckets: int
+    entry: float
+    length: float
+    fed: float
+    rate: float
+    evictions: float
+    occupied: float
+    cost: float
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a plan was chosen by: `cost` in nanoseconds a tuple, `flushing` nanoseconds at the end of a task,
+    `considered` the cost of each alternative; `spaces` of the configuration's nodes in bytes."""
+
+    chosen: str
+    memory: int
+    rows: float
+    costs: Costs
+    cost: float
+    flushing: float
+    considered: tuple[tuple[str, float], ...]
+    relations: tuple[Priced, ...]
+    configuration: Configuration
+    spaces: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class SharedPlan:
     """All relations of one stream, and the tables before them, parents first. `configuration` is the papers'
-    notation."""
+    notation; `basis` is None where nothing was known of the stream."""
 
     stream: Stream
     relations: tuple[Relation, ...]
     configuration: str
     tables: tuple[Table, ...] = ()
+    basis: Basis | None = None
 
     @cached_property
     def below(self) -> tuple[tuple[Relation, ...], ...]:

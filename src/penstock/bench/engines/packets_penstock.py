@@ -88,13 +88,12 @@ def _tasks(job: PacketJob) -> int:
     return at
 
 
-def _plan(job: PacketJob) -> tuple[Any, Any]:
+def _plan(job: PacketJob, plan: str = "none") -> tuple[Any, Any]:
     """The opened source, and the plan of the app."""
     import penstock
 
     app = penstock.App().sql(app_text(job.file))
-    queries = app.query_set()
-    return app.inputs(queries).sources[NAME], app.plans(queries, "none")[0]
+    return app.inputs(app.query_set()).sources[NAME], app.plans(plan=plan)[0]
 
 
 def _whole(job: PacketJob) -> Answer:

@@ -1,0 +1,157 @@
+"""The planner of a run: plans for its streams, made anew when the data change (`sharing.planner` chooses them).
+
+    first sample ──► plans ──► version 0
+    each batch: sample, counters ──► drifted? ──► cheaper plan? ──► next version
+
+A plan is a file of the checkpoint that offsets name (`runtime.version`), so it may be changed between any two
+batches: a replay runs the one that its batch was decided with. Statistics live in the driver alone: a run that goes on
+keeps the plan it finds and gathers them anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import PenstockError
+from penstock.logical.query import QuerySet
+from penstock.runtime import sampling
+from penstock.runtime.calibrate import calibrated
+from penstock.runtime.machine import cache_size
+from penstock.runtime.statistics import Known, exact_groups, measured_depths, rows_of
+from penstock.runtime.survey import Survey
+from penstock.runtime.version import Version
+from penstock.sharing.grain import Grain, union
+from penstock.sharing.lattice import lattice
+from penstock.sharing.plan import SharedPlan, relations, unshared_plan
+from penstock.sharing.planner import plan_stream, reprice
+from penstock.sharing.planning import NONE, OFF, Planning
+from penstock.sources.base import Source
+
+DRIFT = 1.25  # a figure that changes by this factor calls for a look at the plan
+GAIN = 0.9  # of the old cost: what a new plan must promise to stay below
+SWITCH = 5e6  # ns that a change of plans may cost: a file, and tables that are laid out anew
+Tasks = Sequence[Mapping[str, Any]]
+
+
+@dataclass
+class Planner:
+    """`known` has the statistics of each stream, `looked` the signature of the sample at which its plan was last
+    thought about."""
+
+    planning: Planning
+    known: dict[str, Known] = field(default_factory=dict)
+    looked: dict[str, dict[Grain, tuple[float, float]]] = field(default_factory=dict)
+    batches: int = 0
+
+    @property
+    def memory(self) -> float:
+        return cache_size() if self.planning.memory is None else self.planning.memory
+
+    @property
+    def sampling(self) -> bool:
+        """Whether tasks should leave samples."""
+        return self.planning.plan != NONE and self.planning.replan != OFF
+
+    def look(self, app: QuerySet, sources: Mapping[str, Source], batch_rows: int, parallelism: int) -> None:
+        """A first sample of every source."""
+        if self.planning.plan == NONE:
+            return
+        for name, source in sources.items():
+            survey = sample_source(app, name, source)
+            if survey is not None and survey.tuples:
+                rows = min(source.rows(), batch_rows) / max(1, parallelism)
+                self.known[name] = Known(lattice(relations(app, name)), survey, max(1.0, rows))
+
+    def plans(self, app: QuerySet) -> dict[str, SharedPlan]:
+        """A plan for every stream, and for every query whose results are read."""
+        return {name: self._plan(app, name) for name in dict.fromkeys(query.stream for query in app.queries)}
+
+    def _plan(self, app: QuerySet, name: str) -> SharedPlan:
+        kept, known = relations(app, name), self.known.get(name)
+        if self.planning.plan == NONE or known is None or not self._covers(known, kept):
+            return unshared_plan(app, name, self.planning.memory or 0 if self.planning.plan == NONE else 0)
+        known = replace(known, net=lattice(kept))
+        return plan_stream(app.stream(name), kept, self.planning, known, calibrated(), self.memory)
+
+    def _covers(self, known: Known, kept: tuple[Any, ...]) -> bool:
+        """Whether the sample has all components that these relations need: not those of a query that was just added."""
+        net = lattice(kept)
+        needed = {part.component for grain in net.grains.values() for part in net.parts(grain)}
+        return needed <= known.survey.layout.places.keys()
+
+    def next(self, checkpoint: Path, version: Version, tasks: Tasks) -> Version | None:
+        """Another version with cheaper plans, if the batch just done shows that there are some."""
+        if not self.sampling:
+            return None
+        self.batches += 1
+        changed = {}
+        for stream in version.app.streams:
+            mine = [task for task in tasks if task["stream"] == stream.name]
+            survey = sampling.load(sampling.path_of(checkpoint, stream.name))
+            if survey is None or not survey.tuples or not mine:
+                continue
+            better = self._better(version, version.plans[stream.name], mine, survey)
+            if better is not None:
+                changed[stream.name] = better
+        if not changed:
+            return None
+        return replace(version, number=version.number + 1, plans={**version.plans, **changed})
+
+    def _better(self, version: Version, plan: SharedPlan, tasks: Tasks, survey: Survey) -> SharedPlan | None:
+        name, net = plan.stream.name, lattice(plan.relations)
+        rows = rows_of(tasks)
+        if not rows or not self._covers(Known(net, survey, rows), plan.relations):
+            return None
+        depths = measured_depths(plan, tasks)
+        if 1 in depths and name in self.known:
+            depths[1] *= self.known[name].depths.get(1, 1.0)
+        known = Known(net, survey, rows, exact_groups(net, tasks), depths)
+        signature = _signature(known)
+        if not self._due() and not _drifted(self.looked.get(name), signature):
+            return None
+        self.looked[name] = signature
+        before = self.known.get(name)
+        self.known[name] = known
+        found = self._plan(version.app, name)
+        old = reprice(plan, known, calibrated(), self.memory)
+        assert found.basis is not None
+        gain = old - found.basis.cost
+        if found.tables == plan.tables or found.basis.cost > GAIN * old or gain * rows * len(tasks) < SWITCH:
+            if before is not None:  # corrections are relative to the figures that the plan in use was made with
+                self.known[name] = replace(known, depths=before.depths)
+            return None
+        return found
+
+    def _due(self) -> bool:
+        """After batches 1, 2, 4, 8 …, also where nothing seems to have changed."""
+        return self.batches & (self.batches - 1) == 0
+
+
+def _signature(known: Known) -> dict[Grain, tuple[float, float]]:
+    """Groups and flow lengths in the sample, of the queries and of the finest of all phantoms."""
+    grains = dict.fromkeys((*known.net.grains.values(), union(*known.net.grains.values())))
+    counts = {grain: known.survey.counted(grain, known.net) for grain in grains}
+    return {grain: (float(max(1, count.groups)), count.length) for grain, count in counts.items()}
+
+
+def _drifted(before: dict[Grain, tuple[float, float]] | None, now: dict[Grain, tuple[float, float]]) -> bool:
+    if before is None or before.keys() != now.keys():
+        return True
+    return any(
+        max(old, new) > DRIFT * min(old, new)
+        for grain in now
+        for old, new in zip(before[grain], now[grain], strict=True)
+    )
+
+
+def sample_source(app: QuerySet, stream: str, source: Source) -> Survey | None:
+    """The first tuples of a source; None where there are none. What is wrong with it, the run will say."""
+    from penstock.runtime.lfta import sampled
+
+    try:
+        return sampled(unshared_plan(app, stream), source)
+    except (OSError, PenstockError):
+        return None

@@ -1,0 +1,79 @@
+"""What is known of a stream while it runs, as the planner asks for it (`sharing.planner.Statistics`).
+
+From a sample (`runtime.survey`): groups, flow length, share of tuples and width of any relation. From the counters of
+tasks (`runtime.work`): tuples of a task, exact groups of every query, and what tables really evict. The flow length of
+a depth is the paper's l_m = x_model/x_measured, averaged over the tables of that depth (seed smap, Sec. 5.3); at depth
+one it corrects the sample's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.runtime.survey import Survey
+from penstock.runtime.work import TABLE
+from penstock.sharing.collision import flow_length
+from penstock.sharing.grain import Grain, feeds
+from penstock.sharing.lattice import Lattice
+from penstock.sharing.plan import SharedPlan
+
+LEAST_PROBES = 1000  # of a table, before its evictions are believed
+LONGEST, SHORTEST = 1000.0, 0.3
+
+
+@dataclass(frozen=True)
+class Known:
+    """Statistics of one stream. `exact` has the groups of queries, `depths` flow lengths that were measured."""
+
+    net: Lattice
+    survey: Survey
+    rows: float
+    exact: Mapping[Grain, float] = field(default_factory=dict)
+    depths: Mapping[int, float] = field(default_factory=dict)
+
+    def groups(self, grain: Grain) -> float:
+        if grain in self.exact:
+            return max(1.0, self.exact[grain])
+        found = self.survey.counted(grain, self.net).extrapolated(self.rows / max(1, self.survey.tuples))
+        return max([1.0, found, *(groups for coarse, groups in self.exact.items() if feeds(grain, coarse))])
+
+    def length(self, grain: Grain, depth: int) -> float:
+        if depth == 1:
+            return self.survey.counted(grain, self.net).length * self.depths.get(1, 1.0)
+        return self.depths.get(depth, 1.0)
+
+    def share(self, grain: Grain) -> float:
+        return self.survey.counted(grain, self.net).tuples / max(1, self.survey.tuples)
+
+    def bits(self, grain: Grain) -> int:
+        return self.survey.bits(grain, self.net)
+
+
+def rows_of(tasks: Iterable[Mapping[str, Any]]) -> float:
+    """Tuples of a task, of those that had any."""
+    counts = [int(task["account"]["stream"]["input"]) for task in tasks]
+    return sum(counts) / max(1, sum(1 for count in counts if count))
+
+
+def exact_groups(net: Lattice, tasks: Iterable[Mapping[str, Any]]) -> dict[Grain, float]:
+    """Groups of every query in a task, as its leaf counted them."""
+    tasks = [task for task in tasks if task["account"]["stream"]["input"]]
+    return {
+        grain: sum(task["work"].get(query, {}).get("groups", 0) for task in tasks) / max(1, len(tasks))
+        for query, grain in net.grains.items()
+    }
+
+
+def measured_depths(plan: SharedPlan, tasks: Iterable[Mapping[str, Any]]) -> dict[int, float]:
+    """l_m of every depth of the tree; of depth one, relative to what the plan was made with."""
+    tasks = list(tasks)
+    lengths: dict[int, list[float]] = {}
+    for priced in plan.basis.relations if plan.basis is not None else ():
+        work = [task["work"][TABLE + priced.name] for task in tasks if TABLE + priced.name in task["work"]]
+        probes, evictions = (sum(counts[what] for counts in work) for what in ("probes", "evictions"))
+        if priced.buckets and probes >= LEAST_PROBES:
+            found = flow_length(priced.groups, priced.buckets, max(evictions, 1) / probes)
+            lengths.setdefault(priced.depth, []).append(found / priced.length if priced.depth == 1 else found)
+    return {depth: min(LONGEST, max(SHORTEST, sum(each) / len(each))) for depth, each in lengths.items()}
