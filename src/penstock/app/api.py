@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,10 @@ from penstock.logical.window import ROWS
 from penstock.runtime.inputs import Inputs
 from penstock.runtime.job import columns
 from penstock.runtime.settings import RunSettings, TaskSettings
-from penstock.sharing.explain import explain_plan, plan_text
+from penstock.sharing.explain import explain_plan, explained_dict
+from penstock.sharing.explain_text import explained_text
 from penstock.sharing.plan import SharedPlan, unshared_plan
-from penstock.sharing.planning import Planning
+from penstock.sharing.planning import AUTO, Planning
 from penstock.sources.base import Source
 from penstock.sources.base import fields as source_fields
 from penstock.sources.fit import check_fields
@@ -187,18 +189,39 @@ class App:
         planner.look(app, self.inputs(app).sources, settings.batch_rows, settings.parallelism or os.cpu_count() or 1)
         return tuple(planner.plans(app).values())
 
-    def explain(self, **options: Any) -> str:
-        """The plan as text; options as of `plans`."""
-        return "\n\n".join(plan_text(one) for one in self._explained(**options))
+    def explain(self, *, analyze: bool = False, **options: Any) -> str:
+        """The plan as text; options as of `plans`. With `analyze` the app is run, its results are discarded, and what
+        was measured stands beside what was predicted."""
+        return explained_text(self.explained(analyze=analyze, **options))
 
-    def explain_dict(self, **options: Any) -> dict[str, Any]:
+    def explain_dict(self, *, analyze: bool = False, **options: Any) -> dict[str, Any]:
         """The plan of the stream; of several, and of results that queries read, as a list below `streams`."""
-        explained = self._explained(**options)
-        return explained[0] if len(explained) == 1 else {"streams": explained}
+        return explained_dict(self.explained(analyze=analyze, **options))
 
-    def _explained(self, **options: Any) -> list[dict[str, Any]]:
-        inputs, slots = self.inputs(self._app()), TaskSettings().slots
-        return [explain_plan(plan, _rows(inputs, plan.stream.name), slots) for plan in self.plans(**options)]
+    def explained(self, *, analyze: bool = False, **options: Any) -> list[dict[str, Any]]:
+        """The plan of every stream, and of every query whose results are read, as dicts."""
+        if not analyze:
+            asked, rows = options.get("plan") or AUTO, self.rows()
+            return [
+                explain_plan(plan, rows.get(plan.stream.name), TaskSettings().slots, asked)
+                for plan in self.plans(**options)
+            ]
+        from penstock.app.analysis import Analysis
+
+        with Analysis(self, options) as analysis:
+            analysis.start().await_end()
+            return analysis.explained()
+
+    def rows(self) -> dict[str, int]:
+        """Records of every source, as far as sources know them."""
+        return {name: source.rows() for name, source in self.inputs(self._app()).sources.items()}
+
+    def discarding(self) -> App:
+        """The same app, with results that go wherever a run says, and nowhere that the app names."""
+        twin = App(self._spark, self._master)
+        twin._streams, twin._frames = dict(self._streams), dict(self._frames)
+        twin._queries = {name: replace(query, sink=None) for name, query in self._queries.items()}
+        return twin
 
     def start(
         self,
@@ -265,11 +288,6 @@ def _settings(kind: Any, checkpoint: str | None, given: dict[str, Any]) -> Any:
 def _used(app: QuerySet, stream: Stream) -> tuple[Field, ...]:
     used = columns(unshared_plan(app, stream.name))
     return tuple(field for field in stream.fields if field.name in used)
-
-
-def _rows(inputs: Inputs, stream: str) -> int | None:
-    source = inputs.sources.get(stream)
-    return None if source is None else source.rows()
 
 
 def _arrow_schema(frame: DataFrame) -> Any:

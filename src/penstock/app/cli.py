@@ -43,6 +43,9 @@ Memory = Annotated[
 PeakLoad = Annotated[
     float | None, typer.Option("--peak-load", metavar="NS", help="Most nanoseconds to flush a task's tables.")
 ]
+BatchRows = Annotated[int | None, typer.Option(metavar="N", help="Most rows of a micro-batch.")]
+Parallelism = Annotated[int | None, typer.Option(metavar="N", help="Tasks per batch; default: cores.")]
+Master = Annotated[str, typer.Option(metavar="URL", help="Spark master.")]
 
 
 def main() -> None:
@@ -116,7 +119,10 @@ def check(path: AppFile, variables: Set = None, as_json: Json = False) -> None:
     print(f"{path}: {len(names)} {'query' if len(names) == 1 else 'queries'} over {over}, ready to run")
 
 
-@app.command(epilog="Example: penstock explain app.sql --json")
+@app.command(
+    epilog="Examples: penstock explain app.sql --json; penstock explain app.sql --analyze --plot plan.png; "
+    "penstock explain app.sql --plan gc --memory 65536. How to read it: docs/plans.md"
+)
 def explain(
     path: AppFile,
     variables: Set = None,
@@ -124,22 +130,69 @@ def explain(
     alloc: Alloc = "auto",
     memory: Memory = None,
     peak_load: PeakLoad = None,
+    analyze: Annotated[
+        bool, typer.Option("--analyze", help="Run the app, discard its results, show measured beside predicted.")
+    ] = False,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="F.png", help="Draw the tree of relations; also .svg and .pdf.")
+    ] = None,
+    batch_rows: BatchRows = None,
+    parallelism: Parallelism = None,
+    master: Master = "local[*]",
     as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress of --analyze.")] = False,
 ) -> None:
-    """The plan: per relation its key, window, states and table, with predicted work against no sharing."""
-    loaded = _load(path, variables)
-    options = {"plan": plan, "alloc": alloc, "memory": memory, "peak_load": peak_load}
-    if as_json:
-        print(json.dumps(loaded.explain_dict(**options), indent=2))
-    else:
-        print(loaded.explain(**options))
+    """The shared plan and why: relations, tables, predicted probes, evictions and cost against no sharing."""
+    from penstock.sharing.explain import explained_dict
+    from penstock.sharing.explain_text import explained_text
+
+    draw = None if plot is None else _drawing(plot)
+    loaded = _load(path, variables, master)
+    options = {
+        "plan": plan, "alloc": alloc, "memory": memory, "peak_load": peak_load, "batch_rows": batch_rows,
+        "parallelism": parallelism,
+    }  # fmt: skip
+    explained = _analyzed(loaded, options, quiet) if analyze else loaded.explained(**options)
+    if draw is not None:
+        draw(explained)
+    print(json.dumps(explained_dict(explained), indent=2) if as_json else explained_text(explained))
+
+
+def _analyzed(loaded: Any, options: dict[str, Any], quiet: bool) -> list[dict[str, Any]]:
+    """The plans of an app, after a run for their counters; progress on stderr."""
+    from penstock.app.analysis import Analysis
+
+    with Analysis(loaded, options) as analysis:
+        watch(analysis, None, {}, quiet)
+        return analysis.explained()
+
+
+def _drawing(path: Path) -> Callable[[list[dict[str, Any]]], None]:
+    """What draws a picture of plans there, if that is possible: said before anything runs."""
+    try:
+        from penstock.app.plan_picture import FORMATS, draw_plans
+    except ImportError:
+        raise ConfigError("--plot needs matplotlib, which is not installed", "pip install 'penstock[plot]'") from None
+    if path.suffix.lower() not in FORMATS:
+        raise ConfigError(f"--plot {path}: no picture of that kind", f"its name must end in {', '.join(FORMATS)}")
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"--plot {path}: there is no such folder", "make it first")
+
+    def draw(explained: list[dict[str, Any]]) -> None:
+        try:
+            draw_plans(path, explained)
+        except OSError as error:
+            raise ConfigError(f"--plot {path}: {why(error)}", "choose another place") from error
+        errors.print(f"{path}: a picture of the plan", markup=False, soft_wrap=True)
+
+    return draw
 
 
 @app.command(epilog="Example: penstock run app.sql --checkpoint ckpt --output out --batch-rows 500000 --json")
 def run(
     path: AppFile,
     variables: Set = None,
-    master: Annotated[str, typer.Option(metavar="URL", help="Spark master.")] = "local[*]",
+    master: Master = "local[*]",
     checkpoint: Annotated[
         str | None, typer.Option(metavar="DIR", help="Where state lives; a run on it goes on.")
     ] = None,
@@ -150,9 +203,9 @@ def run(
     memory: Memory = None,
     replan: Annotated[str, typer.Option(help="auto: plan anew as the data change; off: keep the first plan.")] = "auto",
     peak_load: PeakLoad = None,
-    batch_rows: Annotated[int | None, typer.Option(metavar="N", help="Most rows of a micro-batch.")] = None,
+    batch_rows: BatchRows = None,
     task_memory: Annotated[int | None, typer.Option(metavar="BYTES", help="Cap on a task's tables.")] = None,
-    parallelism: Annotated[int | None, typer.Option(metavar="N", help="Tasks per batch; default: cores.")] = None,
+    parallelism: Parallelism = None,
     until: Annotated[
         str, typer.Option(help="end: until the sources end; stopped: on, as files arrive, until Ctrl-C.")
     ] = "end",

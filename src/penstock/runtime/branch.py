@@ -8,7 +8,7 @@ At the end of the task, the epoch of the paper, all residents do.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from time import perf_counter_ns
+from time import thread_time_ns
 
 import numpy as np
 
@@ -27,6 +27,7 @@ class Branch:
     def __init__(self, table: Table, parts: Iterable[Part], states: Iterable[State]) -> None:
         self.table, self.parts, self.states = table, tuple(parts), tuple(states)
         self.probes = self.evictions = self.flushed = self.nanoseconds = 0
+        self.size = 0  # bytes of its buckets
         self._gathered: list[Array] = []
         self.waiting = 0
 
@@ -37,6 +38,7 @@ class Branch:
         self._entries = np.zeros((self.table.buckets, self.format.width), np.uint64)
         self._resident = np.arange(self.table.buckets, dtype=np.int32)
         self._credit = np.zeros(self.table.buckets, np.int32)
+        self.size = self.nbytes
 
     @property
     def nbytes(self) -> int:
@@ -44,7 +46,7 @@ class Branch:
 
     def absorb(self, chunk: Chunk, rows: Array, keys: Array) -> None:
         """Fold in the chosen tuples or partial aggregates."""
-        began, n, buckets = perf_counter_ns(), len(rows), self.table.buckets
+        began, n, buckets = thread_time_ns(), len(rows), self.table.buckets
         self._make_room(n)
         at, evicted = np.empty(n, np.int64), np.empty(n, np.int64)
         out = int(
@@ -60,7 +62,7 @@ class Branch:
         self._gather(evictions)
         self.probes += n
         self.evictions += out
-        self.nanoseconds += perf_counter_ns() - began
+        self.nanoseconds += thread_time_ns() - began
 
     def _make_room(self, n: int) -> None:
         """Behind the residents, for an entry of every tuple of a chunk; kept for the chunks that follow."""

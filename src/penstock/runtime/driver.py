@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,7 @@ class BatchReport:
     task_seconds: float
     merge_seconds: float
     memory: dict[str, int]  # of tasks and merge tasks: greatest baseline, peak and peak above baseline
+    tasks: list[Task] = field(default_factory=list)  # their counters; for the listener only, not remembered
 
 
 @dataclass
@@ -199,11 +200,12 @@ class BatchDriver:
         report = BatchReport(
             manifest.batch, manifest.rows, manifest.offset, watermark_of(manifest), closed, time.monotonic(), first,
             second, memory_of(merged, "merge") | memory_of(tasks, "lfta"),
+            [_counters(task) for task in (*tasks, *(feed for one in merged for feed in one.get("feeds", ())))],
         )  # fmt: skip
         self.manifest = manifest
         if len(self.reports) == REMEMBERED:
             self.forgotten_at = self.reports[0].finished_at
-        self.reports.append(report)
+        self.reports.append(replace(report, tasks=[]))
         self.peaks = {name: max(self.peaks.get(name, 0), most) for name, most in report.memory.items()}
         self.listener(report, manifest)
 
@@ -244,6 +246,11 @@ def memory_of(tasks: list[Task], kind: str) -> dict[str, int]:
         f"{kind}_peak_bytes": max((task["peak_memory"] for task in tasks), default=0),
         f"{kind}_above_baseline_bytes": max((t["peak_memory"] - t["baseline_memory"] for t in tasks), default=0),
     }
+
+
+def _counters(task: Task) -> Task:
+    """What a task counted."""
+    return {"rows": task["account"]["stream"]["input"]} | {name: task[name] for name in ("stream", "work", "bytes")}
 
 
 def publish(manifest: Manifest, sinks: Mapping[str, Sink]) -> None:

@@ -10,7 +10,7 @@ Neighbours: `runtime.lfta` drives leaves over chunks of raw tuples, `runtime.mer
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from time import perf_counter_ns
+from time import thread_time_ns
 
 import numpy as np
 
@@ -65,14 +65,14 @@ class Leaf:
     def absorb(self, chunk: Chunk, rows: Array, keys: Array, room: int, done: int = 0) -> int:
         """Fold in the chosen tuples from the `done`-th on. Returns where it ended: at all of them, unless the
         table would need more than `room` bytes beside itself to grow."""
-        began, at, begin = perf_counter_ns(), np.empty(len(rows), np.int64), done
+        began, at, begin = thread_time_ns(), np.empty(len(rows), np.int64), done
         while done < len(rows):
             start, done = done, self._probe(keys, done, chunk.weights, at)
             fold_chunk(self.rows, self.format.columns, self.shape, chunk, Rows(rows, at, start, done))
             if done < len(rows) and not self._grow(room):
                 break
         self.probes += done - begin
-        self.nanoseconds += perf_counter_ns() - began
+        self.nanoseconds += thread_time_ns() - began
         return done
 
     def _probe(self, keys: Array, start: int, weights: Array, at: Array) -> int:

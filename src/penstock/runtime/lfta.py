@@ -35,7 +35,7 @@ from penstock.runtime.settings import TaskSettings
 from penstock.runtime.survey import Survey
 from penstock.runtime.times import Times
 from penstock.runtime.tree import Tree
-from penstock.runtime.work import counted
+from penstock.runtime.work import counted, sizes
 from penstock.sharing.layout import Layout, Range, lay_out, union
 from penstock.sharing.plan import (
     Relation,
@@ -384,4 +384,5 @@ def task_report(lfta: Lfta) -> dict[str, Any]:
         "least": times.least,
         "first": times.first,
         "work": counted(lfta.tree, lfta.leaves),
+        "bytes": sizes(lfta.tree, lfta.leaves),
     }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -19,6 +20,7 @@ from penstock.runtime.frames import FrameFeed
 from penstock.runtime.job import END
 from penstock.runtime.settings import RunSettings
 from penstock.runtime.summary import summarise, window_account
+from penstock.sharing.plan import SharedPlan
 from penstock.sinks.base import Sink
 from penstock.state.segment import RESTORE
 from penstock.state.windows import CAPACITY
@@ -38,6 +40,11 @@ class Run:
     @property
     def checkpoint(self) -> str:
         return self._driver.job.checkpoint
+
+    @property
+    def plans(self) -> Mapping[str, SharedPlan]:
+        """The plan in use, for every stream and for every query whose results are read."""
+        return self._driver.version.plans
 
     def await_end(self, timeout: int | None = None) -> bool:
         """Wait until the source has ended; False if `timeout` seconds passed first. Raises what went wrong."""

@@ -35,6 +35,12 @@ def counted(tree: Tree, leaves: Iterable[Leaf]) -> Work:
     }
 
 
+def sizes(tree: Tree, leaves: Iterable[Leaf]) -> Counts:
+    """Bytes of the relations of a task, by the names of `counted`."""
+    tables = {TABLE + branch.table.name: branch.size for branch in tree.branches}
+    return tables | {leaf.relation.query: leaf.nbytes for leaf in leaves}
+
+
 def added(before: Mapping[str, Counts], plans: Iterable[SharedPlan], tasks: Iterable[Mapping[str, Any]]) -> Work:
     """All work so far, of tasks that ran these plans."""
     known = {TABLE + table.name for plan in plans for table in plan.tables}

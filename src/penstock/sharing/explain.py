@@ -1,60 +1,321 @@
-"""Explain a plan: as text for people, as a dict for `--json`.
+"""Explain a plan as data: the dict of `explain --json`, from which text (`sharing.explain_text`) and picture are made.
 
-Predictions follow the papers' cost (seed smap, Eq. 7): without phantoms every tuple is one probe of every
-relation it reaches, and nothing is evicted unless a direct-mapped table stands before the leaf.
+    SharedPlan ──► predict (`sharing.predicted`) ──┐
+    counters of a run ──► Measured ────────────────┴──► explain_plan ──► --json, text, picture
+
+All costs are nanoseconds a tuple of the stream, those of its task's end included. Where nothing was known of the
+stream when the plan was made, predictions are None, and `why` says so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.logical.expressions import Computed
 from penstock.logical.query import Attribute
 from penstock.logical.render import render
-from penstock.logical.window import ROWS, Window
-from penstock.sharing.plan import Relation, SharedPlan
+from penstock.logical.window import ROWS, Panes, Window
+from penstock.sharing.configuration import STREAM
+from penstock.sharing.costs import Costs
+from penstock.sharing.plan import (
+    BOUNDS,
+    IPV4_BITS,
+    Basis,
+    Relation,
+    SharedPlan,
+    column_of,
+    joined_parts,
+    value_component,
+)
+from penstock.sharing.planner import WORTH
+from penstock.sharing.planning import AUTO, NONE
+from penstock.sharing.predicted import Predicted, gains, predict, without_sharing
 
 UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
+Explained = dict[str, Any]
 
 
-def explain_plan(plan: SharedPlan, rows: int | None, slots: int) -> dict[str, Any]:
-    """The plan with its predicted work; `rows` of input, if the source knows them."""
-    fronts = {query: table.buckets for table in plan.tables for query in table.queries}
-    relations = [_explain_relation(relation, rows, fronts.get(relation.query, 0)) for relation in plan.relations]
-    probes = sum(relation["predicted"]["probes_per_tuple"] for relation in relations)
-    return {
+@dataclass(frozen=True)
+class Measured:
+    """Counters of a run of the plan, as `monitor.analyze` adds them up: figures of tables and leaves by name, and unit
+    costs fitted to them (None: too little was counted)."""
+
+    rows: int
+    tasks: int
+    tables: Mapping[str, Explained]
+    leaves: Mapping[str, Explained]
+    fitted: Explained | None
+
+
+def explain_plan(
+    plan: SharedPlan, rows: int | None, slots: int, asked: str = AUTO, measured: Measured | None = None
+) -> Explained:
+    """The plan with its predicted work; `rows` of input, if the source knows them; `asked` is the plan asked for."""
+    basis, predicted = plan.basis, predict(plan.basis) if plan.basis is not None else {}
+    relations = [*_tables(plan, predicted, rows), *_leaves(plan, predicted, rows)]
+    if measured is not None:
+        for relation in relations:
+            found = measured.tables if relation["table"] == "direct" else measured.leaves
+            relation["measured"] = found.get(relation["name"])
+    explained = {
         "stream": plan.stream.name,
         "source": plan.stream.source,
         "input_rows": rows,
+        "task_rows": None if basis is None else basis.rows,
         "configuration": plan.configuration,
-        "phantoms": [],
+        "chosen": NONE if basis is None else basis.chosen,
+        "why": _why(plan, asked),
+        "considered": {} if basis is None else dict(basis.considered),
+        "phantoms": _phantoms(plan, predicted),
+        "memory": {"budget": None if basis is None else basis.memory, "tables": _memory(relations)},
         "slots": slots,
         "relations": relations,
-        "cost": {
-            "probes_per_tuple": probes,
-            "without_sharing": float(len(relations)),
-            "ratio": probes / len(relations),
-        },
+        "cost": _cost(plan, predicted, relations),
+        "unit_costs": None if basis is None else _unit_costs(basis.costs),
     }
+    if measured is not None:
+        explained["measured"] = _measured(measured, relations)
+    return explained
 
 
-def _explain_relation(relation: Relation, rows: int | None, buckets: int) -> dict[str, Any]:
+def explained_dict(explained: list[Explained]) -> Explained:
+    """Of one plan, its own; of several, a list."""
+    return explained[0] if len(explained) == 1 else {"streams": explained}
+
+
+def _tables(plan: SharedPlan, predicted: Mapping[str, Predicted], rows: int | None) -> list[Explained]:
+    """The direct-mapped tables, parents first."""
+    phantoms, names = _phantom_names(plan), [table.name for table in plan.tables]
+    found = []
+    for number, (table, below) in enumerate(zip(plan.tables, plan.below, strict=True)):
+        known = predicted.get(table.name)
+        children = [other.name for other in plan.tables if other.parent == number]
+        found.append({
+            "name": table.name,
+            "kind": "phantom" if table.name in phantoms else "front",
+            "table": "direct",
+            "parent": None if table.parent == STREAM else table.parent,
+            "fed_by": "stream" if table.parent == STREAM else names[table.parent],
+            "feeds": [*children, *table.queries],
+            "queries": [relation.query for relation in below],
+            "key": _key(below),
+            "states": _states(below),
+            "buckets": table.buckets,
+            "bytes": None if known is None else table.buckets * known.priced.entry,
+            "replacement": "keep" if table.keep else "evict",
+            "predicted": _table_figures(known, rows),
+        })  # fmt: skip
+    return found
+
+
+def _table_figures(known: Predicted | None, rows: int | None) -> Explained:
+    if known is None:
+        return {"probes": None, "evictions": None, "cost": None}
     return {
-        "query": relation.query,
-        "group_by": [attribute_text(attribute) for attribute in relation.attributes],
-        "window": window_text(relation.window),
-        "where": render(relation.where) if relation.where is not None else None,
-        "states": ["count(*)", *(f"{state.kind}({state.column.removeprefix('=')})" for state in relation.states)],
-        "fed_by": "stream",
-        "table": "direct + exact" if buckets else "exact",
-        "buckets": buckets,
-        "key_components": [part.component for part in relation.parts],
-        "predicted": {"probes_per_tuple": 1.0, "probes": rows, "evictions": None if buckets else 0},
+        "probes": _total(known.probes, rows),
+        "evictions": _total(known.evictions, rows),
+        "probes_per_tuple": known.probes,
+        "evictions_per_tuple": known.evictions,
+        "collision_rate": known.priced.rate,
+        "flushed_per_task": known.flushed,
+        "groups": known.priced.groups,
+        "flow_length": known.priced.length,
+        "bytes": known.priced.buckets * known.priced.entry,
+        "cost": known.table_cost,
     }
+
+
+def _leaves(plan: SharedPlan, predicted: Mapping[str, Predicted], rows: int | None) -> list[Explained]:
+    """The exact tables, one for each query."""
+    feeders = {query: number for number, table in enumerate(plan.tables) for query in table.queries}
+    nodes = _nodes(predicted)
+    found = []
+    for relation in plan.relations:
+        parent = feeders.get(relation.query)
+        found.append({
+            "name": relation.query,
+            "query": relation.query,
+            "kind": "bounds" if relation.query.startswith(BOUNDS) else "query",
+            "table": "exact",
+            "parent": parent,
+            "fed_by": "stream" if parent is None else plan.tables[parent].name,
+            "group_by": [attribute_text(attribute) for attribute in relation.attributes],
+            "window": window_text(relation.window),
+            "where": render(relation.where) if relation.where is not None else None,
+            "states": _states((relation,)),
+            "buckets": 0,
+            "key_components": [part.component for part in relation.parts],
+            "predicted": _leaf_figures(nodes.get(relation.query), rows, parent is not None),
+        })  # fmt: skip
+    return found
+
+
+def _leaf_figures(node: tuple[Predicted, int] | None, rows: int | None, fed: bool) -> Explained:
+    """Queries that have the same groups are one node: each has its part of the cost."""
+    if node is None:
+        each = None if fed else 1.0  # at most, where the stream feeds it
+        return {"probes": _total(each, rows), "evictions": 0, "probes_per_tuple": each, "cost": None}
+    known, number = node
+    return {
+        "probes": _total(known.inserts, rows),
+        "evictions": 0,
+        "probes_per_tuple": known.inserts,
+        "groups": known.priced.groups,
+        "bytes": known.leaf_bytes,
+        "cost": known.leaf_cost / number,
+        "cost_if_fed_by_stream": known.alone / number,
+    }
+
+
+def _nodes(predicted: Mapping[str, Predicted]) -> dict[str, tuple[Predicted, int]]:
+    """For each query its node, and how many queries that has."""
+    found = {}
+    for known in predicted.values():
+        queries = known.priced.queries
+        found.update(dict.fromkeys(queries, (known, len(queries))))
+    return found
+
+
+def _cost(plan: SharedPlan, predicted: Mapping[str, Predicted], relations: list[Explained]) -> Explained:
+    """Of the whole plan; `end_of_task` is the peak load of the papers, in nanoseconds a task."""
+    probes, nodes = [relation["predicted"].get("probes_per_tuple") for relation in relations], _nodes(predicted)
+    shares = [nodes[r.query][0].priced.share if r.query in nodes else 1.0 for r in plan.relations]
+    found = {
+        "nanoseconds": None, "without_sharing": None, "ratio": None, "end_of_task": None, "of_no_relation": None,
+        "probes_per_tuple": None if None in probes else sum(probes),
+        "probes_without_sharing": sum(shares),
+    }  # fmt: skip
+    if plan.basis is not None:
+        cost, alone = plan.basis.cost, without_sharing(plan.basis)
+        found |= {
+            "nanoseconds": cost, "without_sharing": alone, "ratio": cost / alone if alone else 1.0,
+            "end_of_task": plan.basis.flushing,
+            "of_no_relation": cost - sum(known.cost for known in predicted.values()),
+        }  # fmt: skip
+    return found
+
+
+def _phantoms(plan: SharedPlan, predicted: Mapping[str, Predicted]) -> list[Explained]:
+    """What each serves, and what that costs with it and without."""
+    if plan.basis is None:
+        return []
+    names, costs = _phantom_names(plan), gains(plan.basis, predicted)
+    return [
+        {
+            "name": table.name,
+            "queries": [relation.query for relation in below],
+            "cost": costs[table.name][0],
+            "cost_if_fed_by_stream": costs[table.name][1],
+        }
+        for table, below in zip(plan.tables, plan.below, strict=True)
+        if table.name in names
+    ]
+
+
+def _phantom_names(plan: SharedPlan) -> set[str]:
+    return set() if plan.basis is None else {one.name for one in plan.basis.relations if not one.queries}
+
+
+def _why(plan: SharedPlan, asked: str) -> str:
+    """Why this plan, in one sentence."""
+    basis = plan.basis
+    if basis is None:
+        if asked == NONE:
+            return "asked for: every query has its own table, fed by the stream; nothing is predicted"
+        return "nothing is known of this stream before it runs: every query has its own table, fed by the stream"
+    alone = without_sharing(basis)
+    saved = f"{basis.cost:.1f} ns a tuple, {_percent(1 - basis.cost / alone)} less than {alone:.1f} without sharing"
+    if basis.cost > alone:
+        saved = f"{basis.cost:.1f} ns a tuple, {_percent(basis.cost / alone - 1)} more than {alone:.1f} without sharing"
+    if asked not in (AUTO, NONE):
+        return f"asked for: {saved}"
+    if basis.chosen == NONE:
+        return _why_unshared(basis)
+    return f"the cheapest of {len(basis.considered)}: {saved}"
+
+
+def _why_unshared(basis: Basis) -> str:
+    others = {name: cost for name, cost in basis.considered if name != NONE}
+    if not others:
+        return "there is nothing to share: all queries have the same groups"
+    best = min(others, key=lambda name: others[name])
+    if others[best] >= basis.cost:
+        return f"no phantom pays: the cheapest plan that has any, {best}, costs {others[best]:.1f} ns a tuple"
+    gain = _percent(1 - others[best] / basis.cost)
+    return f"{best} would save {gain} only: a shared plan has to promise {_percent(1 - WORTH)}"
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.0f} %"
+
+
+def _unit_costs(costs: Costs) -> Explained:
+    """c1 and c2 by bytes of the table; all in nanoseconds."""
+    return {
+        "probe": [list(point) for point in costs.probe],
+        "insert": [list(point) for point in costs.insert],
+        "fold": costs.fold,
+        "word": costs.word,
+        "passing": costs.passing,
+    }
+
+
+def _memory(relations: list[Explained]) -> float | None:
+    """Bytes of all tables; None where they are not known yet."""
+    sizes = [relation["bytes"] for relation in relations if relation["table"] == "direct"]
+    return None if None in sizes else sum(sizes)
+
+
+def _measured(measured: Measured, relations: list[Explained]) -> Explained:
+    found = [relation["measured"] for relation in relations if relation["measured"] is not None]
+    return {
+        "rows": measured.rows,
+        "tasks": measured.tasks,
+        "task_rows": measured.rows / measured.tasks if measured.tasks else None,
+        "cost": sum(one["cost"] for one in found),
+        "probes_per_tuple": sum(one["probes_per_tuple"] for one in found),
+        "fitted": measured.fitted,
+    }
+
+
+def _total(each: float | None, rows: int | None) -> int | None:
+    return None if each is None or rows is None else round(each * rows)
+
+
+def _key(below: tuple[Relation, ...]) -> Explained:
+    """What a table's key tells apart: columns, panes, and which queries a tuple is for."""
+    parts = joined_parts(part for relation in below for part in relation.parts)
+    columns = [part for part in parts if part.component == value_component(column_of(part.component))]
+    choices = [render(relation.where) if relation.where is not None else None for relation in below]
+    return {
+        "columns": [
+            column_of(part.component).removeprefix("=") + (f"/{IPV4_BITS - part.drop}" if part.drop else "")
+            for part in columns
+        ],
+        "panes": list(dict.fromkeys(panes_text(relation.window.panes) for relation in below)),
+        "choices": [choice for choice in dict.fromkeys(choices) if choice is not None],
+    }
+
+
+def _states(below: tuple[Relation, ...]) -> list[str]:
+    states = dict.fromkeys(state for relation in below for state in relation.states)
+    return ["count(*)", *(f"{state.kind}({state.column.removeprefix('=')})" for state in states)]
 
 
 def attribute_text(attribute: Attribute) -> str:
     return render(attribute.expression if isinstance(attribute, Computed) else attribute)
+
+
+def panes_text(panes: Panes) -> str:
+    """
+    >>> panes_text(Window(25_000_000, 10_000_000).panes), panes_text(Window(100, 50, ROWS).panes)
+    ('10 s cut at 5 s', '50 rows')
+    """
+    if panes.axis == ROWS:
+        return f"{panes.slide} rows" + (f" cut at {panes.cut}" if panes.cut else "")
+    return duration_text(panes.slide) + (f" cut at {duration_text(panes.cut)}" if panes.cut else "")
 
 
 def window_text(window: Window) -> str:
@@ -76,32 +337,3 @@ def duration_text(microseconds: int) -> str:
     """
     size, unit = next((size, unit) for size, unit in UNITS if microseconds % size == 0)
     return f"{microseconds // size} {unit}"
-
-
-def plan_text(explained: dict[str, Any]) -> str:
-    """The explanation as text."""
-    rows = explained["input_rows"]
-    lines = [
-        f"stream         {explained['stream']} from {explained['source']}"
-        + (f", {rows:,} rows" if rows is not None else ""),
-        f"configuration  {explained['configuration']}   (no phantoms: every query has its own table)",
-        (
-            f"cost           {explained['cost']['probes_per_tuple']:.0f} probes a tuple at most, "
-            f"{explained['cost']['without_sharing']:.0f} without sharing"
-        ),
-        "",
-    ]
-    width = max(len(relation["query"]) for relation in explained["relations"])
-    for relation in explained["relations"]:
-        keys = ", ".join(relation["group_by"]) or "all tuples together"
-        lines.append(f"{relation['query']:<{width}}  per {relation['window']}: {keys}")
-        lines.append(f"{'':<{width}}    keeps {', '.join(relation['states'])} in {_table_text(relation)}")
-        if relation["where"]:
-            lines.append(f"{'':<{width}}    where {relation['where']}")
-    return "\n".join(lines)
-
-
-def _table_text(relation: dict[str, Any]) -> str:
-    if relation["buckets"]:
-        return f"a direct-mapped table of {relation['buckets']:,} buckets, then an exact one"
-    return "an exact table"

@@ -87,7 +87,9 @@ class Table:
 class Priced:
     """What the cost model expects of a relation, per tuple of the stream (seed smap, Eq. 7; `sharing.cost.Flow`).
 
-    `groups` and `occupied` entries are those of a task, `entry` is in bytes, `length` the flow length l_a.
+    `groups` and `occupied` entries are those of a task, `entry` is in bytes, `length` the flow length l_a. `share` of
+    the tuples are for it; a tuple of the stream that reaches it costs `probe` ns in its table, and `insert` in the
+    leaves of its `queries` (none: a phantom).
     """
 
     name: str
@@ -101,6 +103,10 @@ class Priced:
     evictions: float
     occupied: float
     cost: float
+    share: float = 1.0
+    probe: float = 0.0
+    insert: float = 0.0
+    queries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

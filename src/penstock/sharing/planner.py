@@ -183,6 +183,8 @@ def _built(stream: Stream, task: Task, best: str, considered: Mapping[str, Choic
             names[node.grain], chosen.configuration.depth(i), problem.groups(node.grain), buckets[i],
             problem.entry(node.grain), problem.length(node.grain, chosen.configuration.depth(i)),
             flow.fed * task.known.share(node.grain), flow.rate, flow.evictions, flow.occupied, flow.cost,
+            task.known.share(node.grain), problem.probe(node.grain), problem.evict(node.grain) if node.query else 0.0,
+            queries[node.grain] if node.query else (),
         )
         for i, (node, flow) in enumerate(zip(nodes, flows(chosen.configuration, buckets, problem), strict=True))
     )  # fmt: skip

@@ -1,0 +1,242 @@
+"""An explained plan as text for people: the plan and why, unit costs, the tree with its figures, who serves whom.
+
+Works on the dict of `sharing.explain.explain_plan` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from textwrap import wrap
+
+from penstock.sharing.explain import Explained
+
+WIDTH = 118
+LABEL = 15  # columns of what stands at the left of the first lines
+LONGEST = 44  # columns of a relation's name in the tree
+COLUMNS = ("", "buckets", "memory", "groups", "fed", "collide", "evicted", "flushed", "ns")
+
+
+def explained_text(explained: Iterable[Explained]) -> str:
+    """All plans of an app."""
+    return "\n\n\n".join(plan_text(one) for one in explained)
+
+
+def plan_text(explained: Explained) -> str:
+    """The explanation as text."""
+    parts = [_head(explained), _unit_costs(explained), _tree(explained), _reasons(explained), _queries(explained)]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+
+def _head(explained: Explained) -> list[str]:
+    rows, task_rows = explained["input_rows"], explained["task_rows"]
+    stream = f"{explained['stream']} from {explained['source']}"
+    stream += f", {rows:,} rows" if rows is not None else ""
+    stream += f", in tasks of {task_rows:,.0f}" if task_rows is not None else ""
+    lines = [
+        _labelled("stream", stream),
+        _labelled("configuration", explained["configuration"]),
+        _labelled("plan", f"{explained['chosen']}, {explained['why']}"),
+    ]
+    if len(explained["considered"]) > 1:
+        costs = [f"{name} {cost:.1f}" for name, cost in explained["considered"].items()]
+        lines.append(_labelled("considered", ", ".join(costs) + " ns a tuple"))
+    lines += _cost(explained)
+    memory = explained["memory"]
+    if memory["tables"] and memory["budget"] is not None:
+        lines.append(_labelled("memory", f"{size(memory['tables'])} of {size(memory['budget'])} for a task's tables"))
+    return lines
+
+
+def _cost(explained: Explained) -> Iterator[str]:
+    cost, measured = explained["cost"], explained.get("measured")
+    if cost["probes_per_tuple"] is not None:
+        known = cost["nanoseconds"] is not None
+        beside = f", {cost['probes_without_sharing']:.3g} without sharing" if known else " at most"
+        yield _labelled("work", f"{cost['probes_per_tuple']:.3g} hash operations a tuple{beside}")
+    if cost["end_of_task"]:
+        yield _labelled("end of a task", f"{cost['end_of_task'] / 1e6:.1f} ms to flush its tables")
+    if measured is not None:
+        text = f"{measured['cost']:.1f} ns and {measured['probes_per_tuple']:.3g} hash operations a tuple"
+        tasks = f"{measured['tasks']:,} {'task' if measured['tasks'] == 1 else 'tasks'}"
+        yield _labelled("measured", f"{text}, of {measured['rows']:,} in {tasks}")
+
+
+def _labelled(label: str, text: str) -> str:
+    return f"{label:<{LABEL}}{text}"
+
+
+def _unit_costs(explained: Explained) -> list[str]:
+    """c1 and c2 by the size of the table, as they were calibrated; and as they follow from the counters."""
+    costs = explained["unit_costs"]
+    if costs is None:
+        return []
+    sizes = sorted({point[0] for point in (*costs["probe"], *costs["insert"])})
+    known = {name: dict(map(tuple, costs[name])) for name in ("probe", "insert")}
+    lines = [_labelled("unit costs", "ns on this machine, by the size of the table")]
+    lines += _aligned([
+        ["", *(size(each) for each in sizes)],
+        *([what, *(_decimal(known[name].get(each)) for each in sizes)] for name, what in NAMES.items()),
+    ], " " * LABEL)  # fmt: skip
+    more = (("fold", "a state folded"), ("word", "a word of a key beyond two"), ("passing", "an entry passed on"))
+    lines.append(_labelled("", ", ".join(f"{costs[name]:.1f} {what}" for name, what in more)))
+    fitted = (explained.get("measured") or {}).get("fitted")
+    return lines + (list(_fitted(fitted)) if fitted else [])
+
+
+NAMES = {"probe": "c1, a probe", "insert": "c2, an insert"}
+
+
+def _fitted(fitted: Explained) -> Iterator[str]:
+    yield _labelled("fitted", "to the counters by least squares, folding included (in brackets what was expected)")
+    for name, what in NAMES.items():
+        one = fitted[name]
+        if one is not None:
+            beside = "" if one["expected"] is None else f" ({one['expected']:.1f})"
+            passing = f" and {one['passing']:.1f} an eviction" if one.get("passing") is not None else ""
+            error = f"{one['points']:,} counts, off by {100 * one['error']:.0f} % on average"
+            error += f"; {one['left_out']:,} left out, of disturbed tasks" if one["left_out"] else ""
+            yield _labelled("", f"{what} {one['cost']:.1f}{beside}{passing}: {error}")
+    if fitted["ratio"] is not None:
+        yield _labelled("", f"c2/c1 = {fitted['ratio']:.2f}")
+
+
+def _tree(explained: Explained) -> list[str]:
+    """The stream, and below it tables and queries, each with its figures; measured ones in a line of their own."""
+    measured, rows = "measured" in explained, [list(COLUMNS)]
+    known = measured or explained["cost"]["nanoseconds"] is not None
+    title = explained["stream"] + ("   (per tuple; groups and flushed per task)" if known else "")
+    rows.append([title, *[""] * (len(COLUMNS) - 1)])
+    for lead, gap, relation in _walk(explained["relations"], None, ""):
+        rows.append([lead + _name(relation), *_figures(relation, relation["predicted"])])
+        if measured:
+            rows.append([gap + "  measured", *_figures(relation, relation["measured"] or {}, count=False)])
+    return _aligned(rows, "")
+
+
+def _walk(relations: list[Explained], parent: int | None, indent: str) -> Iterator[tuple[str, str, Explained]]:
+    """Each relation with what stands before it, and before further lines of it; parents first."""
+    mine = [(number, one) for number, one in enumerate(relations) if one["parent"] == parent]
+    for number, relation in mine:
+        last = number == mine[-1][0]
+        gap = indent + ("   " if last else "│  ")
+        yield indent + ("└─ " if last else "├─ "), gap, relation
+        if relation["table"] == "direct":
+            yield from _walk(relations, number, gap)
+
+
+def _name(relation: Explained) -> str:
+    what = {"front": " (table)", "phantom": " (phantom)"}.get(relation["kind"], "")
+    name = relation["name"]
+    return (name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…") + what
+
+
+def _figures(relation: Explained, figures: Explained, count: bool = True) -> list[str]:
+    direct = relation["table"] == "direct"
+    buckets = (f"{relation['buckets']:,}" if direct else "exact") if count else ""
+    rate, bytes_ = figures.get("collision_rate"), figures.get("bytes")
+    return [
+        buckets,
+        "" if bytes_ is None else size(bytes_),
+        _count(figures.get("groups")),
+        _rate(figures.get("probes_per_tuple")),
+        "" if rate is None else f"{100 * rate:.2f} %",
+        _rate(figures.get("evictions_per_tuple")),
+        _count(figures.get("flushed_per_task")),
+        _decimal(figures.get("cost")),
+    ]
+
+
+def _reasons(explained: Explained) -> list[str]:
+    """Which table serves which query, and why."""
+    lines: list[str] = []
+    costs = {one["name"]: one for one in explained["phantoms"]}
+    for relation in explained["relations"]:
+        if relation["table"] == "direct":
+            lines += _table_lines(relation, costs.get(relation["name"]))
+    alone = [one["name"] for one in explained["relations"] if one["fed_by"] == "stream" and one["table"] == "exact"]
+    if alone and explained["phantoms"]:
+        lines += _wrapped(f"fed by the stream: {', '.join(alone)}", "  ")
+        lines += _wrapped("no phantom feeds these cheaper, with what it would cost the others", "    ")
+    return ["who serves whom", *lines] if lines else []
+
+
+def _table_lines(table: Explained, costs: Explained | None) -> Iterator[str]:
+    """All about a phantom; of a query's own table just whom it serves."""
+    serves = f"serves {', '.join(table['queries'])}"
+    if table["kind"] == "front":
+        yield from _wrapped(f"table before {table['name']}: {serves}; {_replacement(table)}", "  ")
+        return
+    yield from _wrapped(f"phantom {table['name']}", "  ")
+    key = table["key"]
+    parts = [f"columns {', '.join(key['columns'])}" if key["columns"] else "", f"panes of {', '.join(key['panes'])}"]
+    if key["choices"]:
+        parts.append(f"whether {'; '.join(key['choices'])}")
+    yield from _wrapped(f"key: {', '.join(part for part in parts if part)}", "    ")
+    yield from _wrapped(f"keeps {', '.join(table['states'])}", "    ")
+    yield from _wrapped(serves, "    ")
+    if costs is not None:
+        yield from _wrapped(
+            f"why: with all that it feeds {costs['cost']:.1f} ns a tuple; fed by the stream, its queries would cost "
+            f"{costs['cost_if_fed_by_stream']:.1f}",
+            "    ",
+        )
+    yield from _wrapped(_replacement(table), "    ")
+
+
+def _replacement(table: Explained) -> str:
+    length = table["predicted"].get("flow_length")
+    flows = "" if length is None else f"flows of {length:.1f} tuples: "
+    if table["replacement"] == "keep":
+        return f"{flows}keep, a resident stays while it is met more often than what collides with it"
+    return f"{flows}evict, what collides takes the resident's place"
+
+
+def _queries(explained: Explained) -> list[str]:
+    leaves = [relation for relation in explained["relations"] if relation["kind"] == "query"]
+    width = max((len(relation["name"]) for relation in leaves), default=0)
+    lines = ["queries"]
+    for relation in leaves:
+        keys = ", ".join(relation["group_by"]) or "all tuples together"
+        lines.append(f"  {relation['name']:<{width}}  per {relation['window']}: {keys}")
+        lines += _wrapped(f"keeps {', '.join(relation['states'])}", " " * (width + 6))
+        if relation["where"]:
+            lines += _wrapped(f"where {relation['where']}", " " * (width + 6))
+    return lines
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    more = indent + "  "
+    return wrap(text, WIDTH, initial_indent=indent, subsequent_indent=more, break_long_words=False,
+                break_on_hyphens=False)  # fmt: skip
+
+
+def _aligned(rows: list[list[str]], indent: str) -> list[str]:
+    """Columns as wide as needed, the first to the left and the others to the right."""
+    used = [column for column in range(len(rows[0])) if column == 0 or any(row[column] for row in rows[1:])]
+    widths = {column: max(len(row[column]) for row in rows) for column in used}
+    return [
+        (indent + "  ".join(f"{row[c]:<{widths[c]}}" if c == 0 else f"{row[c]:>{widths[c]}}" for c in used)).rstrip()
+        for row in rows
+    ]
+
+
+def size(given: float) -> str:
+    """
+    >>> size(800), size(16_384), size(2_097_152)
+    ('800 B', '16 KiB', '2.0 MiB')
+    """
+    if given < 1024:
+        return f"{given:.0f} B"
+    return f"{given / 1024:.0f} KiB" if given < 1 << 20 else f"{given / (1 << 20):.1f} MiB"
+
+
+def _rate(each: float | None) -> str:
+    return "" if each is None else f"{each:.4f}"
+
+
+def _count(number: float | None) -> str:
+    return "" if number is None else f"{number:,.0f}"
+
+
+def _decimal(number: float | None) -> str:
+    return "" if number is None else f"{number:.1f}"
