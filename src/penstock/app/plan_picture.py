@@ -20,8 +20,8 @@ FORMATS = (".png", ".svg", ".pdf")
 INK, WATER, BURST, PALE, LEAF, PAPER = "#1f2a37", "#1b7f9e", "#e4572e", "#d9edf3", "#fdf3dd", "#ffffff"
 STYLE: Any = {"font.size": 8.5, "text.color": INK, "svg.fonttype": "none"}
 EACH = 1.62  # inches across for a query
-LEVEL = 1.45  # inches down for a level
-WIDEST = 60.0
+LEVEL = 1.65  # inches down for a level
+FINEST = 30_000  # dots across
 THICKEST, THINNEST = 16.0, 0.6  # points
 NAME = 20  # characters of a name in one line of a box
 Box = tuple[float, float]
@@ -36,21 +36,25 @@ class Placed:
     y: float
     width: float
 
+    @property
+    def height(self) -> float:
+        return (0.86 if self.relation["table"] == "direct" else 0.62) + (0.27 if self.relation.get("measured") else 0.0)
+
 
 def draw_plans(path: Path, explained: list[dict[str, Any]]) -> None:
     """All plans of an app, one below the other."""
     with mpl.rc_context(STYLE):
         placed = [place(one["relations"]) for one in explained]
         sizes = [_size(boxes) for boxes in placed]
-        width, heights = min(WIDEST, max(9.5, *(w for w, _ in sizes))), [h for _, h in sizes]
-        figure = Figure(figsize=(width, sum(heights)), dpi=130, facecolor=PAPER)
+        width, heights = max(w for w, _ in sizes), [h for _, h in sizes]
+        figure = Figure(figsize=(width, sum(heights)), dpi=min(130.0, FINEST / width), facecolor=PAPER)
         grid = figure.add_gridspec(
             len(explained), 1, height_ratios=heights, left=0.01, right=0.99, top=0.995, bottom=0.005, hspace=0.02
         )
         for number, (one, boxes) in enumerate(zip(explained, placed, strict=True)):
             axes = figure.add_subplot(grid[number, 0])
             axes.set_axis_off()
-            axes.set_xlim(0, sizes[number][0])
+            axes.set_xlim(0, width)
             axes.set_ylim(sizes[number][1], 0)
             _draw(axes, one, boxes)
         figure.savefig(path)
@@ -63,14 +67,14 @@ def place(relations: list[dict[str, Any]]) -> list[Placed]:
     largest = max((one["buckets"] for one in relations), default=0) or 1
     across: dict[int, float] = {}
 
-    def settle(number: int) -> None:
-        children = [i for i, one in enumerate(relations) if one["parent"] == number]
-        if relations[number]["table"] == "exact" or not children:
-            across[number] = (0.5 + sum(1 for i in across if relations[i]["table"] == "exact")) * EACH
-            return
-        for child in children:
-            settle(child)
-        across[number] = sum(across[child] for child in children) / len(children)
+    def settle(number: int) -> list[float]:
+        """Places the relation and all that it feeds; returns where the queries stand."""
+        if relations[number]["table"] == "exact":
+            below = [(0.5 + sum(1 for i in across if relations[i]["table"] == "exact")) * EACH]
+        else:
+            below = [x for i, one in enumerate(relations) if one["parent"] == number for x in settle(i)]
+        across[number] = sum(below) / len(below)
+        return below
 
     for number, one in enumerate(relations):
         if one["parent"] is None:
@@ -79,7 +83,7 @@ def place(relations: list[dict[str, Any]]) -> list[Placed]:
         Placed(
             one,
             across[i],
-            1.65 + LEVEL * (bottom if one["table"] == "exact" else depths[i]),
+            1.8 + LEVEL * (bottom if one["table"] == "exact" else depths[i]),
             EACH * (0.8 if one["table"] == "exact" else 0.82 + 0.14 * (one["buckets"] / largest) ** 0.5),
         )
         for i, one in enumerate(relations)
@@ -99,10 +103,11 @@ def _size(boxes: list[Placed]) -> tuple[float, float]:
 
 
 def _draw(axes: Any, explained: Mapping[str, Any], boxes: list[Placed]) -> None:
-    source = ((min(box.x for box in boxes) + max(box.x for box in boxes)) / 2, 0.72)
+    ends = [box.x for box in boxes if box.relation["table"] == "exact"]
+    source = (sum(ends) / len(ends), 0.72)
     for box in boxes:
         above = boxes[box.relation["parent"]] if box.relation["parent"] is not None else None
-        _edge(axes, source if above is None else (above.x, above.y), box)
+        _edge(axes, (source[0], source[1] + 0.1) if above is None else (above.x, above.y + above.height / 2), box)
     _title(axes, explained)
     _box(axes, source, 1.7, 0.34, INK, INK)
     axes.text(*source, explained["stream"], ha="center", va="center", color=PAPER, weight="bold", zorder=4)
@@ -128,14 +133,13 @@ def _edge(axes: Any, start: Box, box: Placed) -> None:
     if flow is None:
         flow = (box.relation.get("measured") or {}).get("probes_per_tuple", 0.0)
     thick = THINNEST + (THICKEST - THINNEST) * min(1.0, flow)
-    axes.plot((start[0], box.x), (start[1], box.y), color=WATER, alpha=0.4, linewidth=thick, zorder=1,
-              solid_capstyle="round")  # fmt: skip
+    end = (box.x, box.y - box.height / 2 + 0.1)
+    axes.plot(*zip(start, end, strict=True), color=WATER, alpha=0.4, linewidth=thick, zorder=1)
 
 
 def _relation(axes: Any, box: Placed) -> None:
     one, direct = box.relation, box.relation["table"] == "direct"
-    height = (0.86 if direct else 0.62) + (0.27 if one.get("measured") else 0.0)
-    lines = _name_lines(one)
+    height, lines = box.height, _name_lines(one)
     if direct:
         lines.append(f"{one['buckets']:,} buckets")
     _box(axes, (box.x, box.y), box.width, height, PALE if direct else LEAF, WATER if direct else "#c9a24a")
@@ -161,11 +165,11 @@ def figure_lines(found: Mapping[str, Any]) -> list[str]:
     """What flows in, how much of it collides, and nanoseconds.
 
     >>> figure_lines({"probes_per_tuple": 0.25, "collision_rate": 0.5, "cost": 3.14})
-    ['0.25 in, 50.0 % collide', '3.1 ns']
+    ['0.25 in, 50 % collide', '3.1 ns']
     """
     flow, rate, cost = (found.get(name) for name in ("probes_per_tuple", "collision_rate", "cost"))
-    text = "" if flow is None else f"{flow:.3g} in"
-    text += "" if rate is None else f", {100 * rate:.1f} % collide"
+    text = "" if flow is None else f"{flow:.2g} in"
+    text += "" if rate is None else f", {100 * rate:.2g} % collide"
     return [line for line in (text, "" if cost is None else f"{cost:.1f} ns") if line]
 
 
