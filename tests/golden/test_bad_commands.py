@@ -94,6 +94,9 @@ CASES = [
     Case("batch_rows_zero", f"{RUN} --batch-rows 0", APP),
     Case("parallelism_zero", f"{RUN} --parallelism 0", APP),
     Case("task_memory_zero", f"{RUN} --task-memory 0", APP),
+    Case("plot_of_no_kind", "explain app.sql --plot plan.doc", APP),
+    Case("plot_into_no_folder", "explain app.sql --plot nowhere/plan.png", APP),
+    Case("plot_over_a_folder", "explain app.sql --plot plan.png", APP, lambda folder: (folder / "plan.png").mkdir()),
     Case("memory_negative", "explain app.sql --memory -5", APP),
     Case("until_unknown", f"{RUN} --until tomorrow", APP),
     # Places of state and results.
@@ -141,6 +144,8 @@ NO_SESSION = [
     Case("java_that_does_not_run", RUN, APP, fake_java("")),
 ]
 
+NO_PICTURE = Case("plot_without_matplotlib", "explain app.sql --analyze --plot plan.png", APP)
+
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_message(
@@ -165,3 +170,11 @@ def test_no_session(
     compare(case, penstock(case.command, tmp_path, monkeypatch, capfd), tmp_path)
     assert not (tmp_path / "ckpt").exists()
     assert not (tmp_path / "out").exists()
+
+
+def test_no_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("penstock.runtime.session.build_session", lambda *_: NoSpark())
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "penstock.app.plan_picture", raising=False)
+    arrange(NO_PICTURE, tmp_path)
+    compare(NO_PICTURE, penstock(NO_PICTURE.command, tmp_path, monkeypatch, capfd), tmp_path)

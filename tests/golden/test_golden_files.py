@@ -15,6 +15,7 @@ def test_no_message_without_case() -> None:
         *test_bad_sources.CASES,
         *test_bad_commands.CASES,
         *test_bad_commands.NO_SESSION,
+        test_bad_commands.NO_PICTURE,
         *test_bad_checkpoints.CASES,
         *test_bad_checkpoints.READING,
         *test_bad_permissions.CASES,

@@ -177,6 +177,8 @@ def _drawing(path: Path) -> Callable[[list[dict[str, Any]]], None]:
         raise ConfigError(f"--plot {path}: no picture of that kind", f"its name must end in {', '.join(FORMATS)}")
     if not path.absolute().parent.is_dir():
         raise ConfigError(f"--plot {path}: there is no such folder", "make it first")
+    if path.is_dir():
+        raise ConfigError(f"--plot {path}: that is a folder", "name a file")
 
     def draw(explained: list[dict[str, Any]]) -> None:
         try:

@@ -53,6 +53,8 @@ def _cost(explained: Explained) -> Iterator[str]:
         known = cost["nanoseconds"] is not None
         beside = f", {cost['probes_without_sharing']:.3g} without sharing" if known else " at most"
         yield _labelled("work", f"{cost['probes_per_tuple']:.3g} hash operations a tuple{beside}")
+    if cost["of_no_relation"] is not None and cost["of_no_relation"] >= 0.05:
+        yield _labelled("besides", f"{cost['of_no_relation']:.1f} ns a tuple that belong to no relation")
     if cost["end_of_task"]:
         yield _labelled("end of a task", f"{cost['end_of_task'] / 1e6:.1f} ms to flush its tables")
     if measured is not None:
@@ -156,7 +158,8 @@ def _reasons(explained: Explained) -> list[str]:
     alone = [one["name"] for one in explained["relations"] if one["fed_by"] == "stream" and one["table"] == "exact"]
     if alone and explained["phantoms"]:
         lines += _wrapped(f"fed by the stream: {', '.join(alone)}", "  ")
-        lines += _wrapped("no phantom feeds these cheaper, with what it would cost the others", "    ")
+        those = "it" if len(alone) == 1 else "them"
+        lines += _wrapped(f"no phantom feeds {those} cheaper, with what it would cost the others", "    ")
     return ["who serves whom", *lines] if lines else []
 
 

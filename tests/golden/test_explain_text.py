@@ -1,0 +1,37 @@
+"""Explanations of plans as people read them, against golden files. REWRITE=1 writes these anew; review the diff."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from explained_plans import app, counted, shared_plan
+from penstock.monitor.analyze import measure
+from penstock.sharing.explain import Explained, explain_plan
+from penstock.sharing.explain_text import explained_text
+from penstock.sharing.plan import unshared_plan
+
+FOLDER = Path(__file__).parent / "explain"
+SHARED = shared_plan()
+CASES: dict[str, list[Explained]] = {
+    "shared": [explain_plan(SHARED, 1_000_000, 32)],
+    "measured": [explain_plan(SHARED, 200_000, 32, "gc", measure(SHARED, [counted(80_000), counted(120_000)]))],
+    "asked_for_none": [explain_plan(unshared_plan(app(), "flows"), 1_000_000, 32, "none")],
+    "fronts_of_no_basis": [explain_plan(unshared_plan(app(), "flows", 65_536), None, 32, "none")],
+    "nothing_known": [explain_plan(unshared_plan(app(), "flows"), None, 32)],
+    "two_streams": [explain_plan(SHARED, 10, 32), explain_plan(unshared_plan(app(), "flows"), None, 32)],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_text(name: str) -> None:
+    said, expected = explained_text(CASES[name]) + "\n", FOLDER / f"{name}.txt"
+    if os.environ.get("REWRITE"):
+        expected.write_text(said, encoding="utf-8")
+    assert said == expected.read_text(encoding="utf-8")
+
+
+def test_every_golden_file_has_a_case() -> None:
+    assert {path.stem for path in FOLDER.glob("*.txt")} == set(CASES)
