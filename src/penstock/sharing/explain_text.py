@@ -59,8 +59,9 @@ def _cost(explained: Explained) -> Iterator[str]:
         yield _labelled("end of a task", f"{cost['end_of_task'] / 1e6:.1f} ms to flush its tables")
     if measured is not None:
         text = f"{measured['cost']:.1f} ns and {measured['probes_per_tuple']:.3g} hash operations a tuple"
-        tasks = f"{measured['tasks']:,} {'task' if measured['tasks'] == 1 else 'tasks'}"
-        yield _labelled("measured", f"{text}, of {measured['rows']:,} in {tasks}")
+        tasks = "1 task" if measured["tasks"] == 1 else f"{measured['tasks']:,} tasks"
+        each = f" of {measured['task_rows']:,.0f}" if measured["tasks"] > 1 else ""
+        yield _labelled("measured", f"{text}, of {measured['rows']:,} in {tasks}{each}")
 
 
 def _labelled(label: str, text: str) -> str:
