@@ -13,6 +13,7 @@ from penstock.sharing.explain import Explained
 WIDTH = 118
 LABEL = 15  # columns of what stands at the left of the first lines
 LONGEST = 44  # columns of a relation's name in the tree
+NAMES = {"probe": "c1, a probe", "insert": "c2, an insert"}
 COLUMNS = ("", "buckets", "memory", "groups", "fed", "collide", "evicted", "flushed", "ns")
 
 
@@ -70,23 +71,20 @@ def _labelled(label: str, text: str) -> str:
 
 def _unit_costs(explained: Explained) -> list[str]:
     """c1 and c2 by the size of the table, as they were calibrated; and as they follow from the counters."""
-    costs = explained["unit_costs"]
-    if costs is None:
-        return []
+    costs, fitted = explained["unit_costs"], (explained.get("measured") or {}).get("fitted")
+    return [*(_calibrated(costs) if costs is not None else ()), *(_fitted(fitted) if fitted is not None else ())]
+
+
+def _calibrated(costs: Explained) -> Iterator[str]:
     sizes = sorted({point[0] for point in (*costs["probe"], *costs["insert"])})
-    known = {name: dict(map(tuple, costs[name])) for name in ("probe", "insert")}
-    lines = [_labelled("unit costs", "ns on this machine, by the size of the table")]
-    lines += _aligned([
+    known = {name: dict(map(tuple, costs[name])) for name in NAMES}
+    yield _labelled("unit costs", "ns on this machine, by the size of the table")
+    yield from _aligned([
         ["", *(size(each) for each in sizes)],
         *([what, *(_decimal(known[name].get(each)) for each in sizes)] for name, what in NAMES.items()),
     ], " " * LABEL)  # fmt: skip
     more = (("fold", "a state folded"), ("word", "a word of a key beyond two"), ("passing", "an entry passed on"))
-    lines.append(_labelled("", ", ".join(f"{costs[name]:.1f} {what}" for name, what in more)))
-    fitted = (explained.get("measured") or {}).get("fitted")
-    return lines + (list(_fitted(fitted)) if fitted else [])
-
-
-NAMES = {"probe": "c1, a probe", "insert": "c2, an insert"}
+    yield _labelled("", ", ".join(f"{costs[name]:.1f} {what}" for name, what in more))
 
 
 def _fitted(fitted: Explained) -> Iterator[str]:
@@ -128,7 +126,7 @@ def _walk(relations: list[Explained], parent: int | None, indent: str) -> Iterat
 
 
 def _name(relation: Explained) -> str:
-    what = {"front": " (table)", "phantom": " (phantom)"}.get(relation["kind"], "")
+    what = {"front": " (table)", "phantom": " (phantom)", "bounds": " (times of panes)"}.get(relation["kind"], "")
     name = relation["name"]
     return (name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…") + what
 
@@ -156,7 +154,7 @@ def _reasons(explained: Explained) -> list[str]:
     for relation in explained["relations"]:
         if relation["table"] == "direct":
             lines += _table_lines(relation, costs.get(relation["name"]))
-    alone = [one["name"] for one in explained["relations"] if one["fed_by"] == "stream" and one["table"] == "exact"]
+    alone = [one["name"] for one in explained["relations"] if one["parent"] is None and one["kind"] == "query"]
     if alone and explained["phantoms"]:
         lines += _wrapped(f"fed by the stream: {', '.join(alone)}", "  ")
         those = "it" if len(alone) == 1 else "them"
