@@ -135,7 +135,7 @@ def test_the_front_evicts_exactly_as_tuple_at_a_time(seed: int) -> None:
     keys = leaf.keys(chunk.words, everything)
     cut = int(rng.integers(0, n + 1))  # two chunks: residents stay between them
     for rows in (everything[:cut], everything[cut:]):
-        front.absorb(chunk, rows, leaf.keys(chunk.words, rows))
+        front.absorb(chunk, rows)
     evicted = front.taken() if front.waiting else np.empty((0, front.format.width), np.uint64)
     at = [(int(tables.key_hash(keys, i)) >> 32) * buckets >> 32 for i in range(n)]
     value = chunk.values["v"]

@@ -42,9 +42,10 @@ class Branch:
     def nbytes(self) -> int:
         return int(self._entries.nbytes + self._resident.nbytes + self._credit.nbytes)
 
-    def absorb(self, chunk: Chunk, rows: Array, keys: Array) -> None:
-        """Fold in the chosen tuples or partial aggregates."""
-        began, n, buckets = perf_counter_ns(), len(rows), self.table.buckets
+    def absorb(self, chunk: Chunk, rows: Array) -> None:
+        """Fold in the chosen tuples, or partial aggregates of the table above."""
+        began, n = perf_counter_ns(), len(rows)
+        keys = self.format.cut.keys(chunk.words, rows)
         self._make_room(n)
         at, evicted = np.empty(n, np.int64), np.empty(n, np.int64)
         out = int(
@@ -56,7 +57,6 @@ class Branch:
         fold_chunk(self._entries, self.format.columns, self.format.shape, chunk, Rows(rows, at, 0, n))
         evictions = np.empty((out, self.format.width), np.uint64)
         tables.settle_direct(self._entries, evicted, out, evictions, self._resident)
-        assert len(self._resident) == buckets
         self._gather(evictions)
         self.probes += n
         self.evictions += out

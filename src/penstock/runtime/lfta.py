@@ -29,6 +29,7 @@ from penstock.runtime.folding import BOUND, IPV6, Chunk, Shape, Values, pack_wor
 from penstock.runtime.ingest import Ingest, Ingested
 from penstock.runtime.leaf import Leaf
 from penstock.runtime.memory import memory_report, note_baseline
+from penstock.runtime.rows import Cut
 from penstock.runtime.sampling import TUPLES, store, survey_of
 from penstock.runtime.selection import Ledger, Selector, Tuples, numbers, sieves
 from penstock.runtime.settings import TaskSettings
@@ -310,10 +311,10 @@ class Lfta:
                 if id(mask) not in chosen:
                     chosen[id(mask)] = numbers(mask, chunk.words.shape[1])
                 rows = chosen[id(mask)]
-                self._absorb(leaf, chunk, rows, leaf.keys(chunk.words, rows))
+                self._absorb(leaf, chunk, rows, leaf.format.cut)
 
-    def _absorb(self, leaf: Leaf, chunk: Chunk, rows: Array, keys: Array) -> None:
-        done = 0
+    def _absorb(self, leaf: Leaf, chunk: Chunk, rows: Array, cut: Cut) -> None:
+        done, keys = 0, leaf.keys(chunk.words, rows, cut)
         while True:
             done = leaf.absorb(chunk, rows, keys, self.settings.task_memory - self.nbytes, done)
             if done == len(rows):

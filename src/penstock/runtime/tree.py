@@ -27,7 +27,7 @@ from penstock.sharing.layout import Layout, Part
 from penstock.sharing.plan import Relation, SharedPlan, joined_parts, sieve_component
 
 Array = np.ndarray
-Absorb = Callable[[Leaf, Chunk, Array, Array], None]
+Absorb = Callable[[Leaf, Chunk, Array, Cut], None]
 ENOUGH = 8192  # evicted rows that are worth a round of the children
 
 
@@ -69,7 +69,7 @@ class Tree:
                 continue
             rows = _any_of([masks[r.query] for r in self._plan.below[number]], chunk.words.shape[1])
             if len(rows):
-                branch.absorb(chunk, rows, branch.format.cut.keys(chunk.words, rows))
+                branch.absorb(chunk, rows)
                 if branch.waiting >= ENOUGH:
                     self._fall(number, chunk.dictionaries)
 
@@ -86,17 +86,14 @@ class Tree:
         passed = Passed(branch.format, branch.taken(), dictionaries)
         for query in branch.table.queries:
             chunk = passed.through({self._sieves[query]})
-            self._absorb(self._leaves[query], chunk, passed.rows(chunk), self._keys(self._cuts[query], chunk, passed))
+            self._absorb(self._leaves[query], chunk, passed.rows(chunk), self._cuts[query])
         for child in self._children[number]:
             below = self.branches[child]
             chunk = passed.through({self._sieves[r.query] for r in self._plan.below[child]})
             if len(chunk.weights):
-                below.absorb(chunk, passed.rows(chunk), self._keys(below.format.cut, chunk, passed))
+                below.absorb(chunk, passed.rows(chunk))
                 if below.waiting >= ENOUGH:
                     self._fall(child, dictionaries)
-
-    def _keys(self, cut: Cut, chunk: Chunk, passed: Passed) -> Array:
-        return cut.keys(chunk.words, passed.rows(chunk))
 
 
 class Passed:

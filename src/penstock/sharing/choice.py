@@ -9,7 +9,7 @@ Any chooser works with any allocator of `allocation`.  `fronts` takes tables fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import ConfigError
@@ -53,14 +53,15 @@ def choose(
     phi: float = 1.0,
     fronts: bool = True,
     objective: Objective = tuple_cost,
+    phantoms: Iterable[Grain] | None = None,
 ) -> Choice:
-    """The configuration that this chooser finds; `phi` is GP's φ.
+    """The configuration that this chooser finds; `phi` is GP's φ, `phantoms` the candidates (None: all unions).
 
     `objective` is what becomes least: the cost of a tuple (Eq. 7, as in the paper), `cost.epoch_cost` with a tuple's
     part of the end of the epoch, or `cost.cycle_cost` where epochs differ.  With `fronts=False`, only relations
     that feed others have tables.
     """
-    search = Search(problem, alloc, fronts=fronts, objective=objective)
+    search = Search(problem, alloc, fronts=fronts, objective=objective, phantoms=phantoms)
     if name == "gc":
         return _settled(search, *_increasing_collisions(search))
     if name == "gp":

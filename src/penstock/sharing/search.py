@@ -7,13 +7,14 @@ relation and depth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from penstock.sharing.allocation import Allocator, allocator
 from penstock.sharing.configuration import STREAM
 from penstock.sharing.cost import tuple_cost
 from penstock.sharing.feeding_graph import candidates, feeding_graph
+from penstock.sharing.grain import Grain
 from penstock.sharing.problem import Problem
 from penstock.sharing.tree import Tree
 
@@ -39,9 +40,16 @@ class Search:
     """
 
     def __init__(
-        self, problem: Problem, alloc: str = "sl", *, fronts: bool = True, objective: Objective = tuple_cost
+        self,
+        problem: Problem,
+        alloc: str = "sl",
+        *,
+        fronts: bool = True,
+        objective: Objective = tuple_cost,
+        phantoms: Iterable[Grain] | None = None,
     ) -> None:
-        groups = {grain: problem.groups(grain) for grain in (*problem.queries, *candidates(problem.queries))}
+        possible = candidates(problem.queries) if phantoms is None else phantoms
+        groups = {grain: problem.groups(grain) for grain in (*problem.queries, *possible)}
         self.problem = problem
         self.graph = feeding_graph(groups, groups.__getitem__)
         self.fronts = fronts
