@@ -13,7 +13,7 @@ from typing import NamedTuple
 from penstock.sharing.allocation import Allocator, allocator
 from penstock.sharing.configuration import STREAM
 from penstock.sharing.cost import tuple_cost
-from penstock.sharing.feeding_graph import candidates, feeding_graph
+from penstock.sharing.feeding_graph import candidates, consistent, feeding_graph
 from penstock.sharing.problem import Problem
 from penstock.sharing.tree import Tree
 
@@ -43,7 +43,7 @@ class Search:
     ) -> None:
         groups = {grain: problem.groups(grain) for grain in (*problem.queries, *candidates(problem.queries))}
         self.problem = problem
-        self.graph = feeding_graph(groups, groups.__getitem__)
+        self.graph = feeding_graph(groups, consistent(groups).__getitem__)
         self.fronts = fronts
         self.allocator: Allocator = allocator(alloc)
         self.objective = objective
