@@ -15,7 +15,7 @@ from penstock.sharing.collision import rate
 from penstock.sharing.configuration import Configuration, arrange
 from penstock.sharing.cost import cycle_cost, epoch_cost, flows, per_cycle, per_epoch, per_tuple
 from penstock.sharing.feeding_graph import candidates, consistent
-from penstock.sharing.grain import Grain, feeds
+from penstock.sharing.grain import Grain, feeds, letters
 from penstock.sharing.notation import name_attributes, parse, text
 from penstock.sharing.problem import Problem, paper_problem
 from penstock.sharing.tree import buckets_of, plant
@@ -162,6 +162,14 @@ def test_the_first_step_of_gc_is_the_best_single_phantom() -> None:
             assert all(cost >= steps[0].cost for cost in costs.values()), f"seed {seed}"
         else:
             assert steps[1].cost == pytest.approx(min(costs.values())), f"seed {seed}"
+
+
+def test_the_best_phantom_is_neither_the_first_nor_the_last_candidate() -> None:
+    """All that spans the two pairs has too many groups; CD has fewer than AB and gains more."""
+    pairs = {"A": 300, "B": 300, "AB": 2000, "C": 300, "D": 300, "CD": 400}
+    groups = {name: pairs.get(name, 1e6) for name in GROUPS}
+    steps = choose("gc", paper_problem(groups, SINGLE, 20_000, c2=15), "sl").steps
+    assert [step.added for step in steps] == [None, letters("CD"), letters("AB")]
 
 
 def test_nothing_beats_the_yardstick() -> None:
