@@ -105,23 +105,17 @@ class Planner:
         rows = rows_of(tasks)
         if not rows or not self._covers(Known(net, survey, rows), plan.relations):
             return None
-        depths = measured_depths(plan, tasks)
-        if 1 in depths and name in self.known:
-            depths[1] *= self.known[name].depths.get(1, 1.0)
-        known = Known(net, survey, rows, exact_groups(net, tasks), depths)
+        sampled = Known(net, survey, rows, exact_groups(net, tasks))
+        known = replace(sampled, depths=measured_depths(plan, tasks, sampled))
         signature = _signature(known)
         if not self._due() and not _drifted(self.looked.get(name), signature):
             return None
-        self.looked[name] = signature
-        before = self.known.get(name)
-        self.known[name] = known
+        self.looked[name], self.known[name] = signature, known
         found = self._plan(version.app, name)
         old = reprice(plan, known, calibrated(), self.memory)
         assert found.basis is not None
         gain = old - found.basis.cost
         if found.tables == plan.tables or found.basis.cost > GAIN * old or gain * rows * len(tasks) < SWITCH:
-            if before is not None:  # corrections are relative to the figures that the plan in use was made with
-                self.known[name] = replace(known, depths=before.depths)
             return None
         return found
 

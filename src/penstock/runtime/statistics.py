@@ -66,14 +66,16 @@ def exact_groups(net: Lattice, tasks: Iterable[Mapping[str, Any]]) -> dict[Grain
     }
 
 
-def measured_depths(plan: SharedPlan, tasks: Iterable[Mapping[str, Any]]) -> dict[int, float]:
-    """l_m of every depth of the tree; of depth one, relative to what the plan was made with."""
-    tasks = list(tasks)
-    lengths: dict[int, list[float]] = {}
-    for priced in plan.basis.relations if plan.basis is not None else ():
+def measured_depths(plan: SharedPlan, tasks: Iterable[Mapping[str, Any]], known: Known) -> dict[int, float]:
+    """l_m of every depth of the tree; of depth one, relative to what the sample of the same batch says."""
+    if plan.basis is None:
+        return {}
+    tasks, lengths = list(tasks), dict[int, list[float]]()
+    for node, priced in zip(plan.basis.configuration.nodes, plan.basis.relations, strict=True):
         work = [task["work"][TABLE + priced.name] for task in tasks if TABLE + priced.name in task["work"]]
         probes, evictions = (sum(counts[what] for counts in work) for what in ("probes", "evictions"))
         if priced.buckets and probes >= LEAST_PROBES:
-            found = flow_length(priced.groups, priced.buckets, max(evictions, 1) / probes)
-            lengths.setdefault(priced.depth, []).append(found / priced.length if priced.depth == 1 else found)
+            found = flow_length(known.groups(node.grain), priced.buckets, max(evictions, 1) / probes)
+            sampled = known.length(node.grain, 1) if priced.depth == 1 else 1.0
+            lengths.setdefault(priced.depth, []).append(found / sampled)
     return {depth: min(LONGEST, max(SHORTEST, sum(each) / len(each))) for depth, each in lengths.items()}
