@@ -33,6 +33,7 @@ from penstock.sources.base import Source
 DRIFT = 1.25  # a figure that changes by this factor calls for a look at the plan
 GAIN = 0.9  # of the old cost: what a new plan must promise to stay below
 SWITCH = 5e6  # ns that a change of plans may cost: a file, and tables that are laid out anew
+LASTS = 8  # batches that a plan is expected to last
 Tasks = Sequence[Mapping[str, Any]]
 
 
@@ -112,10 +113,10 @@ class Planner:
             return None
         self.looked[name], self.known[name] = signature, known
         found = self._plan(version.app, name)
-        old = reprice(plan, known, calibrated(), self.memory)
+        old = reprice(plan, known, calibrated())
         assert found.basis is not None
         gain = old - found.basis.cost
-        if found.tables == plan.tables or found.basis.cost > GAIN * old or gain * rows * len(tasks) < SWITCH:
+        if found.tables == plan.tables or found.basis.cost > GAIN * old or gain * rows * len(tasks) * LASTS < SWITCH:
             return None
         return found
 

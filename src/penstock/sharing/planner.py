@@ -145,8 +145,9 @@ def plan_stream(
     return _built(stream, task, best, considered)
 
 
-def reprice(plan: SharedPlan, known: Statistics, costs: Costs, memory: float) -> float:
+def reprice(plan: SharedPlan, known: Statistics, costs: Costs) -> float:
     """What the tables of a plan cost by newer statistics."""
+    memory = 0.0 if plan.basis is None else sum(plan.basis.spaces)
     task = Task(plan.relations, lattice(plan.relations), known, costs, memory)
     problem, objective = task.problem(), task.objective()
     if plan.basis is None:
@@ -229,7 +230,7 @@ def _built(stream: Stream, task: Task, best: str, considered: Mapping[str, Choic
     flushing = end_of_epoch(chosen.configuration, buckets, problem)
     costs = {name: choice.cost for name, choice in considered.items()}
     basis = Basis(
-        best, int(task.memory), task.known.rows, task.costs, chosen.cost, flushing, tuple(costs.items()), priced,
+        best, int(sum(chosen.spaces)), task.known.rows, task.costs, chosen.cost, flushing, tuple(costs.items()), priced,
         chosen.configuration, chosen.spaces,
     )  # fmt: skip
     return SharedPlan(stream, task.relations, text(chosen.configuration, names.__getitem__), tables, basis)
