@@ -1,0 +1,180 @@
+"""Phantom choosing: which phantoms to keep (seed smap, Sec. 4).
+
+    gc     greedy by increasing collision rates: all memory is allocated anew for every candidate (Fig. 6)
+    gp     greedy by increasing space: φ·g buckets for each relation, while any candidate fits (Fig. 5)
+    epes   all sets of phantoms: the yardstick, for small sets of queries only
+
+Any chooser works with any allocator of `allocation`.  `fronts` takes tables from queries that do without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.errors import ConfigError
+from penstock.sharing.configuration import Configuration, arrange, arranged
+from penstock.sharing.cost import flows, tuple_cost
+from penstock.sharing.grain import Grain
+from penstock.sharing.problem import Problem
+from penstock.sharing.search import Forest, Objective, Search
+from penstock.sharing.tree import buckets_of, plant
+
+# Subsets of more candidates than this take minutes.
+MOST_EXHAUSTIVE = 16
+# How many times the parents are tried anew, and how near the best a set must be for that to be worth it.
+MOST_SETTLING = 4
+NEAR = 1.1
+
+
+@dataclass(frozen=True)
+class Step:
+    """One phantom added (None: the start, without any), and the cost with it."""
+
+    added: Grain | None
+    cost: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A configuration, the space of each of its nodes (0: no table), its cost per tuple, and how it was found."""
+
+    configuration: Configuration
+    spaces: tuple[float, ...]
+    cost: float
+    steps: tuple[Step, ...]
+
+
+def choose(
+    name: str,
+    problem: Problem,
+    alloc: str,
+    *,
+    phi: float = 1.0,
+    fronts: bool = True,
+    objective: Objective = tuple_cost,
+) -> Choice:
+    """The configuration that this chooser finds; `phi` is GP's φ.
+
+    `objective` is what becomes least: the cost of a tuple (Eq. 7, as in the paper) or `cost.epoch_cost` with a
+    tuple's part of the end of the epoch.  With `fronts=False`, only relations that feed others have tables.
+    """
+    search = Search(problem, alloc, fronts=fronts, objective=objective)
+    if name == "gc":
+        return _settled(search, *_increasing_collisions(search))
+    if name == "gp":
+        return _finished(search, *_increasing_space(search, phi))
+    if name == "epes":
+        return _all_subsets(search)
+    raise ConfigError(f"no phantom chooser is named '{name}'", "choose one of gc, gp, epes")
+
+
+def _increasing_collisions(search: Search) -> tuple[Forest, list[Step]]:
+    """Algorithm GC; after each addition phantoms with fewer than two children go.
+
+    One that went may come back: the cost falls with every step, so there is an end.
+    """
+    forest = search.pruned(search.start)
+    cost = search.price(forest)
+    steps = [Step(None, cost)]
+    choosable = search.choosable
+    while True:
+        best, best_cost, added = forest, cost, -1
+        for candidate in choosable:
+            bit = 1 << candidate
+            if forest.feeding & bit:
+                continue
+            possible = search.pruned(forest.feeding | bit)
+            if possible.feeding & bit and (possible_cost := search.price(possible)) < best_cost:
+                best, best_cost, added = possible, possible_cost, candidate
+        if added < 0:
+            return forest, steps
+        forest, cost = best, best_cost
+        steps.append(Step(search.graph.relations[added], cost))
+
+
+def _increasing_space(search: Search, phi: float) -> tuple[Forest, list[Step]]:
+    """Algorithm GP: benefit per space, added while anything fits, even where the benefit is negative (β ← −∞)."""
+
+    def price(forest: Forest) -> float:
+        tree = search.tree(forest)
+        return search.objective(
+            tree, [phi * g if table else 0.0 for g, table in zip(tree.groups, tree.tables, strict=True)]
+        )
+
+    needs = [phi * g * h for g, h in zip(search.groups, search.entries, strict=True)]
+    forest = search.forest(search.start)
+    memory = search.problem.memory - sum(needs[n] for n in forest.relations if search.start >> n & 1)
+    steps = [Step(None, price(forest))]
+    left = search.choosable
+    while fitting := [n for n in left if memory > needs[n]]:
+        forests = {n: search.forest(forest.feeding | 1 << n) for n in fitting}
+        costs = {n: price(forests[n]) for n in fitting}
+        added = max(fitting, key=lambda n: (steps[-1].cost - costs[n]) / needs[n])
+        forest = forests[added]
+        left.remove(added)
+        memory -= needs[added]
+        steps.append(Step(search.graph.relations[added], costs[added]))
+    return search.forest(_without_childless(search, forest)), steps
+
+
+def _without_childless(search: Search, forest: Forest) -> int:
+    """What feeds, but for phantoms that nothing is left to be fed by: the paper's GP may add such."""
+    while idle := [n for n in forest.relations if not search.wanted[n] and n not in forest.parents]:
+        forest = search.forest(forest.feeding & ~search.graph.mask(search.graph.relations[n] for n in idle))
+    return forest.feeding
+
+
+def _all_subsets(search: Search) -> Choice:
+    """EPES: every set of phantoms in which each feeds two or more; those near the best with the parents tried anew."""
+    choosable = search.choosable
+    if len(choosable) > MOST_EXHAUSTIVE:
+        raise ConfigError(
+            f"{len(choosable)} candidate phantoms are too many for epes",
+            f"it tries all sets of at most {MOST_EXHAUSTIVE}; choose gc",
+        )
+    priced = []
+    for subset in range(1 << len(choosable)):
+        feeding = search.start | sum(1 << n for i, n in enumerate(choosable) if subset >> i & 1)
+        forest = search.pruned(feeding)
+        if forest.feeding == feeding:
+            priced.append((search.price(forest), feeding))
+    least = min(priced)[0]
+    near = [search.forest(feeding) for cost, feeding in sorted(priced) if cost <= NEAR * least]
+    return min((_settled(search, forest, []) for forest in near), key=lambda choice: choice.cost)
+
+
+def _finished(search: Search, forest: Forest, steps: Sequence[Step]) -> Choice:
+    configuration = arranged(search.graph, search.queries, forest.feeding)
+    return _allocated(search, configuration, _tables(search, configuration), steps)
+
+
+def _settled(search: Search, forest: Forest, steps: Sequence[Step]) -> Choice:
+    """The choice with each relation under the feeder that passes on the fewest tuples, F·x, where that is cheaper.
+
+    The forest was made by numbers of groups; rates are known only now.
+    """
+    found = _finished(search, forest, steps)
+    feeding = [grain for n, grain in enumerate(search.graph.relations) if forest.feeding >> n & 1]
+    for _ in range(MOST_SETTLING):
+        tree = plant(found.configuration, search.problem)
+        passed = flows(found.configuration, buckets_of(tree, found.spaces), search.problem)
+        passes = {node.grain: flow.evictions for node, flow in zip(found.configuration.nodes, passed, strict=True)}
+        other = arrange(search.problem.queries, feeding, passes.__getitem__, queries_feed=search.fronts)
+        if other == found.configuration:
+            break
+        moved = _allocated(search, other, _tables(search, other), steps)
+        if moved.cost >= found.cost:
+            break
+        found = moved
+    return found
+
+
+def _tables(search: Search, configuration: Configuration) -> list[bool]:
+    return [search.fronts or bool(configuration.children(i)) for i in range(len(configuration.nodes))]
+
+
+def _allocated(search: Search, configuration: Configuration, tables: Sequence[bool], steps: Sequence[Step]) -> Choice:
+    tree = plant(configuration, search.problem, tables)
+    spaces = search.allocator(tree)
+    return Choice(configuration, tuple(spaces), search.objective(tree, buckets_of(tree, spaces)), tuple(steps))

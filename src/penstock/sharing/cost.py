@@ -1,0 +1,149 @@
+"""What a configuration costs with given tables (seed smap, Sec. 3.2 and 7.1).
+
+    flows          per relation: what reaches it, collides, is evicted, stays
+    per_tuple      e_m, Eq. 7
+    end_of_epoch   E_e, Eq. 8, the peak load
+    per_cycle      E_c, Eq. 27 to 29, for epochs of different lengths
+
+Each exists as printed, for reproduction, and corrected, for planning: a query that feeds others pays c2, too, where the
+paper counts leaves only; and a flush passes on the entries that are *occupied*, where the paper takes all b buckets.
+`buckets[i] == 0` means that there is no table: everything passes straight on (x = 1, no c1).
+
+`tuple_cost` and `epoch_cost` are the same on a planted `Tree`; `choice` calls them thousands of times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from penstock.sharing.collision import distinct, occupied
+from penstock.sharing.configuration import STREAM, Configuration
+from penstock.sharing.epochs import cycle, flush_counts
+from penstock.sharing.grain import Grain
+from penstock.sharing.problem import Problem
+from penstock.sharing.tree import Tree, plant, rates_of
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One relation, per tuple of the stream: `fed` F_R, `rate` x_R, `evictions` F_R·x_R, `cost` in the unit of c1.
+
+    `occupied` is the number of entries that stand in its table at the end of an epoch.
+    """
+
+    fed: float
+    rate: float
+    evictions: float
+    occupied: float
+    cost: float
+
+
+def flows(configuration: Configuration, buckets: Sequence[float], problem: Problem) -> tuple[Flow, ...]:
+    """What happens at each relation; the costs sum up to `per_tuple`."""
+    tree = plant(configuration, problem, [b > 0 for b in buckets])
+    found: list[Flow] = []
+    for i, x in enumerate(rates_of(tree, buckets)):
+        parent = tree.parents[i]
+        fed = 1.0 if parent == STREAM else found[parent].evictions
+        probes = tree.probe[i] if tree.tables[i] else 0.0
+        entries = occupied(tree.groups[i], buckets[i])
+        found.append(Flow(fed, x, fed * x, entries, fed * (probes + x * tree.evict[i])))
+    return tuple(found)
+
+
+def per_tuple(
+    configuration: Configuration, buckets: Sequence[float], problem: Problem, *, printed: bool = False
+) -> float:
+    """e_m = Σ_I (Π_A x) c1 + Σ_L (Π_A x) x c2, Eq. 7; L are the queries unless it is taken as printed: the leaves."""
+    return tuple_cost(_planted(configuration, buckets, problem, printed), buckets)
+
+
+def end_of_epoch(
+    configuration: Configuration, buckets: Sequence[float], problem: Problem, *, printed: bool = False
+) -> float:
+    """E_e, Eq. 8: all relations are flushed, from the raw ones down.
+
+    What is flushed from R' reaches R with the product of the rates strictly between, and leaves a query with that
+    times x_R; a query's own entries all leave.
+    """
+    tree = _planted(configuration, buckets, problem, printed)
+    return flush_cost(tree, buckets, _entries(tree, buckets, printed))
+
+
+def per_epoch(
+    configuration: Configuration, buckets: Sequence[float], problem: Problem, *, printed: bool = False
+) -> float:
+    """E = n_e e_m + E_e (seed smap, Sec. 3.2.3)."""
+    during = problem.rows * per_tuple(configuration, buckets, problem, printed=printed)
+    return during + end_of_epoch(configuration, buckets, problem, printed=printed)
+
+
+def per_cycle(
+    configuration: Configuration,
+    buckets: Sequence[float],
+    problem: Problem,
+    epoch: Callable[[Grain], int],
+    *,
+    printed: bool = False,
+) -> float:
+    """E_c = n_c e_m + Σ_R n_R E_R, Eq. 27 to 29; `epoch` is a query's length in any unit.
+
+    `problem.rows` and `problem.groups` are of an epoch of one unit, so n_c = γ · rows.  A table meets
+    `distinct(g, n_c/n_R)` groups between two flushes.
+    """
+    tree = _planted(configuration, buckets, problem, printed)
+    counts = flush_counts(configuration, epoch)
+    tuples = problem.rows * cycle(epoch(grain) for grain in configuration.queries)
+    if printed:
+        entries = list(buckets)
+    else:
+        seen = [distinct(g, tuples / count) for g, count in zip(tree.groups, counts, strict=True)]
+        entries = [occupied(g, b) for g, b in zip(seen, buckets, strict=True)]
+    flushed = [count * entry for count, entry in zip(counts, entries, strict=True)]
+    # E_R is linear in the entries, so n_R flushes of R cost what one of n_R times the entries does.
+    return tuples * tuple_cost(tree, buckets) + flush_cost(tree, buckets, flushed)
+
+
+def tuple_cost(tree: Tree, buckets: Sequence[float]) -> float:
+    """Eq. 7 of a planted tree: with tuples fed as in Eq. 5."""
+    evicted: list[float] = []
+    total = 0.0
+    for parent, x, table, c1, c2 in zip(
+        tree.parents, rates_of(tree, buckets), tree.tables, tree.probe, tree.evict, strict=True
+    ):
+        fed = 1.0 if parent == STREAM else evicted[parent]
+        passed = fed * x
+        evicted.append(passed)
+        total += fed * c1 + passed * c2 if table else passed * c2
+    return total
+
+
+def epoch_cost(tree: Tree, buckets: Sequence[float]) -> float:
+    """Per tuple, with each tuple's part of the end of its epoch: e_m + E_e/n_e."""
+    return tuple_cost(tree, buckets) + flush_cost(tree, buckets, _entries(tree, buckets, False)) / tree.rows
+
+
+def flush_cost(tree: Tree, buckets: Sequence[float], entries: Sequence[float]) -> float:
+    """What it costs to pass on these entries of every table, each through all that is below it."""
+    leaving: list[float] = []
+    total = 0.0
+    for i, x in enumerate(rates_of(tree, buckets)):
+        parent = tree.parents[i]
+        arriving = 0.0 if parent == STREAM else leaving[parent]
+        leaving.append(entries[i] + arriving * x)
+        total += leaving[i] * tree.evict[i] + (arriving * tree.probe[i] if tree.tables[i] else 0.0)
+    return total
+
+
+def _entries(tree: Tree, buckets: Sequence[float], printed: bool) -> list[float]:
+    if printed:
+        return list(buckets)
+    return [occupied(g, b) for g, b in zip(tree.groups, buckets, strict=True)]
+
+
+def _planted(configuration: Configuration, buckets: Sequence[float], problem: Problem, printed: bool) -> Tree:
+    tree = plant(configuration, problem, [b > 0 for b in buckets])
+    if not printed:
+        return tree
+    return tree._replace(evict=[c2 if leaf else 0.0 for c2, leaf in zip(tree.evict, tree.leaves(), strict=True)])

@@ -1,0 +1,130 @@
+"""Prices sets of phantoms fast: the inner loop of `choice`.
+
+A set is an integer with a bit for every relation of the feeding graph that feeds others.  From it follow the forest
+(each relation under its best feeder), the planted tree, the spaces and the cost; statistics are asked once per
+relation and depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from penstock.sharing.allocation import ALLOCATORS, Allocator
+from penstock.sharing.configuration import STREAM
+from penstock.sharing.cost import tuple_cost
+from penstock.sharing.feeding_graph import candidates, feeding_graph
+from penstock.sharing.problem import Problem
+from penstock.sharing.tree import Tree
+
+# The cost of a planted tree with given buckets: what a choice makes least.
+Objective = Callable[[Tree, Sequence[float]], float]
+
+
+class Forest(NamedTuple):
+    """Relations by number, feeders first, and the number of what feeds each (`STREAM`: none)."""
+
+    feeding: int
+    relations: list[int]
+    parents: list[int]
+
+
+class Search:
+    """A problem with its feeding graph; relations that pass on fewer groups are preferred as parents.
+
+    Collision rates are not known before memory is allocated, which needs the forest; the number of groups is what
+    decides them in the end.  `choice` tries the rates themselves on the forest it found.
+
+    With `fronts=False` a query has a table only where it feeds others, and so may be chosen like a phantom.
+    """
+
+    def __init__(
+        self, problem: Problem, alloc: str = "sl", *, fronts: bool = True, objective: Objective = tuple_cost
+    ) -> None:
+        groups = {grain: problem.groups(grain) for grain in (*problem.queries, *candidates(problem.queries))}
+        self.problem = problem
+        self.graph = feeding_graph(groups, groups.__getitem__)
+        self.fronts = fronts
+        self.allocator: Allocator = ALLOCATORS[alloc]
+        self.objective = objective
+        self.queries = self.graph.mask(problem.queries)
+        relations = self.graph.relations
+        self.wanted = [bool(self.queries >> n & 1) for n in range(len(relations))]
+        self.groups = [float(groups[grain]) for grain in relations]
+        self.entries = [float(problem.entry(grain)) for grain in relations]
+        self.probe = [float(problem.probe(grain)) for grain in relations]
+        self.evict = [
+            float(problem.evict(grain)) if wanted else 0.0 for grain, wanted in zip(relations, self.wanted, strict=True)
+        ]
+        self._lengths: list[list[float]] = [[0.0] for _ in relations]  # by relation and depth; none has depth 0
+
+    @property
+    def start(self) -> int:
+        """No phantoms: what feeds before any is chosen."""
+        return self.queries if self.fronts else 0
+
+    @property
+    def choosable(self) -> list[int]:
+        """Relations that may be added: candidates and, where they have no tables of their own, queries."""
+        return [n for n in range(len(self.wanted)) if not (self.fronts and self.wanted[n])]
+
+    def forest(self, feeding: int) -> Forest:
+        feeders, chosen = self.graph.feeders, self.queries | feeding
+        relations = [n for n in self.graph.order if chosen >> n & 1]
+        parents = []
+        for n in relations:
+            possible = feeders[n] & feeding
+            parents.append((possible & -possible).bit_length() - 1)
+        return Forest(feeding, relations, parents)
+
+    def pruned(self, feeding: int) -> Forest:
+        """The forest without phantoms that feed fewer than two: they cost a probe and save none (Sec. 2.6).
+
+        A query that is chosen to feed counts for one of the two itself.
+        """
+        while True:
+            forest = self.forest(feeding)
+            fed = [0] * (len(self.wanted) + 1)
+            for parent in forest.parents:
+                fed[parent] += 1
+            for n in reversed(forest.relations):  # the coarsest first: its children may save what stands above
+                if feeding >> n & 1 and fed[n] < 2 - self.wanted[n] and not (self.fronts and self.wanted[n]):
+                    feeding &= ~(1 << n)
+                    break
+            else:
+                return forest
+
+    def tree(self, forest: Forest) -> Tree:
+        feeding, relations, numbers = forest
+        places = {n: i for i, n in enumerate(relations)}
+        parents = [places[n] if n != STREAM else STREAM for n in numbers]
+        return Tree(
+            parents=parents,
+            queries=[self.wanted[n] for n in relations],
+            tables=[True] * len(relations) if self.fronts else [bool(feeding >> n & 1) for n in relations],
+            groups=[self.groups[n] for n in relations],
+            lengths=self._lengths_of(relations, parents),
+            entries=[self.entries[n] for n in relations],
+            probe=[self.probe[n] for n in relations],
+            evict=[self.evict[n] for n in relations],
+            memory=self.problem.memory,
+            rows=self.problem.rows,
+        )
+
+    def _lengths_of(self, relations: list[int], parents: list[int]) -> list[float]:
+        depths: list[int] = []
+        lengths = []
+        for n, parent in zip(relations, parents, strict=True):
+            depth = 1 if parent == STREAM else depths[parent] + 1
+            depths.append(depth)
+            known = self._lengths[n]
+            while len(known) <= depth:
+                known.append(self.problem.length(self.graph.relations[n], len(known)))
+            lengths.append(known[depth])
+        return lengths
+
+    def price(self, forest: Forest) -> float:
+        """The cost with all memory allocated."""
+        tree = self.tree(forest)
+        spaces = self.allocator(tree)
+        return self.objective(tree, [space / entry for space, entry in zip(spaces, tree.entries, strict=True)])

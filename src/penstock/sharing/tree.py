@@ -1,0 +1,66 @@
+"""A configuration with its problem's figures, as plain lists: what the inner loops of planning work on.
+
+Choosing phantoms costs thousands of allocations, so `cost` and `allocation` do their sums on these lists; their public
+functions plant a `Tree` from a configuration and a problem first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from penstock.sharing.collision import rate
+from penstock.sharing.configuration import STREAM, Configuration
+from penstock.sharing.problem import Problem
+
+
+class Tree(NamedTuple):
+    """Figures of each node, parents first.  `evict` is 0 for phantoms: what they pass on stays inside.
+
+    `tables[i]` is false for a query without a table: whatever reaches it passes straight on.
+    """
+
+    parents: Sequence[int]
+    queries: Sequence[bool]
+    tables: Sequence[bool]
+    groups: Sequence[float]
+    lengths: Sequence[float]
+    entries: Sequence[float]
+    probe: Sequence[float]
+    evict: Sequence[float]
+    memory: float
+    rows: float
+
+    def leaves(self) -> list[bool]:
+        feeding = set(self.parents)
+        return [i not in feeding for i in range(len(self.parents))]
+
+
+def plant(configuration: Configuration, problem: Problem, tables: Sequence[bool] | None = None) -> Tree:
+    """The tree of a configuration; all relations have tables unless told otherwise."""
+    nodes = configuration.nodes
+    depths: list[int] = []
+    for node in nodes:
+        depths.append(1 if node.parent == STREAM else depths[node.parent] + 1)
+    return Tree(
+        parents=[node.parent for node in nodes],
+        queries=[node.query for node in nodes],
+        tables=[True] * len(nodes) if tables is None else list(tables),
+        groups=[problem.groups(node.grain) for node in nodes],
+        lengths=[problem.length(node.grain, depth) for node, depth in zip(nodes, depths, strict=True)],
+        entries=[problem.entry(node.grain) for node in nodes],
+        probe=[problem.probe(node.grain) for node in nodes],
+        evict=[problem.evict(node.grain) if node.query else 0.0 for node in nodes],
+        memory=problem.memory,
+        rows=problem.rows,
+    )
+
+
+def rates_of(tree: Tree, buckets: Sequence[float]) -> list[float]:
+    """x of every node; 1 where there is no table."""
+    return [rate(g, b, length) for g, b, length in zip(tree.groups, buckets, tree.lengths, strict=True)]
+
+
+def buckets_of(tree: Tree, spaces: Sequence[float]) -> list[float]:
+    """b = space/h of every node."""
+    return [space / entry for space, entry in zip(spaces, tree.entries, strict=True)]
