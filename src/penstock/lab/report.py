@@ -113,3 +113,28 @@ def spread(values: Sequence[float], digits: int = 3) -> str:
     """
     low, high = f"{min(values):.{digits}f}", f"{max(values):.{digits}f}"
     return low if low == high else f"{low}–{high}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One input's answer to a claim."""
+
+    where: str
+    ours: str
+    holds: bool
+
+
+def judged(claim: str, paper: str, answers: Sequence[Answer], why: str) -> Claim:
+    """A claim asked of several inputs: it holds if it holds for all of them, and says for which it does.
+
+    >>> judged("c", "p", [Answer("x", "1", True), Answer("y", "2", False)], "because").why
+    'holds for x; fails for y; because'
+    """
+    groups = {True: "holds for", False: "fails for"}
+    parts = [
+        f"{word} {', '.join(answer.where for answer in answers if answer.holds is told)}"
+        for told, word in groups.items()
+        if any(answer.holds is told for answer in answers)
+    ]
+    ours = "; ".join(f"{answer.where}: {answer.ours}" for answer in answers)
+    return Claim(claim, paper, ours, all(answer.holds for answer in answers), "; ".join([*parts, why]))

@@ -13,6 +13,7 @@ import numpy as np
 
 from penstock.lab.measure import Measured, Table, run_epochs
 from penstock.lab.streams import Stream
+from penstock.sharing.choice import choose
 from penstock.sharing.collision import flow_length
 from penstock.sharing.configuration import Configuration, arrange
 from penstock.sharing.cost import per_tuple
@@ -26,6 +27,7 @@ MEMORY = (20_000, 40_000, 60_000, 80_000, 100_000)  # words of 4 bytes
 SINGLE = ("A", "B", "C", "D")
 PAIRS = ("AB", "BC", "BD", "CD")
 PHIS = (0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0)
+FEWEST_EVICTIONS = 20  # below that a rate says nothing
 FIXED = (16, 64, 256)  # buckets of the small fixed tables of a baseline that does not use its memory
 
 
@@ -107,16 +109,46 @@ def all_configurations(queries: Iterable[str], groups: dict[str, float]) -> list
 
 
 def measured_lengths(stream: Stream, text: str, ratio: float = 1.0) -> tuple[float, ...]:
-    """l_a by depth, as Section 5.3 has it: the mean of l_m over the relations of a depth, all with this g/b.
-
-    l_m below 1 (a child that meets more new groups than the model thinks) is kept: it is what was measured.
-    """
+    """l_a by depth in a configuration whose tables all have this g/b."""
     configuration = parse(text)
-    tables = tables_of(configuration, lambda name: stream.groups(name) / ratio)
-    counts = run_epochs(stream, tables).counts
+    return lengths_by_depth(stream, configuration, tables_of(configuration, lambda name: stream.groups(name) / ratio))
+
+
+def lengths_by_depth(
+    stream: Stream, configuration: Configuration, tables: Sequence[Table], before: Sequence[float] = (1.0,)
+) -> tuple[float, ...]:
+    """l_a as Section 5.3 has it: the mean of l_m over the relations of a depth; where nothing collides, as before."""
     by_depth: dict[int, list[float]] = {}
-    for i, (one, count) in enumerate(zip(tables, counts, strict=True)):
+    for i, (one, count) in enumerate(zip(tables, run_epochs(stream, tables).counts, strict=True)):
         groups = stream.groups(one.letters)
-        if count.evictions and groups > 1:
+        if count.evictions >= FEWEST_EVICTIONS and groups > 1:
             by_depth.setdefault(configuration.depth(i), []).append(flow_length(groups, one.buckets, count.rate))
-    return tuple(float(np.mean(by_depth[depth])) for depth in sorted(by_depth))
+    deepest = max(configuration.depth(i) for i in range(len(tables)))
+    return tuple(
+        float(np.mean(by_depth[depth])) if depth in by_depth else before[min(depth, len(before)) - 1]
+        for depth in range(1, deepest + 1)
+    )
+
+
+def running_lengths(stream: Stream, queries: Sequence[str], memory: float, rounds: int = 3) -> tuple[float, ...]:
+    """l_a of a system that runs: plan with what the last window showed, run, measure again."""
+    length = measured_lengths(stream, f"ABCD({' '.join(queries)})")
+    for _ in range(rounds):
+        asked = problem(stream.groups_by_letters(), queries, memory, length, len(stream.rows))
+        plan = choose("gc", asked, "sl")
+        length = lengths_by_depth(stream, plan.configuration, tables_in(plan.configuration, plan.spaces, asked), length)
+    return length
+
+
+def shape(configuration: Configuration) -> object:
+    """The same for configurations that differ in the names of attributes only.
+
+    >>> shape(parse("ABCD(AC(A C) BD(B D))")) == shape(parse("ABCD(AB(A B) CD(C D))"))
+    True
+    """
+
+    def of(i: int) -> tuple[object, ...]:
+        node = configuration.nodes[i]
+        return (len(node.grain), node.query, tuple(sorted(map(of, configuration.children(i)), key=repr)))
+
+    return tuple(sorted(map(of, configuration.roots), key=repr))

@@ -4,8 +4,8 @@ A stream is a list of distinct tuples (its finest groups) and, row by row, which
 one array from group to code, so tables are probed with small integers (`lab.measure`).
 
 The smap paper prints only some of its inputs (Section 8.1): 2837 groups of four attributes, 2117 of three, 1846 of two,
-552 of one, all others in between. `nested` makes tuples with just these counts; `independent` makes what the
-words "uniformly at random" say, attributes drawn apart from each other. Experiments say which of them they use.
+552 of one, all others in between. `nested` makes tuples with just these counts; `drawn` has as
+many tuples, but attributes apart from each other, each of so many values. Experiments say which of them they use.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def subsets(letters: str) -> list[str]:
     ['A', 'B', 'AB', 'C', 'AC', 'BC', 'ABC']
     """
     return [
-        "".join(letter for place, letter in enumerate(letters) if bits >> place & 1) for bits in range(1, 1 << len(letters))
+        "".join(letter for place, letter in enumerate(letters) if bits >> place & 1)
+        for bits in range(1, 1 << len(letters))
     ]
 
 
@@ -98,12 +99,14 @@ def nested(rows: int, seed: int = 7, counts: tuple[int, ...] = PRINTED) -> Strea
     tuples = np.arange(counts[0])[:, None]
     for count in counts[1:]:
         tuples = _extended(rng, tuples, count, counts[0])
-    return Stream(f"uniform, {counts[-1]:,} groups nested as printed", tuples, _drawn(rng, count, rows))
+    return Stream("nested as printed", tuples, _drawn(rng, count, rows))
 
 
 def _extended(rng: np.random.Generator, tuples: Array, count: int, values: int) -> Array:
     """So many distinct tuples with one more attribute: each old tuple at least once, and each value."""
-    made = {(*map(int, row), int(value)) for row, value in zip(tuples, rng.permutation(len(tuples)) % values, strict=True)}
+    made = {
+        (*map(int, row), int(value)) for row, value in zip(tuples, rng.permutation(len(tuples)) % values, strict=True)
+    }
     while len(made) < count:
         made.add((*map(int, tuples[rng.integers(len(tuples))]), int(rng.integers(values))))
     return np.array(sorted(made))
@@ -116,10 +119,14 @@ def _drawn(rng: np.random.Generator, groups: int, rows: int) -> Codes:
     return drawn
 
 
-def independent(rows: int, values: int, attributes: int = 4, seed: int = 7) -> Stream:
-    """Attributes drawn uniformly, each from so many values and apart from the others."""
+def drawn(rows: int, values: int, groups: int = PRINTED[-1], attributes: int = 4, seed: int = 7) -> Stream:
+    """Uniform draws from so many distinct tuples, whose attributes are uniform and apart from each other."""
     rng = np.random.default_rng(seed)
-    return of_rows(f"uniform, {values} values an attribute", rng.integers(0, values, (rows, attributes)))
+    tuples = np.unique(rng.integers(0, values, (2 * groups, attributes)), axis=0)
+    while len(tuples) < groups:
+        tuples = np.unique(np.concatenate([tuples, rng.integers(0, values, (groups, attributes))]), axis=0)
+    tuples = rng.permutation(tuples)[:groups]
+    return Stream(f"{values} values", tuples, _drawn(rng, groups, rows))
 
 
 def in_flows(stream: Stream, length: float, seed: int = 7) -> Stream:
