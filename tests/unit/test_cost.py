@@ -152,9 +152,9 @@ def test_costs_differ_by_relation() -> None:
 
 def test_epochs_of_different_lengths_cost_equation_29() -> None:
     made = parse("ABC(AB(A B) C)")  # Fig. 14 (b)
-    problem = problem_of(made, rows=5000)
+    lengths = {"A": 2, "B": 3, "C": 5}
+    problem = paper_problem(GROUPS, ["A", "B", "C"], 40_000, c1=2, c2=30, rows=5000, epochs=lengths)
     buckets = (2000.0, 1000.0, 300.0, 300.0, 300.0)
-    lengths = {letters("A"): 2, letters("B"): 3, letters("C"): 5}
     counts = [22, 20, 15, 10, 6]
     x = rates_at(made, buckets, problem)
     tuples = 30 * 5000.0
@@ -173,12 +173,12 @@ def test_epochs_of_different_lengths_cost_equation_29() -> None:
         wanted = tuples * per_tuple(made, buckets, problem) + sum(
             n * flush for n, flush in zip(counts, flushes, strict=True)
         )
-        found = per_cycle(made, buckets, problem, lengths.__getitem__, printed=printed)
+        found = per_cycle(made, buckets, problem, printed=printed)
         assert found == pytest.approx(wanted), f"printed={printed}"
 
 
 def test_a_cycle_of_equal_epochs_is_one_epoch_after_the_other() -> None:
     # 40 tuples a group: all groups are seen in each epoch.
     problem = problem_of(FIG_3C, rows=120_000)
-    cycle = per_cycle(FIG_3C, BUCKETS, problem, lambda grain: 1)
+    cycle = per_cycle(FIG_3C, BUCKETS, problem)
     assert cycle == pytest.approx(per_epoch(FIG_3C, BUCKETS, problem), rel=1e-6)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 
+from penstock.sharing.configuration import STREAM
 from penstock.sharing.epochs import cycle, flush_counts, flushes
-from penstock.sharing.grain import letters
-from penstock.sharing.notation import parse
 
 
 def enumerated(lengths: list[int], span: int) -> int:
@@ -34,12 +33,9 @@ def test_many_lengths_that_divide_one_another_are_quick() -> None:
 
 
 def test_a_relation_is_flushed_for_all_queries_at_or_below_it() -> None:
-    lengths = {letters("A"): 2, letters("B"): 3, letters("C"): 5}
-    made = parse("ABC(AB(A B) C)")
-    assert flush_counts(made, lengths.__getitem__) == (22, 20, 15, 10, 6)
+    # ABC(AB(A B) C), Fig. 14 (b), with epochs of 2, 3 and 5
+    assert flush_counts([STREAM, 0, 1, 1, 0], [0, 0, 2, 3, 5]) == [22, 20, 15, 10, 6]
 
 
 def test_a_query_that_feeds_is_flushed_for_its_own_epochs_too() -> None:
-    lengths = {letters("AB"): 4, letters("A"): 6}
-    made = parse("AB(A)", queries=lengths)
-    assert flush_counts(made, lengths.__getitem__) == (4, 2)
+    assert flush_counts([STREAM, 0], [4, 6]) == [4, 2]

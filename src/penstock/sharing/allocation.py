@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import sqrt
 
+from penstock.errors import ConfigError
 from penstock.sharing.collision import MU
 from penstock.sharing.configuration import STREAM, Configuration
 from penstock.sharing.exhaustive import exhaustive
@@ -29,7 +30,13 @@ def allocate(
     name: str, configuration: Configuration, problem: Problem, *, tables: Sequence[bool] | None = None
 ) -> tuple[float, ...]:
     """The space of each node; they sum up to the problem's memory.  Nodes without a table (`tables`) get 0."""
-    return tuple(ALLOCATORS[name](plant(configuration, problem, tables)))
+    return tuple(allocator(name)(plant(configuration, problem, tables)))
+
+
+def allocator(name: str) -> Allocator:
+    if name not in ALLOCATORS:
+        raise ConfigError(f"no space allocation is named '{name}'", f"choose one of {', '.join(ALLOCATORS)}")
+    return ALLOCATORS[name]
 
 
 def two_level(memory: float, weights: Sequence[float], passing: float, mu: float = MU) -> list[float]:

@@ -9,7 +9,7 @@ Any chooser works with any allocator of `allocation`.  `fronts` takes tables fro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import ConfigError
@@ -56,8 +56,9 @@ def choose(
 ) -> Choice:
     """The configuration that this chooser finds; `phi` is GP's φ.
 
-    `objective` is what becomes least: the cost of a tuple (Eq. 7, as in the paper) or `cost.epoch_cost` with a
-    tuple's part of the end of the epoch.  With `fronts=False`, only relations that feed others have tables.
+    `objective` is what becomes least: the cost of a tuple (Eq. 7, as in the paper), `cost.epoch_cost` with a tuple's
+    part of the end of the epoch, or `cost.cycle_cost` where epochs differ.  With `fronts=False`, only relations
+    that feed others have tables.
     """
     search = Search(problem, alloc, fronts=fronts, objective=objective)
     if name == "gc":
@@ -155,12 +156,11 @@ def _settled(search: Search, forest: Forest, steps: Sequence[Step]) -> Choice:
     The forest was made by numbers of groups; rates are known only now.
     """
     found = _finished(search, forest, steps)
-    feeding = [grain for n, grain in enumerate(search.graph.relations) if forest.feeding >> n & 1]
     for _ in range(MOST_SETTLING):
         tree = plant(found.configuration, search.problem)
         passed = flows(found.configuration, buckets_of(tree, found.spaces), search.problem)
         passes = {node.grain: flow.evictions for node, flow in zip(found.configuration.nodes, passed, strict=True)}
-        other = arrange(search.problem.queries, feeding, passes.__getitem__, queries_feed=search.fronts)
+        other = _rearranged(search, found.configuration, passes.__getitem__)
         if other == found.configuration:
             break
         moved = _allocated(search, other, _tables(search, other), steps)
@@ -168,6 +168,21 @@ def _settled(search: Search, forest: Forest, steps: Sequence[Step]) -> Choice:
             break
         found = moved
     return found
+
+
+def _rearranged(search: Search, before: Configuration, passes: Callable[[Grain], float]) -> Configuration:
+    """The forest by other parents, without phantoms that are left with fewer than two children (as `Search.pruned`)."""
+    feeding = [node.grain for i, node in enumerate(before.nodes) if before.children(i)]
+    while True:
+        made = arrange(search.problem.queries, feeding, passes, queries_feed=search.fronts)
+        idle = [
+            node.grain
+            for i, node in enumerate(made.nodes)
+            if node.grain in feeding and not (search.fronts and node.query) and len(made.children(i)) < 2 - node.query
+        ]
+        if not idle:
+            return made
+        feeding = [grain for grain in feeding if grain != idle[-1]]
 
 
 def _tables(search: Search, configuration: Configuration) -> list[bool]:

@@ -56,7 +56,7 @@ def occupied(groups: float, buckets: float) -> float:
     """Entries in a table that has seen g groups: b(1 − (1 − 1/b)^g); the paper flushes b of them (Eq. 8).
 
     >>> round(occupied(1000, 1000)), round(occupied(10, 1e6)), occupied(5, 1)
-    (632, 10, 1.0)
+    (632, 10, 1)
     """
     if buckets <= 0.0 or groups <= 0.0:
         return 0.0

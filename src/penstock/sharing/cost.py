@@ -9,18 +9,17 @@ Each exists as printed, for reproduction, and corrected, for planning: a query t
 paper counts leaves only; and a flush passes on the entries that are *occupied*, where the paper takes all b buckets.
 `buckets[i] == 0` means that there is no table: everything passes straight on (x = 1, no c1).
 
-`tuple_cost` and `epoch_cost` are the same on a planted `Tree`; `choice` calls them thousands of times.
+`tuple_cost`, `epoch_cost` and `cycle_cost` are the same on a planted `Tree`; `choice` calls them thousands of times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.sharing.collision import distinct, occupied
 from penstock.sharing.configuration import STREAM, Configuration
 from penstock.sharing.epochs import cycle, flush_counts
-from penstock.sharing.grain import Grain
 from penstock.sharing.problem import Problem
 from penstock.sharing.tree import Tree, plant, rates_of
 
@@ -80,29 +79,16 @@ def per_epoch(
 
 
 def per_cycle(
-    configuration: Configuration,
-    buckets: Sequence[float],
-    problem: Problem,
-    epoch: Callable[[Grain], int],
-    *,
-    printed: bool = False,
+    configuration: Configuration, buckets: Sequence[float], problem: Problem, *, printed: bool = False
 ) -> float:
-    """E_c = n_c e_m + Σ_R n_R E_R, Eq. 27 to 29; `epoch` is a query's length in any unit.
+    """E_c = n_c e_m + Σ_R n_R E_R, Eq. 27 to 29, for queries of epochs `problem.epoch`.
 
-    `problem.rows` and `problem.groups` are of an epoch of one unit, so n_c = γ · rows.  A table meets
-    `distinct(g, n_c/n_R)` groups between two flushes.
+    `problem.rows` and `problem.groups` are of one unit of time, so n_c = γ · rows.  Between two flushes a table meets
+    as many groups as `distinct(g, n_c/n_R)`.
     """
     tree = _planted(configuration, buckets, problem, printed)
-    counts = flush_counts(configuration, epoch)
-    tuples = problem.rows * cycle(epoch(grain) for grain in configuration.queries)
-    if printed:
-        entries = list(buckets)
-    else:
-        seen = [distinct(g, tuples / count) for g, count in zip(tree.groups, counts, strict=True)]
-        entries = [occupied(g, b) for g, b in zip(seen, buckets, strict=True)]
-    flushed = [count * entry for count, entry in zip(counts, entries, strict=True)]
-    # E_R is linear in the entries, so n_R flushes of R cost what one of n_R times the entries does.
-    return tuples * tuple_cost(tree, buckets) + flush_cost(tree, buckets, flushed)
+    tuples = tree.rows * cycle(length for length in tree.epochs if length)
+    return tuples * cycle_cost(tree, buckets, printed=printed)
 
 
 def tuple_cost(tree: Tree, buckets: Sequence[float]) -> float:
@@ -122,6 +108,21 @@ def tuple_cost(tree: Tree, buckets: Sequence[float]) -> float:
 def epoch_cost(tree: Tree, buckets: Sequence[float]) -> float:
     """Per tuple, with each tuple's part of the end of its epoch: e_m + E_e/n_e."""
     return tuple_cost(tree, buckets) + flush_cost(tree, buckets, _entries(tree, buckets, False)) / tree.rows
+
+
+def cycle_cost(tree: Tree, buckets: Sequence[float], *, printed: bool = False) -> float:
+    """Per tuple, with each tuple's part of all flushes of a cycle: E_c/n_c."""
+    counts = flush_counts(tree.parents, tree.epochs)
+    tuples = tree.rows * cycle(length for length in tree.epochs if length)
+    if printed:
+        entries = list(buckets)
+    else:
+        # A phantom that no query needs is never flushed.
+        seen = [distinct(g, tuples / max(count, 1)) for g, count in zip(tree.groups, counts, strict=True)]
+        entries = [occupied(g, b) for g, b in zip(seen, buckets, strict=True)]
+    # E_R is linear in the entries, so n_R flushes of R cost what one of n_R times the entries does.
+    flushed = [count * entry for count, entry in zip(counts, entries, strict=True)]
+    return tuple_cost(tree, buckets) + flush_cost(tree, buckets, flushed) / tuples
 
 
 def flush_cost(tree: Tree, buckets: Sequence[float], entries: Sequence[float]) -> float:

@@ -1,17 +1,17 @@
 """Queries with epochs of different lengths: when a relation is flushed, and how often (seed smap, Sec. 7.1).
 
 A relation must be flushed at every multiple of the length of any query at or below it (Proposition 1); the pattern
-repeats after a cycle.  `cost.per_cycle` prices it.
+repeats after a cycle.  `cost.cycle_cost` prices it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import combinations
 from math import lcm
 
-from penstock.sharing.configuration import Configuration
-from penstock.sharing.grain import Grain
+from penstock.sharing.configuration import STREAM
 
 
 def cycle(lengths: Iterable[int]) -> int:
@@ -33,8 +33,11 @@ def flushes(lengths: Iterable[int], within: int | None = None) -> int:
     (22, 22, 20)
     """
     lengths = list(lengths)
-    needed = _not_dividing(lengths)
-    span = cycle(lengths) if within is None else within
+    return _flushes(tuple(_not_dividing(lengths)), cycle(lengths) if within is None else within)
+
+
+@lru_cache(maxsize=4096)  # a choice of phantoms asks for the same few sets of lengths again and again
+def _flushes(needed: tuple[int, ...], span: int) -> int:
     return sum(
         (-1) ** (size + 1) * (span // lcm(*subset))
         for size in range(1, len(needed) + 1)
@@ -50,11 +53,11 @@ def _not_dividing(lengths: Iterable[int]) -> list[int]:
     return kept
 
 
-def flush_counts(configuration: Configuration, epoch: Callable[[Grain], int]) -> tuple[int, ...]:
-    """n_R of every relation in one cycle of all queries."""
-    nodes = configuration.nodes
-    span = cycle(epoch(node.grain) for node in nodes if node.query)
-    return tuple(
-        flushes((epoch(nodes[j].grain) for j in configuration.below(i) if nodes[j].query), span)
-        for i in range(len(nodes))
-    )
+def flush_counts(parents: Sequence[int], lengths: Sequence[int]) -> list[int]:
+    """n_R of every node in one cycle of all queries; `lengths` are their epochs, 0 for phantoms."""
+    below: list[set[int]] = [{length} if length else set() for length in lengths]
+    for i in range(len(parents) - 1, -1, -1):
+        if parents[i] != STREAM:
+            below[parents[i]] |= below[i]
+    span = cycle(length for length in lengths if length)
+    return [flushes(needed, span) for needed in below]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.sharing.allocation import ALLOCATORS, Allocator
+from penstock.sharing.allocation import Allocator, allocator
 from penstock.sharing.configuration import Configuration
 from penstock.sharing.cost import tuple_cost
 from penstock.sharing.problem import Problem
@@ -25,14 +25,14 @@ def without_fronts(
     First go the tables with c1 + x·c2 >= c2, the worst first, for each that goes makes the others larger.  Then any
     table goes whose memory saves more elsewhere.
     """
-    allocator = ALLOCATORS[alloc]
+    divide = allocator(alloc)
     tree = plant(configuration, problem)
     leaves = tree.leaves()
-    spaces = allocator(tree)
+    spaces = divide(tree)
     while (worst := _worst(tree, spaces, leaves)) is not None:
         tree = _without(tree, worst)
-        spaces = allocator(tree)
-    return tuple(_saving(tree, leaves, allocator, objective))
+        spaces = divide(tree)
+    return tuple(_saving(tree, leaves, divide, objective))
 
 
 def _worst(tree: Tree, spaces: Sequence[float], leaves: Sequence[bool]) -> int | None:
@@ -46,15 +46,13 @@ def _worst(tree: Tree, spaces: Sequence[float], leaves: Sequence[bool]) -> int |
     return worst if worst is not None and losses[worst] >= 0 else None
 
 
-def _saving(tree: Tree, leaves: Sequence[bool], allocator: Allocator, objective: Objective) -> list[float]:
+def _saving(tree: Tree, leaves: Sequence[bool], divide: Allocator, objective: Objective) -> list[float]:
     """Give up leaf tables one by one, the best first, while the whole becomes cheaper."""
-    spaces = allocator(tree)
+    spaces = divide(tree)
     cost = objective(tree, buckets_of(tree, spaces))
     while True:
         fewer = [_without(tree, i) for i, leaf in enumerate(leaves) if leaf and tree.tables[i]]
-        tried = [
-            (objective(each, buckets_of(each, given)), given, each) for each in fewer for given in [allocator(each)]
-        ]
+        tried = [(objective(each, buckets_of(each, given)), given, each) for each in fewer for given in [divide(each)]]
         best = min(tried, key=lambda each: each[0], default=None)
         if best is None or best[0] >= cost:
             return spaces

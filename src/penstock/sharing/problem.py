@@ -22,6 +22,7 @@ class Problem:
 
     `memory` and `entry` are in one unit, words in the paper and bytes in the engine.  `length` is asked for a relation
     at a depth (1: fed by the stream), `evict` for queries only: what it costs to pass one entry on to the HFTA.
+    `epoch` is w, the length of a query's epoch in any unit; where they differ, `rows` and `groups` are of one unit.
     """
 
     queries: tuple[Grain, ...]
@@ -32,6 +33,7 @@ class Problem:
     length: Callable[[Grain, int], float]
     probe: Callable[[Grain], float]
     evict: Callable[[Grain], float]
+    epoch: Callable[[Grain], int] = lambda grain: 1
 
 
 def paper_problem(
@@ -42,12 +44,15 @@ def paper_problem(
     c2: float = 50,
     rows: float = PAPER_ROWS,
     length: float | Sequence[float] = 1,
+    epochs: Mapping[str, int] | None = None,
 ) -> Problem:
     """A problem of the paper: an entry has one word for each attribute and one for the count (Sec. 6.4).
 
-    `length` may be a list by depth, the last of which holds for all that are deeper.
+    `length` may be a list by depth, the last of which holds for all that are deeper; `epochs` has the lengths of the
+    queries' epochs where they differ.
     """
     groups = {letters(name): float(count) for name, count in groups_by_letters.items()}
+    spans = {letters(name): span for name, span in (epochs or {}).items()}
     lengths = [float(length)] if isinstance(length, (int, float)) else [float(each) for each in length]
 
     def groups_of(grain: Grain) -> float:
@@ -64,4 +69,5 @@ def paper_problem(
         length=lambda grain, depth: lengths[min(depth, len(lengths)) - 1],
         probe=lambda grain: c1,
         evict=lambda grain: c2,
+        epoch=lambda grain: spans.get(grain, 1),
     )

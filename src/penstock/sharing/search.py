@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from penstock.sharing.allocation import ALLOCATORS, Allocator
+from penstock.sharing.allocation import Allocator, allocator
 from penstock.sharing.configuration import STREAM
 from penstock.sharing.cost import tuple_cost
 from penstock.sharing.feeding_graph import candidates, feeding_graph
@@ -45,7 +45,7 @@ class Search:
         self.problem = problem
         self.graph = feeding_graph(groups, groups.__getitem__)
         self.fronts = fronts
-        self.allocator: Allocator = ALLOCATORS[alloc]
+        self.allocator: Allocator = allocator(alloc)
         self.objective = objective
         self.queries = self.graph.mask(problem.queries)
         relations = self.graph.relations
@@ -55,6 +55,9 @@ class Search:
         self.probe = [float(problem.probe(grain)) for grain in relations]
         self.evict = [
             float(problem.evict(grain)) if wanted else 0.0 for grain, wanted in zip(relations, self.wanted, strict=True)
+        ]
+        self.epochs = [
+            problem.epoch(grain) if wanted else 0 for grain, wanted in zip(relations, self.wanted, strict=True)
         ]
         self._lengths: list[list[float]] = [[0.0] for _ in relations]  # by relation and depth; none has depth 0
 
@@ -107,6 +110,7 @@ class Search:
             entries=[self.entries[n] for n in relations],
             probe=[self.probe[n] for n in relations],
             evict=[self.evict[n] for n in relations],
+            epochs=[self.epochs[n] for n in relations],
             memory=self.problem.memory,
             rows=self.problem.rows,
         )

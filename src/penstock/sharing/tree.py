@@ -15,7 +15,7 @@ from penstock.sharing.problem import Problem
 
 
 class Tree(NamedTuple):
-    """Figures of each node, parents first.  `evict` is 0 for phantoms: what they pass on stays inside.
+    """Figures of each node, parents first.  `evict` and `epochs` are 0 for phantoms: what they pass on stays inside.
 
     `tables[i]` is false for a query without a table: whatever reaches it passes straight on.
     """
@@ -28,6 +28,7 @@ class Tree(NamedTuple):
     entries: Sequence[float]
     probe: Sequence[float]
     evict: Sequence[float]
+    epochs: Sequence[int]
     memory: float
     rows: float
 
@@ -51,6 +52,7 @@ def plant(configuration: Configuration, problem: Problem, tables: Sequence[bool]
         entries=[problem.entry(node.grain) for node in nodes],
         probe=[problem.probe(node.grain) for node in nodes],
         evict=[problem.evict(node.grain) if node.query else 0.0 for node in nodes],
+        epochs=[problem.epoch(node.grain) if node.query else 0 for node in nodes],
         memory=problem.memory,
         rows=problem.rows,
     )
