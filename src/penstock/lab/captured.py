@@ -1,7 +1,7 @@
 """Captured packets as streams of the experiments: A, B, C, D are source, destination, source port, destination port.
 
-The paper used 62 seconds of TCP headers of a backbone server, which nobody has. Captures beside the project stand in for
-it, each said by name with its own counts; where there are none, a generated trace of flows does, and says so.
+The paper used 62 seconds of TCP headers of a network server, which were never published. Captures beside the project
+stand in for them, each said by name with its own counts; where there are none, a generated trace of flows does.
 """
 
 from __future__ import annotations
@@ -28,10 +28,7 @@ FLOW_OPTIONS = {"clients": "3000", "servers": "1000", "flow_length": "30"}
 
 def captured_streams(settings: Settings, tell: Tell) -> list[Stream]:
     """All captures that are here, the most clustered one first; without any the generated trace."""
-    folder = settings.captures or PLACE
-    if settings.captures is not None and not folder.is_dir():
-        raise ConfigError(f"no folder {folder}", "--captures names one with pcap files")
-    files = [] if settings.quick and settings.captures is None else _found(folder, settings.captures is not None)
+    files = capture_files(settings)
     if not files:
         tell("generating flows, in place of captures")
         return [generated_flows(settings)]
@@ -47,11 +44,19 @@ def main_stream(settings: Settings, tell: Tell) -> Stream:
     return captured_streams(settings, tell)[0]
 
 
-def _found(folder: Path, others: bool) -> list[Path]:
-    """The known ones in their order; in a folder that the user named, any others as well."""
+def capture_files(settings: Settings) -> list[Path]:
+    """The known ones in their order; in a folder that the user named, any others as well, and there must be some."""
+    named = settings.captures is not None
+    folder = settings.captures or PLACE
+    if named and not folder.is_dir():
+        raise ConfigError(f"no folder {folder}", "--captures names one with pcap files")
+    if settings.quick and not named:
+        return []
     here = [path for path in sorted(folder.glob("*.pcap*")) if path.is_file()] if folder.is_dir() else []
     known = [path for name in KNOWN for path in here if path.name.partition(".")[0] == name]
-    return [*known, *(path for path in here if path not in known)] if others else known
+    if named and not here:
+        raise ConfigError(f"no captures in {folder}", "put pcap files there, or leave --captures out")
+    return [*known, *(path for path in here if path not in known)] if named else known
 
 
 def generated_flows(settings: Settings) -> Stream:

@@ -29,20 +29,24 @@ EXPERIMENTS = {
     "smap-peak-load": ("penstock.lab.smap_peak_load", "Fig. 22: shrink and shift under a peak load; planning time"),
     "smap-epochs": ("penstock.lab.smap_epochs", "Table 5, Fig. 23-27: epochs of different lengths"),
 }
+WIDTH = 120  # that tables and claims need; rich takes 80 where output is no terminal
 
 
 def run_experiments(
-    names: Sequence[str], settings: Settings, folder: Path, console: Console
+    names: Sequence[str], settings: Settings, folder: Path, answers: Console, watching: Console
 ) -> Iterator[dict[str, Any]]:
-    """Run these one after the other; progress, claims and tables go to `console`, pictures into the folder."""
+    """Run these in turn; claims and tables go to `answers`, progress to `watching`, pictures into the folder."""
     unknown = [name for name in names if name not in EXPERIMENTS]
     if unknown:
         raise ConfigError(f"unknown experiment '{unknown[0]}'", f"experiments are {', '.join(EXPERIMENTS)}")
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder", "pictures go into one, named by -o")
+    from penstock.lab.captured import capture_files
+
+    capture_files(settings)  # a folder that the user named wrongly is told before the work
     for name in names:
         start = time.monotonic()
-        with console.status(name) as status:
+        with watching.status(name) as status:
 
             def tell(text: str, name: str = name, show: Any = status.update) -> None:
                 show(f"{name}: {text}")
@@ -50,9 +54,9 @@ def run_experiments(
             experiment: Experiment = import_module(EXPERIMENTS[name][0]).run
             findings = experiment(settings, tell)
             tell("picture")
-            picture = _draw(folder / f"{name}.png", findings, console)
+            picture = _draw(folder / f"{name}.png", findings, watching)
         seconds = round(time.monotonic() - start, 1)
-        show(name, findings, picture, seconds, console)
+        show(name, findings, picture, seconds, answers)
         yield {
             "id": name,
             "claims": [claim.as_json() for claim in findings.claims],
@@ -76,7 +80,7 @@ def _draw(path: Path, findings: Findings, console: Console) -> str | None:
 
 def show(name: str, findings: Findings, picture: str | None, seconds: float, console: Console) -> None:
     """The tables, then every claim with its answer."""
-    wide = console if console.width >= 100 else Console(file=console.file, width=100, highlight=False)
+    wide = console if console.width >= WIDTH else Console(file=console.file, width=WIDTH, highlight=False)
     wide.print(Text(f"{name}: {findings.title}", "bold"))
     for numbers in findings.numbers:
         wide.print(_table(numbers))

@@ -1,14 +1,15 @@
 """Real collisions: a stream run through the tables of a configuration, and what that cost (smap, Section 8.5).
 
 A table's input is all its parent passes on, in order, so tables run one after the other, a whole epoch at a time, and
-pass on exactly what tuple-at-a-time execution would (`penstock.testing.phantoms`). Tables hold no counts: costs depend on
-keys alone.
+pass on exactly what tuple-at-a-time execution would (`penstock.testing.phantoms`). Tables hold no counts: costs depend
+on keys alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -67,11 +68,12 @@ class Running:
         else:
             self.counts.probes += len(rows)
             self.counts.evictions += passed
-        return out[:passed]
+        left: Codes = out[:passed]
+        return left
 
     def empty(self) -> Codes:
         """Give away all residents, by bucket."""
-        held = self.resident[self.resident != probing.EMPTY].copy()
+        held: Codes = self.resident[self.resident != probing.EMPTY].copy()
         self.resident[:] = probing.EMPTY
         self.counts.flushed += len(held)
         return held
@@ -158,7 +160,7 @@ def run_epochs(stream: Stream, tables: Sequence[Table], epochs: int = 1, salt: i
     """The stream in so many epochs of equal length, tables emptied after each."""
     work = Tables(stream, tables, salt)
     edges = [len(stream.rows) * i // epochs for i in range(epochs + 1)]
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in pairwise(edges):
         work.run(stream.rows[start:stop])
         work.flush()
     return work.measured()

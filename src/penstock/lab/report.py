@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 Tell = Callable[[str], None]
+QUICK_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Claim:
     why: str
 
     def as_json(self) -> dict[str, Any]:
-        return {"claim": self.claim, "paper": self.paper, "ours": self.ours, "holds": self.holds, "why": self.why}
+        return {"claim": self.claim, "paper": self.paper, "ours": self.ours, "holds": bool(self.holds), "why": self.why}
 
 
 @dataclass(frozen=True)

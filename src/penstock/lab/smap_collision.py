@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from penstock.lab.captured import captured_streams
 from penstock.lab.measure import Table, Tables, run_epochs
 from penstock.lab.report import Claim, Findings, Line, Numbers, Panel, Settings, Tell, spread, table
 from penstock.lab.smap import tables_of
-from penstock.lab.streams import Codes, Stream
+from penstock.lab.streams import Stream
 from penstock.sharing.collision import ALPHA, MU, flow_length, rate, rates
 from penstock.sharing.notation import parse
 from penstock.sources.synthetic import zipf_ranks
@@ -148,7 +149,7 @@ def _prediction(stream: Stream) -> list[Point]:
         whole = {letters: stream.groups_within(letters, edges[1]) for letters in stream.groups_by_letters()}
         tables = tables_of(configuration, lambda letters, ratio=ratio, whole=whole: whole[letters] / ratio)  # type: ignore[misc]
         length: dict[int, float] = {}
-        for start, stop in zip(edges, edges[1:], strict=False):
+        for start, stop in pairwise(edges):
             rows = stream.rows[start:stop]
             work = Tables(stream, tables)
             work.run(rows)
@@ -270,7 +271,7 @@ def _length_claims(lengths: dict[str, list[tuple[float, float]]], name: str) -> 
             "Fig. 9: the raw relation has l_m of 20 to 80",
             "20–80",
             spread(raw, 1),
-            20 <= min(raw) and max(raw) <= 80,
+            min(raw) >= 20 and max(raw) <= 80,
             f"{name}: how long flows are is a matter of the traffic",
         ),
         Claim(
@@ -285,8 +286,8 @@ def _length_claims(lengths: dict[str, list[tuple[float, float]]], name: str) -> 
             "about 1",
             spread(third, 2),
             0.7 <= float(np.median(third)) <= 1.5 and max(third) <= 3,
-            f"{name}; below a parent a group meets mostly groups that shared its bucket above, so l_m exceeds 1 even on "
-            "random data",
+            f"{name}; below a parent a group meets mostly groups that shared its bucket above, so l_m exceeds 1 even "
+            "on random data",
         ),
         Claim(
             "Fig. 9: relations of equal depth have very similar l_m",
@@ -315,8 +316,8 @@ def _prediction_claims(points: list[Point], names: list[str]) -> list[Claim]:
             "mostly within 10 %",
             f"{_within(low, 0.1):.0%} within 10 %, median error {np.median([p.error for p in low]):.0%}",
             _within(low, 0.1) > 0.5,
-            f"x below 0.1, {len(low)} predictions, {WINDOWS} windows of {', '.join(names)}; traffic that comes in bursts "
-            "differs from window to window, and l_m of one depth is averaged over unlike relations",
+            f"x below 0.1, {len(low)} predictions, {WINDOWS} windows of {', '.join(names)}; bursts "
+            "differ from window to window, and l_m of one depth is averaged over unlike relations",
         ),
         Claim(
             "Fig. 11: higher ones within 80 %",
@@ -381,8 +382,8 @@ def _child_claims(settings: Settings) -> list[Claim]:
             f"{model:.3f}",
             f"{found:.3f}",
             abs(found / model - 1) < 0.05,
-            "2000 groups, 2000 buckets above, 1500 below: a group is passed on by those that share its bucket above, and "
-            "mostly by the same; l_m measured by depth absorbs it",
+            "2000 groups, 2000 buckets above, 1500 below: a group is passed on by those that share its bucket above, "
+            "mostly the same ones; l_m measured by depth absorbs it",
         )
     ]
 
@@ -395,20 +396,22 @@ def _policy_claims(policies: list[Policy], name: str) -> list[Claim]:
             "fewer evictions",
             f"{uniform.first:.3f} against {uniform.newest:.3f}",
             uniform.first < 0.95 * uniform.newest,
-            "2000 equally frequent groups, 2000 buckets: who comes first is as rare as who comes next; holds if 5 % fewer",
+            "2000 equally frequent groups, 2000 buckets: who comes first is as rare as who comes next; holds if 5 % "
+            "fewer",
         ),
         Claim(
             "Section 10: the same where groups differ in frequency (Zipf 1.0)",
             "fewer evictions",
             f"{zipf.first:.3f} against {zipf.newest:.3f}; keeping the more frequent {zipf.frequent:.3f}",
             zipf.first < 0.95 * zipf.newest,
-            "2000 groups, 500 buckets, tables empty at the start: frequent groups tend to come first; holds if 5 % fewer",
+            "2000 groups, 500 buckets, tables empty at the start: frequent groups tend to come first; holds if 5 % "
+            "fewer",
         ),
         Claim(
             "keeping the more frequent (a credit for each hit) beats replacing always on independent input",
             "(ours)",
-            f"{zipf.frequent:.3f} against {zipf.newest:.3f} (Zipf), {uniform.frequent:.3f} against {uniform.newest:.3f} "
-            "(uniform)",
+            f"{zipf.frequent:.3f} against {zipf.newest:.3f} (Zipf), {uniform.frequent:.3f} against "
+            f"{uniform.newest:.3f} (uniform)",
             zipf.frequent < 0.95 * zipf.newest,
             "Zipf 1.0, 2000 groups, 500 buckets",
         ),

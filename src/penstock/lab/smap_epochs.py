@@ -1,8 +1,8 @@
 """smap, Table 5 and Fig. 23 to 27: queries with epochs of different lengths (Section 8.6).
 
-Costs are those of a cycle, with every flush (Eq. 29). How many tuples a unit of time has decides how much flushes weigh, and
-the paper does not say; its traffic has 14,000 a second, which is taken for the unit, and 830,000 a minute, with which
-flushes hardly count. Flushes are of occupied entries; Table 5 is also given as printed, with all b of them.
+Costs are those of a cycle, with every flush (Eq. 29). How many tuples a unit of time has decides how much flushes
+weigh, and the paper does not say; its traffic has 14,000 a second, which is taken for the unit, and 830,000 a minute,
+with which flushes hardly count. Flushes are of occupied entries; Table 5 is also given as printed, with all b of them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from penstock.lab.cycles import (
     Plan,
     Work,
     allocated,
+    chosen,
     counted,
     counted_cost,
     epes,
-    greedy_collisions,
-    greedy_space,
     optimal,
     run_cycles,
 )
@@ -32,7 +31,7 @@ from penstock.lab.smap_allocation import HEURISTICS, PAPER_LENGTHS, kind_of
 from penstock.lab.streams import Stream, drawn, nested
 from penstock.sharing.collision import flow_length
 from penstock.sharing.epochs import flushes
-from penstock.sharing.notation import name_letters, parse, text
+from penstock.sharing.notation import parse, text
 
 SECOND, MINUTE = 14_000.0, 830_000.0
 SETS = (
@@ -94,9 +93,11 @@ def run(settings: Settings, tell: Tell) -> Findings:
         tell(f"choosing, {stream.name}")
         groups = stream.groups_by_letters()
         work = Work(dict(zip(SINGLE, FOUR, strict=True)), groups, HERE, SECOND)
-        by_model = [_chosen(replace(work, memory=memory), None) for memory in memories]
+        by_model = [_choosers(replace(work, memory=memory), None) for memory in memories]
         tell(f"cycles at work, {stream.name}")
-        uniform.append((stream.name, by_model, [_chosen(replace(work, memory=memory), stream) for memory in memories]))
+        uniform.append(
+            (stream.name, by_model, [_choosers(replace(work, memory=memory), stream) for memory in memories])
+        )
     real = main_stream(settings, tell)
     tell(f"cycles at work, {real.name}")
     on_real = [_real(real, memory) for memory in memories]
@@ -147,7 +148,7 @@ def _compare(base: Work, memories: Sequence[int], quick: bool) -> list[Relative]
     return found
 
 
-def _chosen(work: Work, stream: Stream | None) -> Chosen:
+def _choosers(work: Work, stream: Stream | None) -> Chosen:
     """All choosers; with a stream, their plans at work."""
 
     def cost(plan: Plan) -> float:
@@ -163,9 +164,9 @@ def _chosen(work: Work, stream: Stream | None) -> Chosen:
     return Chosen(
         int(work.memory),
         best,
-        cost(greedy_collisions("sl", work)) / base,
-        cost(greedy_collisions("pl", work)) / base,
-        tuple(cost(greedy_space(phi, work)) / base for phi in PHIS),
+        cost(chosen("gc", "sl", work)) / base,
+        cost(chosen("gc", "pl", work)) / base,
+        tuple(cost(chosen("gp", "pl", work, phi)) / base for phi in PHIS),
         cost(allocated("sl", bare(work.queries), work)) / base,
         base,
         fixed,
@@ -178,8 +179,8 @@ def _real(stream: Stream, memory: int, rounds: int = 2) -> Chosen:
     groups = {name: stream.groups_within(name, unit) for name in stream.groups_by_letters()}
     work = Work(dict(zip(SETS[1][0], FOUR, strict=True)), groups, memory, unit)
     for _ in range(rounds):
-        work = replace(work, length=_lengths(stream, greedy_collisions("sl", work), work))
-    return _chosen(work, stream)
+        work = replace(work, length=_lengths(stream, chosen("gc", "sl", work), work))
+    return _choosers(work, stream)
 
 
 def _lengths(stream: Stream, plan: Plan, work: Work) -> tuple[float, ...]:
@@ -201,19 +202,20 @@ def _lengths(stream: Stream, plan: Plan, work: Work) -> tuple[float, ...]:
 
 def _flush_claim() -> Claim:
     found = flushes([2, 3, 5])
-    return Claim("Eq. 24: a relation above epochs of 2, 3, 5 is flushed 22 times in 30", "22", str(found), found == 22, "")
+    return Claim(
+        "Eq. 24: a relation above epochs of 2, 3, 5 is flushed 22 times in 30", "22", str(found), found == 22, ""
+    )
 
 
 def _averages(found: Sequence[Relative], name: str, memories: Sequence[int]) -> list[float]:
     return [
-        float(np.mean([r.costs[name] for r in found if r.memory == memory and r.kind == "other"])) for memory in memories
+        float(np.mean([r.costs[name] for r in found if r.memory == memory and r.kind == "other"]))
+        for memory in memories
     ]
 
 
 def _allocation_claims(tables: Mapping[str, list[Relative]], memories: Sequence[int]) -> list[Claim]:
-    average = {
-        name: {one: _averages(found, one, memories) for one in HEURISTICS} for name, found in tables.items()
-    }
+    average = {name: {one: _averages(found, one, memories) for one in HEURISTICS} for name, found in tables.items()}
     bare_gap = {name: max(r.costs["sl"] - 1 for r in found if r.kind == "bare") for name, found in tables.items()}
     single = {
         name: max(max(r.costs.values()) - 1 for r in found if r.kind == "single") for name, found in tables.items()
@@ -339,13 +341,14 @@ def _work_claims(
                 Answer(
                     name,
                     ", ".join(
-                        f"{buckets} buckets {spread([one.fixed[buckets] / one.gcsl for one in at], 1)} ×" for buckets in FIXED
+                        f"{buckets} buckets {spread([one.fixed[buckets] / one.gcsl for one in at], 1)} ×"
+                        for buckets in FIXED
                     ),
                     fixed(at[-1]) / at[-1].gcsl >= 10,
                 )
                 for name, at in worked
             ],
-            f"counted; a table of so many buckets for each query whatever M is; holds if {FIXED[0]} buckets give 10 × or more",
+            f"counted; each query has so many buckets whatever M is; holds if {FIXED[0]} buckets give 10 × or more",
         ),
     ]
 

@@ -39,11 +39,18 @@ class Gains:
 
     @property
     def kept(self) -> float:
-        """The least part of the gain that is kept, over all errors and draws."""
-        return min(*self.same, *(gain for draws in self.random for gain in draws)) / self.right
+        """The part of the gain that is kept on average, at the worst error."""
+        return min(*self.same, *(float(np.mean(draws)) for draws in self.random)) / self.right
+
+    @property
+    def least(self) -> float:
+        """The least gain over all errors and draws."""
+        return min(*self.same, *(gain for draws in self.random for gain in draws))
 
 
-def gains(stream: Stream, queries: Sequence[str], memory: int, clustered: bool, scale: float, settings: Settings) -> Gains:
+def gains(
+    stream: Stream, queries: Sequence[str], memory: int, clustered: bool, scale: float, settings: Settings
+) -> Gains:
     rng = np.random.default_rng(settings.seed)
     groups = stream.groups_by_letters()
     length = running_lengths(stream, queries, memory * scale) if clustered else (1.0,)
@@ -99,12 +106,16 @@ def _claims(found: Sequence[Gains]) -> list[Claim]:
             f"Fig. 21: the gain over no phantoms is kept with errors of -50 % to 50 % (M = {memory:,})",
             "quite stable",
             [
-                Answer(one.name, f"{one.right:.2f} ×, at least {one.kept:.0%} of it kept", one.kept >= 0.8)
+                Answer(
+                    one.name,
+                    f"{one.right:.2f} ×, {one.kept:.0%} of it kept, {one.least / one.right:.0%} in the worst draw",
+                    one.kept >= 0.8,
+                )
                 for one in found
                 if one.memory == memory
             ],
-            "no phantoms has all memory well allocated with the true numbers; holds if at least 80 % of the gain is kept in "
-            "all draws",
+            "no phantoms has all memory well allocated with the true numbers; holds if 80 % of the gain is kept "
+            "on average at every error; with errors of their own a fine relation may look smaller than a coarse one",
         )
         for memory in SHOWN
     ] + [
@@ -112,7 +123,11 @@ def _claims(found: Sequence[Gains]) -> list[Claim]:
             "Fig. 21: whatever the error, phantoms still beat none",
             "gain",
             [
-                Answer(f"{one.name}, {one.memory // 1000}k", f"at least {one.kept * one.right:.2f} ×", one.kept * one.right > 1)
+                Answer(
+                    f"{one.name}, {one.memory // 1000}k",
+                    f"at least {one.least:.2f} ×",
+                    one.least > 1,
+                )
                 for one in found
             ],
             "the worst of all draws, against no phantoms with all memory well allocated",

@@ -1,4 +1,4 @@
-"""smap, Fig. 22: tables made to flush within a limit, by shrink or by shift (Section 8.5.2); and how long planning takes.
+"""smap, Fig. 22: tables made to flush within a limit, by shrink or by shift (Section 8.5.2); how long planning takes.
 
 A plan's end of an epoch costs E_e; the limit E_p is a part of that. What E_e is can be told in three ways:
 
@@ -6,9 +6,9 @@ A plan's end of an epoch costs E_e; the limit E_p is a part of that. What E_e is
     corrected  only occupied entries are
     bound      and one that is flushed into a table below collides as often as its bucket is occupied, `flush_bound`
 
-Eq. 8 takes the collision rate within the epoch for the flush as well. But a flush passes on each group once: the flows that
-make rates low within an epoch are over, and what stands in a table below is seldom the group that comes. So real flushes,
-which are counted here, cost more than the first two say.
+Eq. 8 takes the collision rate within the epoch for the flush as well. But a flush passes on each group once: the flows
+that make rates low within an epoch are over, and what stands in a table below is seldom the group that comes. So real
+flushes, which are counted here, cost more than the second says, and on clustered streams more than the first.
 """
 
 from __future__ import annotations
@@ -229,11 +229,15 @@ def _load_claims(found: Sequence[Peak]) -> list[Claim]:
             "Eq. 8 as printed tells the cost of a flush",
             "E_e",
             [
-                Answer(one.name, f"{spread(ratio(one, 'printed'), 2)} × counted", all(0.8 < r < 1.25 for r in ratio(one, "printed")))
+                Answer(
+                    one.name,
+                    f"{spread(ratio(one, 'printed'), 2)} × counted",
+                    all(0.8 < r < 1.25 for r in ratio(one, "printed")),
+                )
                 for one in found
             ],
-            "holds if within 25 %; it flushes empty buckets, and it takes the rates of clustered flows for a flush, which has "
-            "none",
+            "holds if within 25 %; it flushes empty buckets, and it takes the rates of clustered flows for a flush, "
+            "which has none",
         ),
         judged(
             "Eq. 8 with occupied entries tells the cost of a flush",
@@ -248,7 +252,12 @@ def _load_claims(found: Sequence[Peak]) -> list[Claim]:
             ],
             "holds if within 25 %; on clustered data x/l_a is too low for a flush, in which every group comes once",
         ),
-        judged("flushes stay within E_p, E_e as printed", "E_e ≤ E_p", kept("printed"), f"all limits, {HASHES} hash functions"),
+        judged(
+            "flushes stay within E_p, E_e as printed",
+            "E_e ≤ E_p",
+            kept("printed"),
+            f"all limits, {HASHES} hash functions",
+        ),
         judged(
             "flushes stay within E_p, E_e with occupied entries",
             "E_e ≤ E_p",

@@ -1,8 +1,9 @@
 """smap, Fig. 19 and 20: plans at work, their collisions counted (Section 8.5), against GP and against no phantoms.
 
-Plans come from the model, costs from tables that the stream went through. The baseline without phantoms is shown both ways:
-all memory well allocated to the queries' tables, and small tables of a fixed size, which is the only way in which its cost
-can be constant in M, as the paper has it.
+Plans come from the model, costs from tables that the stream went through. The baseline without phantoms is shown both
+ways: all memory well allocated to the queries' tables, and small tables of a fixed size, which is the only way in which
+its cost can be constant in M, as the paper has it. The captures have more groups than the paper's traffic, so they are
+also given as much more memory.
 """
 
 from __future__ import annotations
@@ -222,8 +223,8 @@ def _real_claims(runs: Sequence[Runs]) -> list[Claim]:
                 ", ".join(f"{name.upper()} {text(configuration)}" for name, configuration in found.items()),
                 all(shape(configuration) == shape(wanted) for configuration in found.values())
                 and found["gcsl"].edges == wanted.edges,
-                f"M = {HERE:,}{'' if one.scale == 1 else f' × {one.scale:.1f}'}, groups of the whole capture, l_a measured by "
-                "depth; which phantoms pay depends on the numbers of groups",
+                f"M = {HERE:,}{'' if one.scale == 1 else f' × {one.scale:.1f}'}, groups of the whole capture, l_a "
+                "measured by depth; which phantoms pay depends on the numbers of groups",
             )
         )
     return [
@@ -240,8 +241,8 @@ def _real_claims(runs: Sequence[Runs]) -> list[Claim]:
                 )
                 for one in runs
             ],
-            "none with all memory well allocated; where flows hardly repeat there is nothing to share, and l_a by depth, "
-            "which is measured below a phantom, hides that",
+            "none with all memory well allocated; where flows hardly repeat there is nothing to share, and l_a by "
+            "depth, measured below phantoms, hides that",
         ),
     ]
 
