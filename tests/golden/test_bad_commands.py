@@ -130,6 +130,10 @@ CASES = [
     Case("generate_below_a_file", "generate flows -o app.sql/x.parquet --rows 10 --quiet", APP, code=1),
     Case("bench_unknown", "bench speed"),
     Case("bench_engine_unknown", "bench multiquery --engine flink --work bench"),
+    Case("reproduce_unknown", "reproduce smap-real tree-speed"),
+    Case("reproduce_without_captures", "reproduce smap-real --captures none"),
+    Case("reproduce_captures_of_nothing", "reproduce smap-misestimation --captures ."),
+    Case("reproduce_into_a_file", "reproduce smap-choice -o app.sql", APP),
     Case("bench_in_a_file", "bench multiquery --quick --engine duckdb --work app.sql", APP, code=1),
 ]
 
