@@ -110,10 +110,13 @@ class Lfta:
         self.leaves: list[Leaf] = []
         self.sum_bounds = dict.fromkeys(self.summed, 0)
         self.row = epoch.row
+        self.seconds = 0.0  # without reading
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> None:
         for batch in batches:
+            began = time.perf_counter()
             self.take(batch)
+            self.seconds += time.perf_counter() - began
         self.end()
 
     def look_back(self, batches: Iterable[pa.RecordBatch]) -> None:
@@ -137,11 +140,13 @@ class Lfta:
 
     def end(self) -> None:
         """End of the epoch: flush top-down, then write."""
+        began = time.perf_counter()
         self._drain()
         self._write_run()
         if len(_ranges_seen) >= PLANS_SEEN:
             _ranges_seen.clear()
         _ranges_seen[self.plan.relations] = self.met
+        self.seconds += time.perf_counter() - began
 
     def _chunk(self, batch: pa.RecordBatch) -> None:
         chosen = self._choose(batch)
@@ -272,7 +277,8 @@ class Lfta:
         self.shape = replace(
             self.shape, nullable=self.shape.nullable | shape.nullable, wide=self.shape.wide | shape.wide
         )
-        self.layout = lay_out({name: self.ranges.get(name, (0, 0)) for name in self.components})
+        spans = {name: self.ranges.get(name, (0, 0)) for name in self.components}
+        self.layout = lay_out(spans, self.tree.widest)
         if self.leaves:
             self._drain()
             for leaf in self.leaves:
@@ -385,4 +391,5 @@ def task_report(lfta: Lfta) -> dict[str, Any]:
         "least": times.least,
         "first": times.first,
         "work": counted(lfta.tree, lfta.leaves),
+        "lfta_seconds": lfta.seconds,
     }

@@ -44,6 +44,9 @@ class Tree:
         self._children = [
             [n for n, table in enumerate(plan.tables) if table.parent == number] for number in range(len(plan.tables))
         ]
+        raw = [branch for branch in self.branches if branch.table.parent == STREAM]
+        widest = max(raw, key=lambda branch: len(branch.parts), default=None)
+        self.widest = frozenset(part.component for part in widest.parts) if widest is not None else frozenset[str]()
         self.components = frozenset(part.component for branch in self.branches for part in branch.parts)
 
     @property
