@@ -12,12 +12,12 @@ import platform
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter_ns
 
 import numpy as np
 
-from penstock import __version__
 from penstock.kernels import fold, tables
 from penstock.sharing.collision import rate
 from penstock.sharing.costs import Costs, Curve
@@ -147,7 +147,7 @@ def _rising(curve: Curve) -> Curve:
 
 def _path() -> Path:
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return home / "penstock" / f"costs-{__version__}-{platform.machine()}-{_processor()}.json"
+    return home / "penstock" / f"costs-{version('penstock')}-{platform.machine()}-{_processor()}.json"
 
 
 def _processor() -> str:
