@@ -47,10 +47,11 @@ class Branch:
         began, n = perf_counter_ns(), len(rows)
         keys = self.format.cut.keys(chunk.words, rows)
         self._make_room(n)
-        at, evicted = np.empty(n, np.int64), np.empty(n, np.int64)
+        at, evicted, hashes = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint64)
+        tables.hash_keys(keys, hashes)
         out = int(
             tables.probe_direct(
-                keys, n, chunk.weights, self.format.fresh, int(self.table.keep),
+                keys, hashes, chunk.weights, self.format.fresh, int(self.table.keep),
                 self._entries, self._resident, self._credit, at, evicted,
             )
         )  # fmt: skip

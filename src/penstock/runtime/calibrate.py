@@ -74,10 +74,12 @@ class _Direct:
         self.entries = np.zeros((buckets + TUPLES, WIDTH), np.uint64)
         self.resident, self.credit = np.arange(buckets, dtype=np.int32), np.zeros(buckets, np.int32)
         self.at, self.evicted = np.empty(TUPLES, np.int64), np.empty(TUPLES, np.int64)
+        self.hashes = np.empty(TUPLES, np.uint64)
 
     def take(self, keys: Array) -> None:
+        tables.hash_keys(keys, self.hashes)
         out = tables.probe_direct(
-            keys, keys.shape[1], np.empty(0, np.int64), self.fresh, 0,
+            keys, self.hashes, np.empty(0, np.int64), self.fresh, 0,
             self.entries, self.resident, self.credit, self.at, self.evicted,
         )  # fmt: skip
         evictions = np.empty((out, WIDTH), np.uint64)
