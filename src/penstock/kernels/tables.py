@@ -154,8 +154,8 @@ def probe_direct(keys, hashes, weights, fresh, keep, entries, resident, credit, 
     """Probe all tuples in a direct-mapped table; returns the number of entries evicted.
 
     Entries [0, buckets) are the residents from before, by bucket; new entries follow from `buckets` on, so
-    `entries` has room for a row of every tuple as well. `resident[bucket]` is the entry that stands there now; `evicted`
-    lists the evicted entries in order. `weights` empty: every tuple counts one.
+    `entries` has room for a row of every tuple as well. `resident[bucket]` is the entry that stands there now;
+    `evicted` lists the evicted entries in order. `weights` empty: every tuple counts one.
 
     A collision evicts the resident. Where `keep` is set it only takes one of the resident's credits, of which every
     hit gave it one, and passes the newcomer on in an entry of its own, until there is none left.
