@@ -22,9 +22,8 @@ from penstock.sharing.tree import buckets_of, plant
 
 # Subsets of more candidates than this take minutes.
 MOST_EXHAUSTIVE = 16
-# How many times the parents are tried anew, and how near the best a set must be for that to be worth it.
+# How many times the parents are tried anew.
 MOST_SETTLING = 4
-NEAR = 1.1
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ def _without_childless(search: Search, forest: Forest) -> int:
 
 
 def _all_subsets(search: Search) -> Choice:
-    """EPES: every set of phantoms in which each feeds two or more; those near the best with the parents tried anew."""
+    """EPES: every set of phantoms in which each feeds two or more."""
     choosable = search.choosable
     if len(choosable) > MOST_EXHAUSTIVE:
         raise ConfigError(
@@ -140,9 +139,7 @@ def _all_subsets(search: Search) -> Choice:
         forest = search.pruned(feeding)
         if forest.feeding == feeding:
             priced.append((search.price(forest), feeding))
-    least = min(priced)[0]
-    near = [search.forest(feeding) for cost, feeding in sorted(priced) if cost <= NEAR * least]
-    return min((_settled(search, forest, []) for forest in near), key=lambda choice: choice.cost)
+    return _settled(search, search.forest(min(priced)[1]), [])
 
 
 def _finished(search: Search, forest: Forest, steps: Sequence[Step]) -> Choice:
