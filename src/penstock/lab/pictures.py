@@ -69,8 +69,6 @@ def _panel(axes: Any, panel: Panel) -> None:
         axes.set_yscale("log")
     if panel.bottom is not None:
         axes.set_ylim(bottom=panel.bottom)
-    if panel.ticks:
-        axes.set_xticks(range(len(panel.ticks)), panel.ticks, fontsize=8)
     axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     if len(panel.lines) > FEW_LINES:

@@ -72,7 +72,6 @@ class Panel:
     log_x: bool = False
     log_y: bool = False
     bottom: float | None = None
-    ticks: tuple[str, ...] = ()  # names of the places 0, 1, 2 … of x
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from penstock.lab.captured import captured_streams
 from penstock.lab.measure import Table, Tables, run_epochs
 from penstock.lab.report import Answer, Claim, Findings, Line, Numbers, Panel, Settings, Tell, judged, spread, table
 from penstock.lab.smap import tables_of
-from penstock.lab.streams import Stream
+from penstock.lab.streams import PRINTED, Stream, in_flows, nested
 from penstock.sharing.collision import ALPHA, MU, flow_length, rate, rates
 from penstock.sharing.notation import parse
 from penstock.sources.synthetic import zipf_ranks
@@ -73,6 +73,7 @@ def run(settings: Settings, tell: Tell) -> Findings:
             *_length_claims(lengths[FIRST], names),
             *_prediction_claims(predicted, names),
             *_line_claims(),
+            *_flow_claims(settings),
             *_child_claims(settings),
             *_policy_claims(policies, streams[0].name),
         ),
@@ -384,6 +385,25 @@ def _line_claims() -> list[Claim]:
             bool(error[above].mean() < 0.05),
             "the part where tables are worth sharing at all",
         ),
+    ]
+
+
+def _flow_claims(settings: Settings) -> list[Claim]:
+    """Eq. 15 where its assumption holds: flows that do not interleave."""
+    answers = []
+    for length in (4, 16, 64):
+        stream = in_flows(nested(settings.rows, settings.seed), length, settings.seed)
+        found = [_rate(stream, "ABCD", PRINTED[-1], salt) for salt in range(5)]
+        ratio = float(np.mean(found)) * length / rate(PRINTED[-1], PRINTED[-1])
+        answers.append(Answer(f"l_a = {length}", f"{ratio:.2f} × Eq. 15", abs(ratio - 1) < 0.1))
+    return [
+        judged(
+            "Eq. 15: flows of l_a tuples divide the rate by l_a",
+            "x/l_a",
+            answers,
+            "generated flows of geometric length that do not interleave, g = b; the fewer flows, the more of them meet "
+            "an empty bucket; holds within 10 %",
+        )
     ]
 
 

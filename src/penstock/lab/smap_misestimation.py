@@ -118,7 +118,8 @@ def _claims(found: Sequence[Gains]) -> list[Claim]:
                 if one.memory == memory
             ],
             "no phantoms has all memory well allocated with the true numbers; holds if 80 % of the gain is kept "
-            "on average at every error; with errors of their own a fine relation may look smaller than a coarse one",
+            "on average at every error; numbers that contradict each other (a fine relation smaller than a coarse one) "
+            "are made to agree before planning",
         )
         for memory in SHOWN
     ] + [

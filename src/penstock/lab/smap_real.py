@@ -184,9 +184,9 @@ def _common(runs: Sequence[Runs], figure: str) -> list[Claim]:
                 )
                 for one in runs
             ],
-            "a query's table does not grow with M, so its cost is constant in M as in the paper; with as many buckets as "
-            "groups (φ = 1) uniform data gives the paper's factors (where groups are many that is more than M); holds if "
-            "some size gives more than 10 × at some M",
+            "a query's table does not grow with M, so its cost is constant in M as in the paper; with as many buckets "
+            "as groups (φ = 1) uniform data gives the paper's factors (where groups are many that is more than M); "
+            "holds if some size gives more than 10 × at some M",
         ),
     ]
 
