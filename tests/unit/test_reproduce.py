@@ -26,10 +26,10 @@ FINDINGS = Findings(
 )
 
 
-def reproduce(patch: pytest.MonkeyPatch, folder: Path, *names: str, quick: bool = True) -> tuple[list[Any], str]:
+def reproduce(folder: Path, *names: str) -> tuple[list[Any], str]:
     said = io.StringIO()
     console = Console(file=said, width=200)
-    settings = Settings(QUICK_ROWS, quick=quick)
+    settings = Settings(QUICK_ROWS, quick=True)
     return list(command.run_experiments(names, settings, folder, console, console)), said.getvalue()
 
 
@@ -43,8 +43,8 @@ def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("pretended")
-def test_claims_that_fail_are_printed_as_such(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (result,), said = reproduce(monkeypatch, tmp_path, "pretended")
+def test_claims_that_fail_are_printed_as_such(tmp_path: Path) -> None:
+    (result,), said = reproduce(tmp_path, "pretended")
     assert [line.split()[:3] for line in said.splitlines() if "it flies" in line] == [["FAILS", "it", "flies"]]
     assert [line.split()[:3] for line in said.splitlines() if "it swims" in line] == [["holds", "it", "swims"]]
     assert "the wind" in said
@@ -58,16 +58,16 @@ def test_claims_that_fail_are_printed_as_such(monkeypatch: pytest.MonkeyPatch, t
 @pytest.mark.usefixtures("pretended")
 def test_without_matplotlib_one_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "penstock.lab.pictures", None)
-    (result,), said = reproduce(monkeypatch, tmp_path, "pretended")
+    (result,), said = reproduce(tmp_path, "pretended")
     assert result["picture"] is None
     assert said.count("matplotlib is not installed") == 1
     assert "pip install 'penstock[plot]'" in said
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_unknown_id_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_unknown_id_is_refused_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="unknown experiment 'smap-speed'"):
-        reproduce(monkeypatch, tmp_path, "smap-choice", "smap-speed")
+        reproduce(tmp_path, "smap-choice", "smap-speed")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -115,8 +115,8 @@ def assert_form(result: dict[str, Any], folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_experiment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    results, _ = reproduce(monkeypatch, tmp_path, *command.EXPERIMENTS)
+def test_every_experiment(tmp_path: Path) -> None:
+    results, _ = reproduce(tmp_path, *command.EXPERIMENTS)
     assert [result["id"] for result in results] == list(command.EXPERIMENTS)
     for result in results:
         json.dumps(result)
