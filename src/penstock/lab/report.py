@@ -1,6 +1,6 @@
 """What an experiment hands back: claims answered one by one, tables of numbers, and a picture.
 
-A claim says whether it holds under the inputs that `why` names; it is never bent until it does.
+A claim says whether it holds under the inputs, and by the criterion, that `why` names.
 """
 
 from __future__ import annotations
