@@ -302,9 +302,7 @@ def bench(
     "penstock reproduce smap-real --captures traces --json"
 )
 def reproduce(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Experiments; all if none is named.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Experiments; all if none is named.")] = None,
     listing: Annotated[
         bool, typer.Option("--list", help="Ids of the experiments, and their tables and figures.")
     ] = False,

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.bench.traces import PLACE
 from penstock.errors import ConfigError
@@ -69,7 +70,7 @@ def stream_of(name: str, source: Source) -> Stream:
     """Packets that have ports; others are left out."""
     kept = []
     for batch in source.read(Split(0, source.rows()), COLUMNS, 1 << 16):
-        there = pa.compute.and_kleene(batch["sport"].is_valid(), batch["dport"].is_valid())
+        there = pc.and_kleene(batch["sport"].is_valid(), batch["dport"].is_valid())
         kept.append(batch.select(COLUMNS).filter(there))
     table = pa.Table.from_batches(kept).combine_chunks()
     return of_rows(name, np.stack([_numbers(table[column]) for column in COLUMNS], axis=1))

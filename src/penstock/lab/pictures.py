@@ -25,6 +25,7 @@ STYLE: Any = {
     "axes.spines.right": False,
 }
 COLUMNS = 3
+FEW_LINES = 6  # whose legend has room inside
 
 
 def draw(path: Path, title: str, panels: tuple[Panel, ...]) -> None:
@@ -68,8 +69,9 @@ def _panel(axes: Any, panel: Panel) -> None:
         axes.set_yscale("log")
     if panel.bottom is not None:
         axes.set_ylim(bottom=panel.bottom)
-    if panel.ticks:
-        axes.set_xticks(range(len(panel.ticks)), panel.ticks, fontsize=8)
     axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.legend(frameon=False, fontsize=8)
+    if len(panel.lines) > FEW_LINES:
+        axes.legend(frameon=False, fontsize=8, ncols=2, loc="upper left", bbox_to_anchor=(0, -0.16))
+    else:
+        axes.legend(frameon=False, fontsize=8)

@@ -1,6 +1,6 @@
 """What an experiment hands back: claims answered one by one, tables of numbers, and a picture.
 
-A claim says whether it holds under the inputs that `why` names; it is never bent until it does.
+A claim says whether it holds under the inputs, and by the criterion, that `why` names.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ class Panel:
     log_x: bool = False
     log_y: bool = False
     bottom: float | None = None
-    ticks: tuple[str, ...] = ()  # names of the places 0, 1, 2 … of x
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,12 @@ SINGLE = ("A", "B", "C", "D")
 PAIRS = ("AB", "BC", "BD", "CD")
 PHIS = (0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0)
 FEWEST_EVICTIONS = 20  # below that a rate says nothing
-FIXED = (16, 64, 256)  # buckets of the small fixed tables of a baseline that does not use its memory
+# Tables of a baseline that does not use its memory: the same buckets for all, or as many as groups (φ = 1 of GP).
+FIXED: dict[str, Callable[[int], int]] = {
+    "16 buckets": lambda groups: 16,
+    "256 buckets": lambda groups: 256,
+    "b = g": lambda groups: groups,
+}
 
 
 def problem(
@@ -84,10 +89,13 @@ def real_cost(
     return float(np.mean([measured.per_tuple(C1, C2) for measured in runs]))
 
 
-def fixed_cost(stream: Stream, queries: Iterable[str], buckets: int) -> float:
-    """No phantoms, each query with a table of so many buckets however much memory there is."""
-    tables = [Table(query, -1, buckets, True) for query in queries]
-    return run_epochs(stream, tables).per_tuple(C1, C2)
+def fixed_tables(stream: Stream, queries: Iterable[str], size: str) -> list[Table]:
+    """No phantoms, each query with a table of a size of `FIXED`, however much memory there is."""
+    return [Table(query, -1, FIXED[size](stream.groups(query)), True) for query in queries]
+
+
+def fixed_cost(stream: Stream, queries: Iterable[str], size: str) -> float:
+    return run_epochs(stream, fixed_tables(stream, queries, size)).per_tuple(C1, C2)
 
 
 def bare(queries: Iterable[str]) -> Configuration:

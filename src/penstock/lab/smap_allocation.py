@@ -94,7 +94,7 @@ def run(settings: Settings, tell: Tell) -> Findings:
             *(claim for one in given for claim in _intractable(one.name, found[one.name], memories)),
         ),
         tuple(_table(one, found[one.name], memories) for one in given),
-        tuple(_panel(shown, found[given[1].name], given[1].name) for shown in SHOWN),
+        tuple(_panel(shown, found[given[1].name], given[1].name) for shown in (SHOWN[:2] if settings.quick else SHOWN)),
         tuple(
             f"{one.name}: groups {', '.join(f'{k} {v:,.0f}' for k, v in one.groups.items() if k in 'ABCD')}; "
             f"l_a by depth {', '.join(f'{length:.1f}' for length in one.length)}"
@@ -297,10 +297,6 @@ def _table(given: Input, found: list[Relative], memories: Sequence[int]) -> Numb
 
 def _panel(shown: str, found: list[Relative], name: str) -> Panel:
     written = text(parse(shown))
-    lines = [
-        Line(one.upper(), [r.memory / 1000 for r in at], [r.costs[one] for r in at])
-        for one in HEURISTICS
-        for at in ([r for r in found if r.configuration == written],)
-        if at
-    ]
+    at = [r for r in found if r.configuration == written]
+    lines = [Line(one.upper(), [r.memory / 1000 for r in at], [r.costs[one] for r in at]) for one in HEURISTICS]
     return Panel(f"Fig. 15: {shown}, {name}", "M (thousand)", "cost over ES", tuple(lines))

@@ -10,7 +10,7 @@ Section 10 which entry should stay on a collision                     `_policies
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,9 +19,9 @@ import numpy as np
 from penstock.lab import probing
 from penstock.lab.captured import captured_streams
 from penstock.lab.measure import Table, Tables, run_epochs
-from penstock.lab.report import Claim, Findings, Line, Numbers, Panel, Settings, Tell, spread, table
+from penstock.lab.report import Answer, Claim, Findings, Line, Numbers, Panel, Settings, Tell, judged, spread, table
 from penstock.lab.smap import tables_of
-from penstock.lab.streams import Stream
+from penstock.lab.streams import PRINTED, Stream, in_flows, nested
 from penstock.sharing.collision import ALPHA, MU, flow_length, rate, rates
 from penstock.sharing.notation import parse
 from penstock.sources.synthetic import zipf_ranks
@@ -34,6 +34,8 @@ FEWEST = 500  # groups that a relation must have to speak of a rate; the paper's
 FIRST = "ABCD(AB BCD(BC BD CD))"
 SECOND = "ABCD(AB(A B) CD(C D))"
 WINDOWS = 10
+DEEP = ("BC", "BD", "CD")
+Lengths = dict[str, list[tuple[float, float]]]  # (g/b, l_m) by relation
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,10 @@ def run(settings: Settings, tell: Tell) -> Findings:
         "collision rates: model and tables (smap, Fig. 7-12)",
         (
             *_model_claims(random, random_mean, real, own, names),
-            *_length_claims(lengths[FIRST][0], streams[0].name),
+            *_length_claims(lengths[FIRST], names),
             *_prediction_claims(predicted, names),
             *_line_claims(),
+            *_flow_claims(settings),
             *_child_claims(settings),
             *_policy_claims(policies, streams[0].name),
         ),
@@ -125,9 +128,9 @@ def _flows_as_tuples(streams: Sequence[Stream], own: bool) -> list[Point]:
     return points
 
 
-def _lengths(stream: Stream, text: str) -> dict[str, list[tuple[float, float]]]:
+def _lengths(stream: Stream, text: str) -> Lengths:
     """Fig. 9, 10: (g/b, l_m) of each relation, all tables with the same g/b."""
-    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    found: Lengths = defaultdict(list)
     configuration = parse(text)
     for ratio in RATIOS:
         tables = tables_of(configuration, lambda letters, ratio=ratio: stream.groups(letters) / ratio)  # type: ignore[misc]
@@ -253,58 +256,76 @@ def _within(points: Sequence[Point], bound: float = 0.05) -> float:
     return float(np.mean([point.error <= bound for point in points]))
 
 
-def _length_claims(lengths: dict[str, list[tuple[float, float]]], name: str) -> list[Claim]:
-    def of(*relations: str) -> list[float]:
-        return [length for relation in relations for _, length in lengths[relation]]
+def _length_claims(lengths: list[Lengths], names: list[str]) -> list[Claim]:
+    """What Fig. 9 says of l_m, asked of every stream."""
 
-    raw, second, third = of("ABCD"), of("AB", "BCD"), of("BC", "BD", "CD")
-    falling = [values[0][1] > values[-1][1] for values in lengths.values() if len(values) > 1]
-    pairs = [
-        (min(at), max(at))
-        for ratio in RATIOS
-        if len(at := [v for r in ("BC", "BD", "CD") for x, v in lengths[r] if x == ratio]) > 1
-    ]
-    apart = max((high / low for low, high in pairs), default=1.0)
-    absorbed = float(np.median(raw)) / float(np.median(second + third))
+    def ask(claim: str, paper: str, of: Callable[[Lengths], tuple[str, bool]], why: str) -> Claim:
+        return judged(claim, paper, [Answer(name, *of(found)) for name, found in zip(names, lengths, strict=True)], why)
+
+    def raw(found: Lengths) -> tuple[str, bool]:
+        values = _at(found, "ABCD")
+        return spread(values, 1), min(values) >= 20 and max(values) <= 80
+
+    def absorbed(found: Lengths) -> tuple[str, bool]:
+        above, below = (float(np.median(values)) for values in (_at(found, "ABCD"), _at(found, "AB", "BCD", *DEEP)))
+        return f"median {above:.1f} above, {below:.1f} below", above > 2 * below
+
+    def deep(found: Lengths) -> tuple[str, bool]:
+        values = _at(found, *DEEP)
+        return spread(values, 2), float(np.median(values)) <= 1.5 and max(values) <= 3
+
+    def similar(found: Lengths) -> tuple[str, bool]:
+        at = [[length for name in DEEP for x, length in found[name] if x == ratio] for ratio in RATIOS]
+        apart = max((max(values) / min(values) for values in at if values), default=1.0)
+        return f"BC, BD, CD differ up to {apart:.1f} ×", apart < 1.5
+
+    def falls(found: Lengths) -> tuple[str, bool]:
+        falling = [values[0][1] > values[-1][1] for values in found.values() if len(values) > 1]
+        top = found["ABCD"]
+        return (
+            f"at {sum(falling)} of {len(falling)} relations; ABCD {top[0][1]:.1f} to {top[-1][1]:.1f}",
+            all(falling) and bool(falling),
+        )
+
+    biased = (
+        "below a parent a group meets mostly groups that shared its bucket above, so l_m is above 1 even on random data"
+    )
     return [
-        Claim(
+        ask(
             "Fig. 9: the raw relation has l_m of 20 to 80",
             "20–80",
-            spread(raw, 1),
-            min(raw) >= 20 and max(raw) <= 80,
-            f"{name}: how long flows are is a matter of the traffic",
+            raw,
+            "how long flows are is a matter of the traffic",
         ),
-        Claim(
+        ask(
             "Fig. 9: the raw relation absorbs the clusters, what is below has little left",
             "20–80 above, 1–8 below",
-            f"median {np.median(raw):.1f} above, {np.median(second + third):.1f} below",
-            absorbed > 2,
-            f"{name}; holds if l_m falls by more than half",
+            absorbed,
+            f"holds if l_m falls by more than half; {biased}",
         ),
-        Claim(
+        ask(
             "Fig. 9: l_m of relations at depth 3 is close to 1",
             "about 1",
-            spread(third, 2),
-            0.7 <= float(np.median(third)) <= 1.5 and max(third) <= 3,
-            f"{name}; below a parent a group meets mostly groups that shared its bucket above, so l_m exceeds 1 even "
-            "on random data",
+            deep,
+            f"median up to 1.5, none above 3; {biased}",
         ),
-        Claim(
+        ask(
             "Fig. 9: relations of equal depth have very similar l_m",
             "very similar",
-            f"BC, BD, CD differ up to {apart:.1f} ×",
-            apart < 1.5,
-            f"{name}; holds if within 1.5 × at each g/b",
+            similar,
+            "holds if within 1.5 × at each g/b; relations with few groups differ most",
         ),
-        Claim(
+        ask(
             "Fig. 9: l_m falls as g/b grows",
             "falls",
-            f"falls at {sum(falling)} of {len(falling)} relations; ABCD: "
-            + ", ".join(f"{length:.1f} at {x:g}" for x, length in lengths["ABCD"][:: len(RATIOS) // 3]),
-            all(falling) and bool(falling),
-            f"{name}; from the smallest g/b to the largest; below a parent it falls on random data as well",
+            falls,
+            "from the smallest g/b to the largest, all relations; below a parent it falls on random data as well",
         ),
     ]
+
+
+def _at(found: Lengths, *relations: str) -> list[float]:
+    return [length for relation in relations for _, length in found[relation]]
 
 
 def _prediction_claims(points: list[Point], names: list[str]) -> list[Claim]:
@@ -367,6 +388,25 @@ def _line_claims() -> list[Claim]:
     ]
 
 
+def _flow_claims(settings: Settings) -> list[Claim]:
+    """Eq. 15 where its assumption holds: flows that do not interleave."""
+    answers = []
+    for length in (4, 16, 64):
+        stream = in_flows(nested(settings.rows, settings.seed), length, settings.seed)
+        found = [_rate(stream, "ABCD", PRINTED[-1], salt) for salt in range(5)]
+        ratio = float(np.mean(found)) * length / rate(PRINTED[-1], PRINTED[-1])
+        answers.append(Answer(f"l_a = {length}", f"{ratio:.2f} × Eq. 15", abs(ratio - 1) < 0.1))
+    return [
+        judged(
+            "Eq. 15: flows of l_a tuples divide the rate by l_a",
+            "x/l_a",
+            answers,
+            "generated flows of geometric length that do not interleave, g = b; the fewer flows, the more of them meet "
+            "an empty bucket; holds within 10 %",
+        )
+    ]
+
+
 def _child_claims(settings: Settings) -> list[Claim]:
     """Below a parent the model is biased even on random data: a child meets only what shared a bucket above."""
     rng = np.random.default_rng(settings.seed)
@@ -426,7 +466,7 @@ def _policy_claims(policies: list[Policy], name: str) -> list[Claim]:
     ]
 
 
-def _length_table(lengths: dict[str, list[dict[str, list[tuple[float, float]]]]], names: list[str]) -> Numbers:
+def _length_table(lengths: dict[str, list[Lengths]], names: list[str]) -> Numbers:
     rows = []
     for text, found in lengths.items():
         for name, by_relation in zip(names, found, strict=True):
@@ -460,7 +500,7 @@ def _curve(title: str, points: list[Point]) -> Panel:
     return Panel(title, "g/b", "collision rate", (model, *marks), log_x=True)
 
 
-def _length_panel(title: str, lengths: dict[str, list[tuple[float, float]]]) -> Panel:
+def _length_panel(title: str, lengths: Lengths) -> Panel:
     lines = [Line(name, [x for x, _ in values], [y for _, y in values]) for name, values in lengths.items() if values]
     return Panel(title, "g/b", "l_m", tuple(lines), log_x=True, log_y=True)
 

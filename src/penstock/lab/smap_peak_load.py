@@ -159,7 +159,7 @@ def run(settings: Settings, tell: Tell) -> Findings:
         "flushes within a limit (smap, Fig. 22)",
         (*_method_claims(found), *_load_claims(found), *_time_claims(seconds)),
         (_loads(found), _limits(found), _times(seconds)),
-        tuple(_panel(one, way) for one in (found[0], found[2]) for way in LOADS),
+        tuple(_panel(one, way) for one in (found[0], found[-1]) for way in LOADS),
         tuple(f"{one.name}: {one.configuration}, {one.cost:.2f} a tuple without a limit" for one in found),
     )
 
