@@ -20,7 +20,7 @@ from penstock.logical.query import Stream
 from penstock.sharing.choice import Choice, choose
 from penstock.sharing.collision import rate
 from penstock.sharing.configuration import STREAM, Configuration, Node
-from penstock.sharing.cost import end_of_epoch, epoch_cost, flows
+from penstock.sharing.cost import end_of_epoch, epoch_cost, flows, worst_flush
 from penstock.sharing.costs import Costs
 from penstock.sharing.feeding_graph import candidates
 from penstock.sharing.fronts import without_fronts
@@ -92,22 +92,26 @@ class Task:
         states = {state for r in self.relations if r.query in queries for state in r.states}
         return sum({"count": 0, "moments": 5}.get(state.kind, 1) for state in states)
 
-    def problem(self) -> Problem:
+    def problem(self, sieved: bool = True) -> Problem:
+        """`sieved`: a relation takes its share of what reaches it; else all of it, which is never less."""
         queries = self.queries
+
+        def share(grain: Grain) -> float:
+            return self.known.share(grain) if sieved else 1.0
 
         def size(grain: Grain) -> float:
             return 8.0 * (self.words(grain) + 1 + self.kept(grain))
 
         def probe(grain: Grain) -> float:
             each = self.costs.probe_at(self.memory) + self.costs.fold * self.kept(grain)
-            return self.known.share(grain) * (each + self.costs.word * (self.words(grain) - 2))
+            return share(grain) * (each + self.costs.word * (self.words(grain) - 2))
 
         def insert(grain: Grain) -> float:
             names = queries[grain]
             bulk = self.known.groups(grain) * (size(grain) + 16)
             each = self.costs.insert_at(bulk) + self.costs.word * (self.words(grain) - 2)
             folds = sum(self.state_words([name]) for name in names)
-            return self.known.share(grain) * (each * len(names) + self.costs.fold * folds)
+            return share(grain) * (each * len(names) + self.costs.fold * folds)
 
         return Problem(
             tuple(queries), self.known.rows, self.memory, self.known.groups, size, self.known.length, probe, insert
@@ -164,7 +168,7 @@ def _considered(task: Task, planning: Planning) -> dict[str, Choice]:
     phantoms = _worthwhile(task)
     if planning.plan != AUTO:
         chosen = choose(planning.plan, problem, alloc, objective=objective, phantoms=phantoms)
-        return {f"{planning.plan}-{alloc}": _limited(chosen, problem, objective, planning.peak_load)}
+        return {f"{planning.plan}-{alloc}": _limited(chosen, task, planning.peak_load)}
     found = {NONE: _bare(problem, objective)}
     for share in SHARES:
         smaller = replace(task, memory=share * task.memory)
@@ -173,7 +177,7 @@ def _considered(task: Task, planning: Planning) -> dict[str, Choice]:
         spaces = without_fronts(bare.configuration, problem, alloc, objective=objective)
         fronted = Choice(bare.configuration, spaces, _price(bare.configuration, spaces, problem, objective), bare.steps)
         best = min(bare, fronted, key=lambda choice: choice.cost)
-        found[f"gc-{alloc} in {smaller.memory / 1024:.0f} KiB"] = _limited(best, problem, objective, planning.peak_load)
+        found[f"gc-{alloc} in {smaller.memory / 1024:.0f} KiB"] = _limited(best, smaller, planning.peak_load)
     return found
 
 
@@ -193,12 +197,14 @@ def _worthwhile(task: Task) -> list[Grain]:
     return [grain for alike in finest.values() for grain in alike]
 
 
-def _limited(choice: Choice, problem: Problem, objective: Objective, limit: float | None) -> Choice:
-    """The same with a flush at the end of a task that takes at most so many nanoseconds (seed smap, Sec. 8.5.2)."""
+def _limited(choice: Choice, task: Task, limit: float | None) -> Choice:
+    """The same with a flush at the end of a task that takes at most so many nanoseconds, whatever the data will be
+    (seed smap, Sec. 8.5.2)."""
     if limit is None:
         return choice
-    spaces = within_peak(choice.configuration, choice.spaces, problem, limit)
-    return Choice(choice.configuration, spaces, _price(choice.configuration, spaces, problem, objective), choice.steps)
+    spaces = within_peak(choice.configuration, choice.spaces, task.problem(sieved=False), limit, load=worst_flush)
+    cost = _price(choice.configuration, spaces, task.problem(), task.objective())
+    return Choice(choice.configuration, spaces, cost, choice.steps)
 
 
 def _bare(problem: Problem, objective: Objective) -> Choice:
