@@ -2,7 +2,7 @@
 
 Random forests of direct-mapped tables, random chunks, both policies on a collision, sums, counts, extremes, NULLs,
 prefixes, panes, queries that choose tuples, epochs that end in the middle: every table must pass on the same entries in
-the same order, every leaf take in the same, and the counters agree. The simulator is told the engine's hash and no more.
+the same order, every leaf take in the same, and counters agree. The simulator is told the engine's hash, no more.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Case:
             "value:a": self.dice.integers(-4, many, n),
             "value:b": self.dice.integers(0, many, n) * self.rng.choice([1, 1 << 55]),
             "value:c": self.dice.zipf(1.4, n) % many,
-            "value:src": self.dice.integers(0, 4, n) << 24 | self.dice.integers(0, 3, n) << 8 | self.dice.integers(0, 4, n),
+            "value:src": sum(self.dice.integers(0, 4, n) << shift for shift in (24, 8, 0)),
             "inet6:src": np.zeros(n, np.int64),
         }  # fmt: skip
         for name in "abc":
@@ -222,9 +222,9 @@ class Simulated(Phantoms):
                     self._probe(number, Entry(table.relation.key(entry.key), entry.partials))
 
     def take(self, row: int) -> None:
-        self.run([(tuple(self.tuple(row).items()), self.partials(row))])
+        self.run([(tuple(self.tuple_of(row).items()), self.partials(row))])
 
-    def tuple(self, row: int) -> dict[str, int | None]:
+    def tuple_of(self, row: int) -> dict[str, int | None]:
         columns = self.case.columns
         found: dict[str, int | None] = {}
         for name, column in columns.items():
@@ -339,6 +339,7 @@ def kept(form: Format, entries: list[Entry]) -> list[Entry]:
 def check(seed: int, patch: pytest.MonkeyPatch) -> None:
     case = Case(seed)
     patch.setattr(trees, "ENOUGH", case.rng.choice([1, 20, 8192]))
+    patch.setattr(trees, "PIECE", case.rng.choice([1, 8, 8192]))
     engine = Engine(case)
     simulated = Simulated(case, engine)
     story = f"seed {seed}: {case.tables}"
@@ -368,9 +369,9 @@ def check(seed: int, patch: pytest.MonkeyPatch) -> None:
             query = leaf.relation.query
             entries = kept(leaf.format, simulated.output(query))
             assert engine.taken[query] == entries, f"{story}\nleaf {query}"
-            rows = decoded(leaf.format, leaf.rows[: leaf.count], parts_of([leaf.relation]))
+            groups = decoded(leaf.format, leaf.rows[: leaf.count], parts_of([leaf.relation]))
             folds = ("add", *(FOLDS[1 + STATES.index(state)] for state in leaf.format.columns))
-            assert {e.key: e.partials for e in rows} == merge_entries(entries, folds), f"{story}\nleaf {query}"
+            assert {e.key: e.partials for e in groups} == merge_entries(entries, folds), f"{story}\nleaf {query}"
             assert leaf.probes == len(entries)
 
 

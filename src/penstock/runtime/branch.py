@@ -81,9 +81,10 @@ class Branch:
         self._gathered, self.waiting = [], 0
         return rows
 
-    def flush(self) -> None:
-        """Evict the residents, by bucket."""
-        residents = np.empty((self.table.buckets, self.format.width), np.uint64)
-        count = int(tables.drain_direct(self._entries, self.format.words, residents))
+    def flush(self, start: int, stop: int) -> None:
+        """Evict the residents of buckets [start, stop), in order."""
+        stop = min(stop, self.table.buckets)
+        residents = np.empty((max(0, stop - start), self.format.width), np.uint64)
+        count = int(tables.drain_direct(self._entries[start:stop], self.format.words, residents))
         self.flushed += count
         self._gather(residents[:count])

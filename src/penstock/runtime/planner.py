@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import PenstockError
+from penstock.errors import ConfigError, PenstockError
 from penstock.logical.query import QuerySet
 from penstock.runtime import sampling
 from penstock.runtime.calibrate import calibrated
@@ -74,7 +74,7 @@ class Planner:
         kept, known = relations(app, name), self.known.get(name)
         if self.planning.plan == NONE or known is None or not self._covers(known, kept):
             return unshared_plan(app, name, self.planning.memory or 0 if self.planning.plan == NONE else 0)
-        known = replace(known, net=lattice(kept))
+        known = known.of(lattice(kept))
         return plan_stream(app.stream(name), kept, self.planning, known, calibrated(), self.memory)
 
     def _covers(self, known: Known, kept: tuple[Any, ...]) -> bool:
@@ -112,7 +112,10 @@ class Planner:
         if not self._due() and not _drifted(self.looked.get(name), signature):
             return None
         self.looked[name], self.known[name] = signature, known
-        found = self._plan(version.app, name)
+        try:
+            found = self._plan(version.app, name)
+        except ConfigError:  # more candidates than the chooser takes: at the start a user is told, now the plan stays
+            return None
         old = reprice(plan, known, calibrated())
         assert found.basis is not None
         gain = old - found.basis.cost
