@@ -64,9 +64,9 @@ class Branch:
 
     def _make_room(self, n: int) -> None:
         """Behind the residents, for an entry of every tuple of a chunk; kept for the chunks that follow."""
-        needed = self.table.buckets + n
-        if len(self._entries) < needed:
-            entries = np.empty((needed, self.format.width), np.uint64)
+        room = len(self._entries) - self.table.buckets
+        if room < n:  # doubled, so that a large table is not copied for every chunk that is a little larger
+            entries = np.empty((self.table.buckets + max(n, 2 * room), self.format.width), np.uint64)
             entries[: self.table.buckets] = self._entries[: self.table.buckets]
             self._entries = entries
 
