@@ -65,9 +65,9 @@ class Branch:
 
     def _make_room(self, n: int) -> None:
         """Behind the residents, for an entry of every tuple of a chunk; kept for the chunks that follow."""
-        needed = self.table.buckets + n
-        if len(self._entries) < needed:
-            entries = np.empty((needed, self.format.width), np.uint64)
+        room = len(self._entries) - self.table.buckets
+        if room < n:  # doubled, so that a large table is not copied for every chunk that is a little larger
+            entries = np.empty((self.table.buckets + max(n, 2 * room), self.format.width), np.uint64)
             entries[: self.table.buckets] = self._entries[: self.table.buckets]
             self._entries = entries
 
@@ -82,9 +82,10 @@ class Branch:
         self._gathered, self.waiting = [], 0
         return rows
 
-    def flush(self) -> None:
-        """Evict the residents, by bucket."""
-        residents = np.empty((self.table.buckets, self.format.width), np.uint64)
-        count = int(tables.drain_direct(self._entries, self.format.words, residents))
+    def flush(self, start: int, stop: int) -> None:
+        """Evict the residents of buckets [start, stop), in order."""
+        stop = min(stop, self.table.buckets)
+        residents = np.empty((max(0, stop - start), self.format.width), np.uint64)
+        count = int(tables.drain_direct(self._entries[start:stop], self.format.words, residents))
         self.flushed += count
         self._gather(residents[:count])

@@ -29,6 +29,7 @@ from penstock.sharing.plan import Relation, SharedPlan, joined_parts, sieve_comp
 Array = np.ndarray
 Absorb = Callable[[Leaf, Chunk, Array, Cut], None]
 ENOUGH = 8192  # evicted rows that are worth a round of the children
+PIECE = 1 << 15  # buckets that are flushed at a time: copies of a large table would take several times its memory
 
 
 class Tree:
@@ -79,9 +80,10 @@ class Tree:
     def drain(self, dictionaries: Mapping[str, Dictionary]) -> None:
         """End of the epoch: flush all tables, from the top down."""
         for number, branch in enumerate(self.branches):
-            branch.flush()
-            if branch.waiting:
-                self._fall(number, dictionaries)
+            for start in range(0, branch.table.buckets, PIECE):
+                branch.flush(start, start + PIECE)
+                if branch.waiting:
+                    self._fall(number, dictionaries)
 
     def _fall(self, number: int, dictionaries: Mapping[str, Dictionary]) -> None:
         """What a table has evicted reaches its leaves and the tables below it."""
