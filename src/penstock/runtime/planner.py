@@ -61,7 +61,8 @@ class Planner:
 
     @property
     def memory(self) -> float:
-        return cache_size() if self.planning.memory is None else self.planning.memory
+        """Half of the cache, unless told: leaves and the tuples at hand need some of it as well."""
+        return cache_size() / 2 if self.planning.memory is None else self.planning.memory
 
     @property
     def sampling(self) -> bool:

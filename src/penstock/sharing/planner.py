@@ -36,7 +36,7 @@ from penstock.sharing.search import Objective
 from penstock.sharing.tree import Tree, buckets_of, plant, rates_of
 
 WORTH = 0.95  # of the cost without sharing: what a shared plan must promise to stay below
-SHARES = (0.5, 0.0625)  # of the memory that are tried: smaller tables are nearer to the core
+SHARES = (1.0, 0.125)  # of the memory that are tried: smaller tables are nearer to the core
 EACH = 0.5  # ns a tuple of the stream for one more table, whatever little reaches it: calls for each chunk
 MOST = 200  # candidates that are counted
 MOST_PASSED = 0.7  # of its tuples: a phantom that passes on more cannot pay
