@@ -40,7 +40,7 @@ bench: $(VENV)/.installed $(VENV)/.java ## penstock and its peers side by side, 
 bench-peers: $(PEERS)/.installed ## install the peers (DuckDB, Polars) into their own environment
 
 clean: ## remove results and caches, keep the environments
-	@rm -rf demo-out penstock-out spark-warehouse metastore_db derby.log build dist
+	@rm -rf demo-out penstock-out penstock-lab spark-warehouse metastore_db derby.log build dist
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -17,6 +17,7 @@ from penstock.sharing.grain import Grain, union
 from penstock.sharing.lattice import lattice
 from penstock.sharing.notation import text
 from penstock.sharing.plan import Basis, Priced, SharedPlan, Table, relations
+from penstock.sharing.planner import EACH
 from penstock.sharing.problem import Problem
 from penstock.sharing.tree import plant
 from penstock.sources.base import fields
@@ -81,7 +82,7 @@ def shared_plan(**changes: Any) -> SharedPlan:
     )  # fmt: skip
     tree = plant(configuration, problem, [bool(b) for b in BUCKETS])
     moved = sum(flow.evictions for flow, b in zip(found, BUCKETS, strict=True) if b)
-    cost = epoch_cost(tree, BUCKETS) + PASSING * moved
+    cost = epoch_cost(tree, BUCKETS) + PASSING * moved + EACH * sum(map(bool, BUCKETS))
     spaces = tuple(40.0 * b for b in BUCKETS)
     alone = sum(one.insert for one in priced)
     basis = Basis(

@@ -90,7 +90,11 @@ CASES = [
     Case("option_not_a_number", "run app.sql --batch-rows many", APP),
     Case("argument_too_many", "check app.sql b.sql", APP),
     Case("plan_unknown", "explain app.sql --plan best", APP),
-    Case("plan_later", "run app.sql --plan gc", APP),
+    Case("plan_later", "run app.sql --plan tree", APP),
+    Case("alloc_unknown", "run app.sql --alloc most", APP),
+    Case("alloc_later", "explain app.sql --alloc fptas", APP),
+    Case("replan_unknown", "run app.sql --replan often", APP),
+    Case("peak_load_zero", "explain app.sql --peak-load 0", APP),
     Case("batch_rows_zero", f"{RUN} --batch-rows 0", APP),
     Case("parallelism_zero", f"{RUN} --parallelism 0", APP),
     Case("task_memory_zero", f"{RUN} --task-memory 0", APP),
@@ -133,6 +137,10 @@ CASES = [
     Case("generate_below_a_file", "generate flows -o app.sql/x.parquet --rows 10 --quiet", APP, code=1),
     Case("bench_unknown", "bench speed"),
     Case("bench_engine_unknown", "bench multiquery --engine flink --work bench"),
+    Case("reproduce_unknown", "reproduce smap-real tree-speed"),
+    Case("reproduce_without_captures", "reproduce smap-real --captures none"),
+    Case("reproduce_captures_of_nothing", "reproduce smap-misestimation --captures ."),
+    Case("reproduce_into_a_file", "reproduce smap-choice -o app.sql", APP),
     Case("bench_in_a_file", "bench multiquery --quick --engine duckdb --work app.sql", APP, code=1),
 ]
 

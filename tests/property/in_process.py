@@ -26,11 +26,13 @@ from penstock.runtime.fused import FusedReader
 from penstock.runtime.job import Job
 from penstock.runtime.merge_job import _reported
 from penstock.runtime.offsets import Offset
+from penstock.runtime.planner import Planner
 from penstock.runtime.results import result_schema
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.summary import summarise, window_account
 from penstock.runtime.version import Version
 from penstock.sharing.plan import SharedPlan, unshared_plans
+from penstock.sharing.planning import NONE, Planning
 from penstock.sinks.base import Owner
 from penstock.sinks.parquet import ParquetSink
 from penstock.sources.base import Source
@@ -85,10 +87,17 @@ class HandFeed:
 
 
 class Engine:
-    """One app on one checkpoint; `step` runs a micro-batch."""
+    """One app on one checkpoint; `step` runs a micro-batch. Without a planner of the engine's, plans are random and
+    change at random."""
 
     def __init__(
-        self, folder: Path, app: QuerySet, sources: Mapping[str, Source], settings: Settings, patch: pytest.MonkeyPatch
+        self,
+        folder: Path,
+        app: QuerySet,
+        sources: Mapping[str, Source],
+        settings: Settings,
+        patch: pytest.MonkeyPatch,
+        planner: Planner | None = None,
     ) -> None:
         patch.setattr(hfta, "run_job", run_here)
         patch.setattr(compaction, "run_job", run_here)
@@ -96,7 +105,13 @@ class Engine:
         for name in (SEGMENTS, manifests.FOLDER, versions.FOLDER, "spark/commits"):
             (self.checkpoint / name).mkdir(parents=True)
         task = TaskSettings(settings.chunk_rows, settings.table_rows, settings.task_memory, settings.slots)
-        job = Job(sources, task, str(self.checkpoint), settings.batch_rows, settings.parallelism)
+        self.planner = planner
+        sampling = planner is not None and planner.sampling
+        job = Job(
+            sources, task, str(self.checkpoint), settings.batch_rows, settings.parallelism, sampling=sampling
+        )  # fmt: skip
+        if planner is not None:
+            planner.look(app, sources, settings.batch_rows, settings.parallelism)
         self.owner = Owner(OWNER, str(self.checkpoint))
         sinks = {query.name: self.sink(query) for query in app.queries if not query.hidden}
         self.rng = random.Random(settings.memory)
@@ -105,11 +120,13 @@ class Engine:
         self.reader, self.feed = FusedReader(job), HandFeed(self.checkpoint / "spark" / "commits")
         lease = leases.acquire(self.checkpoint, [])
         spark: Any = None
-        self.driver = BatchDriver(spark, job, self.feed, self.owner, sinks, lease, first_manifest())
+        self.driver = BatchDriver(
+            spark, job, self.feed, self.owner, sinks, lease, first_manifest(), planner or Planner(Planning(NONE))
+        )
         self.offset, self.batch = self.reader.initialOffset(), 0
 
     def _plans(self, app: QuerySet) -> dict[str, SharedPlan]:
-        return random_plans(unshared_plans(app), self.rng)
+        return random_plans(unshared_plans(app), self.rng) if self.planner is None else self.planner.plans(app)
 
     def replan(self) -> None:
         """Other tables from the next batch on."""
@@ -123,7 +140,7 @@ class Engine:
 
     def step(self) -> bool:
         """One micro-batch, sometimes with other tables than the last; False when there is none left."""
-        if self.rng.random() < 0.3:
+        if self.planner is None and self.rng.random() < 0.3:
             self.replan()
         end = json.loads(json.dumps(self.reader.latestOffset(self.offset, None)))
         if end == self.offset:

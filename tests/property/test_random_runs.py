@@ -19,6 +19,8 @@ from penstock.errors import RunError
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.resolve import resolve_app
 from penstock.runtime import compaction
+from penstock.runtime.planner import Planner
+from penstock.sharing.planning import Planning
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source
 from penstock.state import manifest as manifests
@@ -45,7 +47,8 @@ def some_of(app: QuerySet, rng: random.Random) -> QuerySet:
     return QuerySet(app.streams, tuple(kept.values())) if kept else app
 
 
-def check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
+def check(seed: int, folder: Path, patch: pytest.MonkeyPatch, planning: Planning | None = None) -> Engine:
+    """`planning`: plans of the engine's own planner, instead of random ones."""
     rng = random.Random(seed)
     patch.setattr(compaction, "MOST", rng.choice([1, 2, 4, 12]))
     case = random_case(seed)
@@ -53,11 +56,11 @@ def check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
     app = resolve_app(text, "random.sql", lambda uri, options: fields(open_source(uri, options).schema()))
     sources = {stream.name: open_source(stream.source, dict(stream.options)) for stream in app.streams}
     settings = bearable(case.settings, case.data.num_rows)
-    context = f"seed {seed}: {settings}\n{text}"
+    context = f"seed {seed}: {settings}, {planning}\n{text}"
     # Some apps get, and some lose, a few queries while they run.
     some, turn = some_of(app, rng), rng.random()
     first, then = (some, app) if turn < 0.25 else (app, some) if turn < 0.4 else (app, app)
-    engine = Engine(folder, first, sources, settings, patch)
+    engine = Engine(folder, first, sources, settings, patch, None if planning is None else Planner(planning))
     since: dict[str, tuple[int | None, int, int]] = {}
     try:
         if first is not then:
@@ -90,6 +93,7 @@ def check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
     if first is then:
         assert_same_account(summary["accounting"], expected.stream, f"{context}\nstream")
     assert not list((engine.checkpoint / "segments").iterdir()), f"{context}\nsegments are left"
+    return engine
 
 
 def check_sums(app: QuerySet, name: str, summary: dict[str, Any], windows: list[dict[str, int]], place: str) -> None:

@@ -28,7 +28,7 @@ OTHER_PATH = re.compile(r"(?<![\w/.])((?:examples|tests|docs)/[\w/.-]+\.\w+)")
 DOTTED = re.compile(r"(?<![\w./])(penstock(?:\.\w+)+)")
 # `runtime.leaf` or `leaf.Leaf.absorb` in ARCHITECTURE.md: a package's module, then names inside it.
 SHORT = re.compile(
-    r"`((?:lang|logical|sharing|kernels|state|sources|sinks|runtime|monitor|bench|app|testing)\.(?!json`)[\w.]+)`"
+    r"`((?:lang|logical|sharing|kernels|state|sources|sinks|runtime|monitor|bench|lab|app|testing)\.(?!json`)[\w.]+)`"
 )
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 ANCHOR = re.compile(r"\]\(#([^)]+)\)")

@@ -73,7 +73,7 @@ def test_relations_say_what_they_are() -> None:
     assert phantom["feeds"] == ["nets", "pairs", "talkers"]
     assert [one["buckets"] for one in explained["relations"]] == [5_000, 100, 0, 0, 0, 0]
     assert [one["replacement"] for one in (phantom, front)] == ["evict", "keep"]
-    assert explained["memory"] == {"budget": 1 << 18, "tables": 40 * sum(BUCKETS)}
+    assert explained["memory"] == 40 * sum(BUCKETS)
     assert json.loads(json.dumps(explained)) == explained
 
 
@@ -100,7 +100,7 @@ REASONS = {
         "auto",
         "no phantom pays: the cheapest plan that has any, gc-sl, costs 50.0 ns a tuple",
     ),
-    "alone": ({"chosen": "none", "considered": (("none", 42.0),)}, "auto", "there is nothing to share"),
+    "alone": ({"chosen": "none", "considered": (("none", 42.0),)}, "gc", "there is nothing to share"),
 }
 
 
@@ -141,6 +141,6 @@ def test_parts_of_planned_costs_leave_little(plan: str) -> None:
     explained = App().sql(STREAM + QUERIES).explain_dict(plan=plan, memory=1 << 16)
     cost = explained["cost"]
     assert explained["task_rows"] <= 20_000
-    assert abs(cost["of_no_relation"]) < 0.25 * cost["nanoseconds"]
+    assert abs(cost["of_no_relation"]) < 0.01 * cost["nanoseconds"]
     assert cost["probes_without_sharing"] == pytest.approx(4)
     assert all(one["predicted"]["cost"] >= 0 for one in explained["relations"])

@@ -6,7 +6,7 @@ import random
 from itertools import combinations
 
 from penstock.sharing.configuration import STREAM, arrange
-from penstock.sharing.feeding_graph import candidates, feeding_graph
+from penstock.sharing.feeding_graph import candidates, consistent, feeding_graph
 from penstock.sharing.grain import Grain, feeds, fineness, letters, union
 
 SRC, SRC24, SRC16 = (frozenset({("src", kept)}) for kept in (129, 24, 16))
@@ -99,3 +99,13 @@ def test_the_parent_is_the_chosen_superset_that_passes_on_the_fewest() -> None:
             found = None if node.parent == STREAM else made.nodes[node.parent].grain
             assert found == wanted, f"seed {seed}"
             assert node.query == (node.grain in grains[:4]), f"seed {seed}"
+
+
+def test_estimates_of_groups_are_made_consistent() -> None:
+    for seed in range(50):
+        random_ = random.Random(seed)
+        groups = {some_grain(random_): random_.uniform(1, 100) for _ in range(10)}
+        made = consistent(groups)
+        assert made.keys() == groups.keys(), f"seed {seed}"
+        for grain, count in made.items():
+            assert count == max(groups[other] for other in groups if feeds(grain, other)), f"seed {seed}"

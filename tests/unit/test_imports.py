@@ -23,6 +23,7 @@ ORDER = (
     ("runtime",),
     ("monitor",),
     ("bench",),
+    ("lab",),
     ("app",),
     ("testing",),
 )

@@ -135,7 +135,7 @@ def test_the_front_evicts_exactly_as_tuple_at_a_time(seed: int) -> None:
     keys = leaf.keys(chunk.words, everything)
     cut = int(rng.integers(0, n + 1))  # two chunks: residents stay between them
     for rows in (everything[:cut], everything[cut:]):
-        front.absorb(chunk, rows, leaf.keys(chunk.words, rows))
+        front.absorb(chunk, rows)
     evicted = front.taken() if front.waiting else np.empty((0, front.format.width), np.uint64)
     at = [(int(tables.key_hash(keys, i)) >> 32) * buckets >> 32 for i in range(n)]
     value = chunk.values["v"]
@@ -145,7 +145,7 @@ def test_the_front_evicts_exactly_as_tuple_at_a_time(seed: int) -> None:
     ]
     trace = run_direct_table(entries, at, ("add", "add", "add", "min", "max"))
     assert _entries(leaf, evicted) == list(trace.evictions)
-    front.flush()
+    front.flush(0, buckets)
     residents = front.taken()
     assert _entries(leaf, residents) == [trace.residents[bucket] for bucket in sorted(trace.residents)]
     assert front.probes == n

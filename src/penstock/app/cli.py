@@ -352,5 +352,37 @@ def bench(
             print(json.dumps(result))
 
 
+@app.command(
+    epilog="Examples: penstock reproduce --list; penstock reproduce smap-choice -o pictures; "
+    "penstock reproduce smap-real --captures traces --json"
+)
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Experiments; all if none is named.")] = None,
+    listing: Annotated[
+        bool, typer.Option("--list", help="Ids of the experiments, and their tables and figures.")
+    ] = False,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where pictures go.")] = Path(
+        "penstock-lab"
+    ),
+    captures: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Packet captures, for what the papers measured on real traffic.")
+    ] = None,
+    quick: Annotated[bool, typer.Option(help="A short run on less data, to see that it works.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run the papers' tables and figures again: our numbers beside theirs, every claim answered, a picture each."""
+    from penstock.lab.command import EXPERIMENTS, run_experiments
+    from penstock.lab.report import QUICK_ROWS, Settings
+
+    if listing:
+        print("\n".join(f"{name:<20}{what}" for name, (_, what) in EXPERIMENTS.items()))
+        return
+    settings = Settings(QUICK_ROWS, captures, quick=True) if quick else Settings(captures=captures)
+    console = errors if as_json else Console(highlight=False)
+    for result in run_experiments(names or list(EXPERIMENTS), settings, output, console, errors):
+        if as_json:
+            print(json.dumps(result))
+
+
 if __name__ == "__main__":
     main()

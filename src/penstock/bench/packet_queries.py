@@ -8,7 +8,7 @@ reference.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,12 @@ def _query(name: str, seconds: int, *keys: str, where: str = "", value: str = "i
 
 SIZE = "length - length % 64"  # classes of 64 bytes
 OPENING = "proto = 6 AND tcp_flags % 64 = 2"  # SYN and nothing else, whatever is said of congestion
+CENTURY = 36_525 * 86_400  # seconds: a window that holds any capture
+CHOSEN = {
+    "ip": "version IS NOT NULL",
+    "ipv4": "version = 4",
+    "ports": "version = 4 AND (proto = 6 OR proto = 17) AND sport IS NOT NULL",
+}
 QUERIES = (
     _query("protocols", 10, "proto"),
     _query("sizes", 10, SIZE, value="length"),
@@ -60,6 +66,17 @@ def app_text(file: str) -> str:
     """All queries as one app over a capture; a packet's time may lie a second behind the latest."""
     stream = f"CREATE STREAM packets FROM 'pcap:{file}' WATERMARK ts DELAY '1 second';"
     return "\n".join([stream, *(f"CREATE QUERY {query.name} AS {query.select};" for query in QUERIES)])
+
+
+def whole_text(file: str) -> str:
+    """What nfdump is asked (`NFDUMP`), as one app: of the whole capture, of the packets that it looks at."""
+    asked = [
+        f"CREATE QUERY {query.name} AS {replace(query, seconds=CENTURY, where=CHOSEN[scope.packets], top=0).select};"
+        for query in QUERIES
+        if query.name in NFDUMP
+        for scope in [NFDUMP[query.name].scope]
+    ]
+    return "\n".join([f"CREATE STREAM packets FROM 'pcap:{file}';", *asked])
 
 
 @dataclass(frozen=True)

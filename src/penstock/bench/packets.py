@@ -54,8 +54,16 @@ CONTENDERS = (
     ),
     Contender("penstock_1core", "packets_penstock", "run", dialects=ALL, note="the same on local[1]"),
     Contender(
+        "penstock_like_nfdump",
+        "packets_penstock",
+        "whole",
+        dialects=NFDUMP,
+        note="Spark on local[1]: the 9 queries that nfdump answers, as it does, of the whole capture",
+    ),
+    Contender(
         "penstock_tasks", "packets_penstock", "tasks", note="no Spark: decode, tables, segments; no windows closed"
     ),
+    Contender("penstock_tasks_unshared", "packets_penstock", "tasks none", note="the same with --plan none"),
     Contender("penstock_decode", "packets_penstock", "decode", note="no Spark: columns of the dozen queries"),
     Contender(
         "nfdump",
@@ -91,6 +99,7 @@ CONTENDERS = (
         "its wall time is mostly waiting",
     ),
 )
+BATCH_ROWS = 4_000_000
 QUICK_ROWS, QUICK_PREFIX = 100_000, 20_000
 HOW = "apt install tshark nfdump pmacct"
 TIMEOUT = 3600.0
@@ -99,7 +108,7 @@ TIMEOUT = 3600.0
 def run(
     *,
     work: Path,
-    rows: int = 5_000_000,
+    rows: int = 10_000_000,
     quick: bool = False,
     engines: list[str] | None = None,
     progress: Progress | None = None,
@@ -139,7 +148,7 @@ def _run(contender: Contender, trace: Trace, work: Path, tell: Progress) -> Answ
     file = trace.prefix(rows)
     tell(f"{contender.name}: {rows:,} packets of {trace.name}")
     threads = contender.threads or machine.cores()
-    batch = min(1_000_000, max(1, rows // 5))
+    batch = min(BATCH_ROWS, max(1, rows // 4))
     job = PacketJob(str(file), rows, str(work), threads, 0.0, contender.mode, batch)
     return run_engine(contender.module, "", job, TIMEOUT)
 

@@ -25,7 +25,10 @@ from penstock.bench.peers import SOURCE_ROOT
 Progress = Callable[[str], None]
 # Beside the project, where there are any; others are given by --capture.
 PLACE = SOURCE_ROOT.parent.parent / "shared" / "data" / "packets"
-KNOWN = ("modbus_scada_2015.pcap.xz", "campus_dns_1min_2017.pcap", "iot_sentinel_2016.pcap.xz")
+KNOWN = (
+    "modbus_scada_2015.pcap.xz", "campus_dns_1min_2017.pcap", "iot_sentinel_2016.pcap.xz",
+    "ddos_dns_rrsig_fragmented.pcap",  # the most clustered: few hosts, packets one after the other
+)  # fmt: skip
 SPAN = 2000  # seconds that the generated trace lasts
 REFERENCE_FIELDS = ["version", "src", "dst", "proto", "length", "ip_length", "sport", "dport", "tcp_flags"]
 

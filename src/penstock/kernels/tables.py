@@ -142,15 +142,20 @@ def bucket_of(h, buckets):
     return int64(((h >> uint64(32)) * uint64(buckets)) >> uint64(32))
 
 
-@kernel(
-    I64, ro(U64, 2), I64, ro(I64), ro(U64), I64, rw(U64, 2), rw(I32), rw(I32), rw(I64), rw(I64)
-)  # fmt: skip
-def probe_direct(keys, n, weights, fresh, keep, entries, resident, credit, at, evicted):
-    """Probe tuples [0, n) in a direct-mapped table; returns the number of entries evicted.
+@kernel(types.void, ro(U64, 2), rw(U64))
+def hash_keys(keys, hashes):
+    """The hash of every key, by itself: in the loop that probes it would wait for every collision."""
+    for i in range(keys.shape[1]):
+        hashes[i] = key_hash(keys, i)
+
+
+@kernel(I64, ro(U64, 2), ro(U64), ro(I64), ro(U64), I64, rw(U64, 2), rw(I32), rw(I32), rw(I64), rw(I64))
+def probe_direct(keys, hashes, weights, fresh, keep, entries, resident, credit, at, evicted):
+    """Probe all tuples in a direct-mapped table; returns the number of entries evicted.
 
     Entries [0, buckets) are the residents from before, by bucket; new entries follow from `buckets` on, so
-    `entries` has room for buckets + n rows. `resident[bucket]` is the entry that stands there now; `evicted` lists
-    the evicted entries in order. `weights` empty: every tuple counts one.
+    `entries` has room for a row of every tuple as well. `resident[bucket]` is the entry that stands there now;
+    `evicted` lists the evicted entries in order. `weights` empty: every tuple counts one.
 
     A collision evicts the resident. Where `keep` is set it only takes one of the resident's credits, of which every
     hit gave it one, and passes the newcomer on in an entry of its own, until there is none left.
@@ -159,11 +164,14 @@ def probe_direct(keys, n, weights, fresh, keep, entries, resident, credit, at, e
     buckets = resident.shape[0]
     weighted = weights.shape[0] > 0
     made, out = buckets, 0
-    for i in range(n):
-        bucket = bucket_of(key_hash(keys, i), buckets)
+    for i in range(keys.shape[1]):
+        bucket = bucket_of(hashes[i], buckets)
         e = int64(resident[bucket])
         empty = entries[e, words] == 0
-        if empty or not same_key(entries, e, keys, i):
+        other = empty
+        for w in range(words):  # all words, whatever the first says: one branch less to guess
+            other |= entries[e, w] != keys[w, i]
+        if other:
             if not empty:
                 old = e
                 e = made

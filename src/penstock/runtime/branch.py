@@ -44,21 +44,22 @@ class Branch:
     def nbytes(self) -> int:
         return int(self._entries.nbytes + self._resident.nbytes + self._credit.nbytes)
 
-    def absorb(self, chunk: Chunk, rows: Array, keys: Array) -> None:
-        """Fold in the chosen tuples or partial aggregates."""
-        began, n, buckets = thread_time_ns(), len(rows), self.table.buckets
+    def absorb(self, chunk: Chunk, rows: Array) -> None:
+        """Fold in the chosen tuples, or partial aggregates of the table above."""
+        began, n = thread_time_ns(), len(rows)
+        keys = self.format.cut.keys(chunk.words, rows)
         self._make_room(n)
-        at, evicted = np.empty(n, np.int64), np.empty(n, np.int64)
+        at, evicted, hashes = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint64)
+        tables.hash_keys(keys, hashes)
         out = int(
             tables.probe_direct(
-                keys, n, chunk.weights, self.format.fresh, int(self.table.keep),
+                keys, hashes, chunk.weights, self.format.fresh, int(self.table.keep),
                 self._entries, self._resident, self._credit, at, evicted,
             )
         )  # fmt: skip
         fold_chunk(self._entries, self.format.columns, self.format.shape, chunk, Rows(rows, at, 0, n))
         evictions = np.empty((out, self.format.width), np.uint64)
         tables.settle_direct(self._entries, evicted, out, evictions, self._resident)
-        assert len(self._resident) == buckets
         self._gather(evictions)
         self.probes += n
         self.evictions += out
@@ -66,9 +67,9 @@ class Branch:
 
     def _make_room(self, n: int) -> None:
         """Behind the residents, for an entry of every tuple of a chunk; kept for the chunks that follow."""
-        needed = self.table.buckets + n
-        if len(self._entries) < needed:
-            entries = np.empty((needed, self.format.width), np.uint64)
+        room = len(self._entries) - self.table.buckets
+        if room < n:  # doubled, so that a large table is not copied for every chunk that is a little larger
+            entries = np.empty((self.table.buckets + max(n, 2 * room), self.format.width), np.uint64)
             entries[: self.table.buckets] = self._entries[: self.table.buckets]
             self._entries = entries
 
@@ -83,9 +84,10 @@ class Branch:
         self._gathered, self.waiting = [], 0
         return rows
 
-    def flush(self) -> None:
-        """Evict the residents, by bucket."""
-        residents = np.empty((self.table.buckets, self.format.width), np.uint64)
-        count = int(tables.drain_direct(self._entries, self.format.words, residents))
+    def flush(self, start: int, stop: int) -> None:
+        """Evict the residents of buckets [start, stop), in order."""
+        stop = min(stop, self.table.buckets)
+        residents = np.empty((max(0, stop - start), self.format.width), np.uint64)
+        count = int(tables.drain_direct(self._entries[start:stop], self.format.words, residents))
         self.flushed += count
         self._gather(residents[:count])

@@ -10,15 +10,17 @@ import json
 import os
 import platform
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
+from math import isfinite
 from pathlib import Path
 from time import perf_counter_ns
 
 import numpy as np
+import xxhash
 
-from penstock import __version__
-from penstock.kernels import fold, tables
+from penstock.kernels import fold, hashing, tables
 from penstock.sharing.collision import rate
 from penstock.sharing.costs import Costs, Curve
 
@@ -34,10 +36,11 @@ ENTRY = 8 * WIDTH
 def calibrated(fresh: bool = False) -> Costs:
     """The unit costs of this machine."""
     path = _path()
-    known = None if fresh else _load(path)
+    known = None if fresh or path is None else _load(path)
     if known is None:
         known = measure()
-        _store(path, known)
+        if path is not None:
+            _store(path, known)
     return known
 
 
@@ -74,10 +77,12 @@ class _Direct:
         self.entries = np.zeros((buckets + TUPLES, WIDTH), np.uint64)
         self.resident, self.credit = np.arange(buckets, dtype=np.int32), np.zeros(buckets, np.int32)
         self.at, self.evicted = np.empty(TUPLES, np.int64), np.empty(TUPLES, np.int64)
+        self.hashes = np.empty(TUPLES, np.uint64)
 
     def take(self, keys: Array) -> None:
+        tables.hash_keys(keys, self.hashes)
         out = tables.probe_direct(
-            keys, keys.shape[1], np.empty(0, np.int64), self.fresh, 0,
+            keys, self.hashes, np.empty(0, np.int64), self.fresh, 0,
             self.entries, self.resident, self.credit, self.at, self.evicted,
         )  # fmt: skip
         evictions = np.empty((out, WIDTH), np.uint64)
@@ -145,9 +150,22 @@ def _rising(curve: Curve) -> Curve:
     return tuple(kept)
 
 
-def _path() -> Path:
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return home / "penstock" / f"costs-{__version__}-{platform.machine()}-{_processor()}.json"
+def _path() -> Path | None:
+    """Where the costs of this machine are kept; None for a user without a home."""
+    try:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        return None
+    return home / "penstock" / f"costs-{_kernels()}-{platform.machine()}-{_processor()}.json"
+
+
+def _kernels() -> str:
+    """What is measured, in short: other kernels cost something else."""
+    digest = xxhash.xxh3_64()
+    for module in (tables, fold, hashing):
+        with suppress(OSError):
+            digest.update(Path(str(module.__file__)).read_bytes())
+    return digest.hexdigest()
 
 
 def _processor() -> str:
@@ -163,9 +181,18 @@ def _load(path: Path) -> Costs | None:
     try:
         found = json.loads(path.read_text())
         probe, insert = (tuple((float(a), float(b)) for a, b in found[name]) for name in ("probe", "insert"))
-        return Costs(probe, insert, *(float(found[name]) for name in ("fold", "word", "passing")))
-    except (OSError, ValueError, KeyError, TypeError):
+        kept = Costs(probe, insert, *(float(found[name]) for name in ("fold", "word", "passing")))
+    except (OSError, ValueError, LookupError, TypeError):
         return None
+    return kept if _sound(kept) else None
+
+
+def _sound(costs: Costs) -> bool:
+    """Whether this can have been measured."""
+    points = [point for curve in (costs.probe, costs.insert) for point in curve]
+    numbers = [*(number for point in points for number in point), costs.fold, costs.word, costs.passing]
+    rising = all(list(curve) == sorted(set(curve)) for curve in (costs.probe, costs.insert))
+    return bool(costs.probe and costs.insert) and rising and all(isfinite(n) and n > 0 for n in numbers)
 
 
 def _store(path: Path, costs: Costs) -> None:

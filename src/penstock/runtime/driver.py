@@ -110,10 +110,14 @@ class BatchDriver:
         versions.store(self.checkpoint, version)
 
     def _replan(self, tasks: list[Task]) -> None:
-        """Better plans, unless somebody is changing the app just now."""
+        """Better plans, unless somebody is changing the app just now, or has since the batch was decided: its counters
+        belong to other plans."""
         if self.changing.acquire(blocking=False):
             try:
-                better = None if self.manifest.ended else self.planner.next(self.checkpoint, self.version, tasks)
+                version, ran = self.version, self.manifest.offset["plan"]
+                if self.manifest.ended or version.number != ran:
+                    return
+                better = self.planner.next(self.checkpoint, version, tasks)
                 if better is not None:
                     self.amend(better)
             finally:

@@ -60,6 +60,11 @@ class Scope:
     grouped: bool = False
 
 
+PLAIN = {
+    "=": np.equal, "<>": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal
+}  # fmt: skip
+
+
 def truth(expression: ex.Expression, scope: Scope) -> Array:
     """Rows for which a predicate is true (neither false nor NULL)."""
     result = evaluate(expression, scope)
@@ -106,7 +111,7 @@ def _(expression: ex.Literal, scope: Scope) -> Operand:
         return Operand(Addresses(*(np.full(rows, part, kind) for part, kind in zip(parts, kinds, strict=True))))
     if isinstance(value, str):
         return Operand(repeated(value, rows))
-    return Operand(np.full(rows, value))
+    return Operand(np.broadcast_to(np.asarray(value), (rows,)))  # one value, whatever the number of rows
 
 
 @evaluate.register
@@ -118,6 +123,9 @@ def _(expression: ex.Comparison, scope: Scope) -> Operand:
 
 
 def _compare(operator: str, left: Operand, right: Operand) -> Operand:
+    numbers = all(isinstance(side.values, np.ndarray) and side.values.dtype.kind == "i" for side in (left, right))
+    if numbers:
+        return Operand(PLAIN[operator](left.values, right.values), both(left.valid, right.valid))
     below, equal = ordering(left.values, right.values)
     result = {"=": equal, "<>": equal, "<": below, ">=": below}.get(operator)
     if result is None:  # <= and its opposite >
@@ -140,7 +148,7 @@ def _(expression: ex.Arithmetic, scope: Scope) -> Operand:
     left, right = evaluate(expression.left, scope), evaluate(expression.right, scope)
     valid = both(left.valid, right.valid)
     if expression.operator in ("/", "%"):
-        valid = both(valid, right.values != 0)
+        valid = both(valid, _nonzero(right.values))
     with np.errstate(all="ignore"):
         if expression.operator == "/":
             return Operand(np.true_divide(left.values, right.values), valid)
@@ -152,11 +160,19 @@ def _(expression: ex.Arithmetic, scope: Scope) -> Operand:
     return result
 
 
+def _nonzero(values: Array) -> Array | None:
+    """Where a divisor can be divided by; None: everywhere, as of most that are written down."""
+    if values.strides == (0,) and len(values) and values[0] != 0:
+        return None
+    return np.asarray(values != 0)
+
+
 def _remainder(left: Array, right: Array) -> Array:
     """Of the dividend's sign; anything where the divisor is 0. The common case is one that needs no division."""
     if left.dtype.kind == right.dtype.kind == "i" and len(left):
         divisor = int(right[0])
-        if divisor > 0 and divisor & (divisor - 1) == 0 and left.min() >= 0 and (right == divisor).all():
+        one = right.strides == (0,) or bool((right == divisor).all())
+        if divisor > 0 and divisor & (divisor - 1) == 0 and one and left.min() >= 0:
             return np.asarray(left & (divisor - 1))
     return np.asarray(np.fmod(left, np.where(right == 0, 1, right)))
 

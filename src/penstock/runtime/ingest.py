@@ -264,7 +264,8 @@ def _integers(array: pa.Array, valid: Array, bits: int) -> Ingested:
         numbers = _view(array, np.uint64).view(np.int64)
         outside = numbers < 0
     else:
-        numbers = _view(array if array.type == pa.int64() else array.cast(pa.int64()), np.int64)
+        # Arrow would look at every value on the way; what stands under a NULL is undefined before and after.
+        numbers = _view(array, array.type.to_pandas_dtype()).astype(np.int64, copy=False)
         outside = None
     wide = array.type.bit_width if pa.types.is_signed_integer(array.type) else array.type.bit_width + 1
     if bits < 64 and wide > bits:

@@ -17,7 +17,7 @@ import numpy as np
 from penstock.kernels import tables
 from penstock.kernels.dictionary import Dictionary
 from penstock.runtime.folding import Chunk, Rows, Shape, fold_chunk, pack_words
-from penstock.runtime.rows import Format
+from penstock.runtime.rows import Cut, Format
 from penstock.sharing.layout import Layout
 from penstock.sharing.plan import Relation, column_of, dictionary_component, pane_component, value_component
 from penstock.state.groups import Groups
@@ -33,9 +33,9 @@ class Leaf:
 
     def __init__(self, relation: Relation, layout: Layout, shape: Shape, capacity: int) -> None:
         self.relation = relation
+        self.probes = self.nanoseconds = 0
         self._lay_out(layout, shape)
         self._clear(capacity)
-        self.probes = self.nanoseconds = 0
         self.seen = 0  # groups of tables that were given up for new ones
 
     def _lay_out(self, layout: Layout, shape: Shape) -> None:
@@ -58,9 +58,12 @@ class Leaf:
     def nbytes(self) -> int:
         return int(self.rows.nbytes + self.index.nbytes)
 
-    def keys(self, words: Array, rows: Array) -> Array:
-        """The relation's key words of the chosen tuples of the stream."""
-        return self.format.cut.keys(words, rows)
+    def keys(self, words: Array, rows: Array, cut: Cut | None = None) -> Array:
+        """The relation's key words of the chosen tuples of the stream, or of what a table passes on (`cut`)."""
+        began = thread_time_ns()
+        keys = (cut or self.format.cut).keys(words, rows)
+        self.nanoseconds += thread_time_ns() - began
+        return keys
 
     def absorb(self, chunk: Chunk, rows: Array, keys: Array, room: int, done: int = 0) -> int:
         """Fold in the chosen tuples from the `done`-th on. Returns where it ended: at all of them, unless the

@@ -29,6 +29,7 @@ from penstock.runtime.folding import BOUND, IPV6, Chunk, Shape, Values, pack_wor
 from penstock.runtime.ingest import Ingest, Ingested
 from penstock.runtime.leaf import Leaf
 from penstock.runtime.memory import memory_report, note_baseline
+from penstock.runtime.rows import Cut
 from penstock.runtime.sampling import TUPLES, store, survey_of
 from penstock.runtime.selection import Ledger, Selector, Tuples, numbers, sieves
 from penstock.runtime.settings import TaskSettings
@@ -109,10 +110,13 @@ class Lfta:
         self.leaves: list[Leaf] = []
         self.sum_bounds = dict.fromkeys(self.summed, 0)
         self.row = epoch.row
+        self.seconds = 0.0  # without reading
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> None:
         for batch in batches:
+            began = time.perf_counter()
             self.take(batch)
+            self.seconds += time.perf_counter() - began
         self.end()
 
     def look_back(self, batches: Iterable[pa.RecordBatch]) -> None:
@@ -136,11 +140,13 @@ class Lfta:
 
     def end(self) -> None:
         """End of the epoch: flush top-down, then write."""
+        began = time.perf_counter()
         self._drain()
         self._write_run()
         if len(_ranges_seen) >= PLANS_SEEN:
             _ranges_seen.clear()
         _ranges_seen[self.plan.relations] = self.met
+        self.seconds += time.perf_counter() - began
 
     def _chunk(self, batch: pa.RecordBatch) -> None:
         chosen = self._choose(batch)
@@ -271,7 +277,8 @@ class Lfta:
         self.shape = replace(
             self.shape, nullable=self.shape.nullable | shape.nullable, wide=self.shape.wide | shape.wide
         )
-        self.layout = lay_out({name: self.ranges.get(name, (0, 0)) for name in self.components})
+        spans = {name: self.ranges.get(name, (0, 0)) for name in self.components}
+        self.layout = lay_out(spans, self.tree.widest)
         if self.leaves:
             self._drain()
             for leaf in self.leaves:
@@ -310,10 +317,10 @@ class Lfta:
                 if id(mask) not in chosen:
                     chosen[id(mask)] = numbers(mask, chunk.words.shape[1])
                 rows = chosen[id(mask)]
-                self._absorb(leaf, chunk, rows, leaf.keys(chunk.words, rows))
+                self._absorb(leaf, chunk, rows, leaf.format.cut)
 
-    def _absorb(self, leaf: Leaf, chunk: Chunk, rows: Array, keys: Array) -> None:
-        done = 0
+    def _absorb(self, leaf: Leaf, chunk: Chunk, rows: Array, cut: Cut) -> None:
+        done, keys = 0, leaf.keys(chunk.words, rows, cut)
         while True:
             done = leaf.absorb(chunk, rows, keys, self.settings.task_memory - self.nbytes, done)
             if done == len(rows):
@@ -385,4 +392,5 @@ def task_report(lfta: Lfta) -> dict[str, Any]:
         "first": times.first,
         "work": counted(lfta.tree, lfta.leaves),
         "bytes": sizes(lfta.tree, lfta.leaves),
+        "lfta_seconds": lfta.seconds,
     }

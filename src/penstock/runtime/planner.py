@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import PenstockError
+from penstock.errors import ConfigError, PenstockError
 from penstock.logical.query import QuerySet
 from penstock.runtime import sampling
 from penstock.runtime.calibrate import calibrated
@@ -23,32 +23,46 @@ from penstock.runtime.machine import cache_size
 from penstock.runtime.statistics import Known, exact_groups, measured_depths, rows_of
 from penstock.runtime.survey import Survey
 from penstock.runtime.version import Version
-from penstock.sharing.grain import Grain, union
+from penstock.sharing.grain import union
 from penstock.sharing.lattice import lattice
 from penstock.sharing.plan import SharedPlan, relations, unshared_plan
 from penstock.sharing.planner import plan_stream, reprice
 from penstock.sharing.planning import NONE, OFF, Planning
 from penstock.sources.base import Source
 
-DRIFT = 1.25  # a figure that changes by this factor calls for a look at the plan
+DRIFT = 1.25  # a figure that changes by this factor calls for a look at the plan,
+STRONG = 2.0  # and by this one also where the last looks have changed nothing
+MOST_REST = 16  # batches between looks that change nothing
 GAIN = 0.9  # of the old cost: what a new plan must promise to stay below
 SWITCH = 5e6  # ns that a change of plans may cost: a file, and tables that are laid out anew
+LASTS = 8  # batches that a plan is expected to last
 Tasks = Sequence[Mapping[str, Any]]
+
+
+Signature = dict[object, tuple[float, ...]]
+
+
+@dataclass
+class Look:
+    """When a plan was last thought about: the figures of then, and how many batches not to look again for."""
+
+    signature: Signature
+    rest: int = 0
+    pause: int = 0
 
 
 @dataclass
 class Planner:
-    """`known` has the statistics of each stream, `looked` the signature of the sample at which its plan was last
-    thought about."""
+    """`known` has the statistics of each stream, `looked` what its plan was last thought about with."""
 
     planning: Planning
     known: dict[str, Known] = field(default_factory=dict)
-    looked: dict[str, dict[Grain, tuple[float, float]]] = field(default_factory=dict)
-    batches: int = 0
+    looked: dict[str, Look] = field(default_factory=dict)
 
     @property
     def memory(self) -> float:
-        return cache_size() if self.planning.memory is None else self.planning.memory
+        """Half of the cache, unless told: leaves and the tuples at hand need some of it as well."""
+        return cache_size() / 2 if self.planning.memory is None else self.planning.memory
 
     @property
     def sampling(self) -> bool:
@@ -64,6 +78,7 @@ class Planner:
             if survey is not None and survey.tuples:
                 rows = min(source.rows(), batch_rows) / max(1, parallelism)
                 self.known[name] = Known(lattice(relations(app, name)), survey, max(1.0, rows))
+        calibrated()
 
     def plans(self, app: QuerySet) -> dict[str, SharedPlan]:
         """A plan for every stream, and for every query whose results are read."""
@@ -73,7 +88,7 @@ class Planner:
         kept, known = relations(app, name), self.known.get(name)
         if self.planning.plan == NONE or known is None or not self._covers(known, kept):
             return unshared_plan(app, name, self.planning.memory or 0 if self.planning.plan == NONE else 0)
-        known = replace(known, net=lattice(kept))
+        known = known.of(lattice(kept))
         return plan_stream(app.stream(name), kept, self.planning, known, calibrated(), self.memory)
 
     def _covers(self, known: Known, kept: tuple[Any, ...]) -> bool:
@@ -86,7 +101,6 @@ class Planner:
         """Another version with cheaper plans, if the batch just done shows that there are some."""
         if not self.sampling:
             return None
-        self.batches += 1
         changed = {}
         for stream in version.app.streams:
             mine = [task for task in tasks if task["stream"] == stream.name]
@@ -105,46 +119,52 @@ class Planner:
         rows = rows_of(tasks)
         if not rows or not self._covers(Known(net, survey, rows), plan.relations):
             return None
-        depths = measured_depths(plan, tasks)
-        if 1 in depths and name in self.known:
-            depths[1] *= self.known[name].depths.get(1, 1.0)
-        known = Known(net, survey, rows, exact_groups(net, tasks), depths)
-        signature = _signature(known)
-        if not self._due() and not _drifted(self.looked.get(name), signature):
+        sampled = Known(net, survey, rows, exact_groups(net, tasks))
+        known = replace(sampled, depths=measured_depths(plan, tasks, sampled))
+        if not self._worth_a_look(name, _signature(known)):
             return None
-        self.looked[name] = signature
-        before = self.known.get(name)
         self.known[name] = known
-        found = self._plan(version.app, name)
-        old = reprice(plan, known, calibrated(), self.memory)
+        try:
+            found = self._plan(version.app, name)
+        except ConfigError:  # more candidates than the chooser takes: at the start a user is told, now the plan stays
+            return None
+        old = reprice(plan, known, calibrated())
         assert found.basis is not None
         gain = old - found.basis.cost
-        if found.tables == plan.tables or found.basis.cost > GAIN * old or gain * rows * len(tasks) < SWITCH:
-            if before is not None:  # corrections are relative to the figures that the plan in use was made with
-                self.known[name] = replace(known, depths=before.depths)
+        if found.tables == plan.tables or found.basis.cost > GAIN * old or gain * rows * len(tasks) * LASTS < SWITCH:
             return None
+        self.looked[name].pause = self.looked[name].rest = 0
         return found
 
-    def _due(self) -> bool:
-        """After batches 1, 2, 4, 8 …, also where nothing seems to have changed."""
-        return self.batches & (self.batches - 1) == 0
+    def _worth_a_look(self, name: str, now: Signature) -> bool:
+        """After the first batch, when its counters are known, and when figures have changed since the last look.
+
+        Planning takes a tenth of a second: looks that change nothing become rare, unless much has changed.
+        """
+        last = self.looked.get(name)
+        drift = float("inf") if last is None else _drift(last.signature, now)
+        if last is not None and drift < STRONG and last.rest:
+            last.rest -= 1
+            return False
+        if drift < DRIFT:
+            return False
+        pause = 0 if last is None else min(MOST_REST, 2 * last.pause + 1)
+        self.looked[name] = Look(now, pause, pause)
+        return True
 
 
-def _signature(known: Known) -> dict[Grain, tuple[float, float]]:
-    """Groups and flow lengths in the sample, of the queries and of the finest of all phantoms."""
+def _signature(known: Known) -> Signature:
+    """Groups and flow lengths in the sample, of the queries and of the finest of all phantoms; lengths measured."""
     grains = dict.fromkeys((*known.net.grains.values(), union(*known.net.grains.values())))
     counts = {grain: known.survey.counted(grain, known.net) for grain in grains}
-    return {grain: (float(max(1, count.groups)), count.length) for grain, count in counts.items()}
+    found: Signature = {grain: (float(max(1, count.groups)), count.length) for grain, count in counts.items()}
+    return found | {depth: (length,) for depth, length in known.depths.items()}
 
 
-def _drifted(before: dict[Grain, tuple[float, float]] | None, now: dict[Grain, tuple[float, float]]) -> bool:
-    if before is None or before.keys() != now.keys():
-        return True
-    return any(
-        max(old, new) > DRIFT * min(old, new)
-        for grain in now
-        for old, new in zip(before[grain], now[grain], strict=True)
-    )
+def _drift(before: Signature, now: Signature) -> float:
+    """The greatest factor between a figure then and now; one that is not among both has not changed."""
+    pairs = ((old, new) for key in now if key in before for old, new in zip(before[key], now[key], strict=True))
+    return max((max(old, new) / min(old, new) for old, new in pairs), default=1.0)
 
 
 def sample_source(app: QuerySet, stream: str, source: Source) -> Survey | None:

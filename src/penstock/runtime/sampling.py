@@ -12,10 +12,13 @@ import io
 import json
 import os
 import uuid
+import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -43,13 +46,16 @@ def survey_of(
     spans = {name: ranges[name] for name in sorted(kept)}
     taken = {name: components[name][:tuples] for name in spans if name in components}
     rows = min(tuples, max((len(values) for values in components.values()), default=0))
-    for query in sorted(set(choosers(relations).values())):
+    chosen = choosers(relations)
+    for query in sorted(set(chosen.values())):
         mask, name = masks.get(query), sieve_component(query)
         spans[name] = (0, int(mask is not None))
         if mask is not None:
             taken[name] = (~mask[:tuples]).astype(np.int64)
     layout = lay_out(spans)
-    return Survey(layout, pack_words(layout, taken, rows))
+    # Any of those that choose alike may be the first one, once queries before it are dropped.
+    alike = {sieve_component(query): layout.places[sieve_component(first)] for query, first in chosen.items()}
+    return Survey(Layout({**layout.places, **alike}, layout.words), pack_words(layout, taken, rows))
 
 
 def path_of(checkpoint: Path, stream: str) -> Path:
@@ -57,14 +63,18 @@ def path_of(checkpoint: Path, stream: str) -> Path:
 
 
 def store(path: Path, survey: Survey) -> None:
-    """Write aside and rename: whoever reads finds a whole one."""
-    path.parent.mkdir(exist_ok=True)
+    """Write aside and rename: whoever reads finds a whole one. A sample that cannot be written is left out."""
     places = {name: asdict(place) for name, place in survey.layout.places.items()}
     data = io.BytesIO()
     np.savez(data, words=survey.words, places=np.frombuffer(json.dumps(places).encode(), np.uint8))
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    aside.write_bytes(data.getvalue())
-    os.replace(aside, path)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        aside.write_bytes(data.getvalue())
+        os.replace(aside, path)
+    except OSError:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
 
 
 def load(path: Path) -> Survey | None:
@@ -72,6 +82,8 @@ def load(path: Path) -> Survey | None:
     try:
         with np.load(path) as found:
             words, places = found["words"], json.loads(found["places"].tobytes())
-    except (OSError, ValueError, KeyError):
+        layout = Layout({name: Place(**place) for name, place in places.items()}, len(words))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, BadZipFile, zlib.error):
         return None
-    return Survey(Layout({name: Place(**place) for name, place in places.items()}, len(words)), words)
+    fitting = words.dtype == np.uint64 and words.ndim == 2
+    return Survey(layout, words) if fitting and all(p.word < len(words) for p in layout.places.values()) else None

@@ -24,7 +24,7 @@ class RunSettings:
     checkpoint: str | None = None
     output: str = "penstock-out"
     overwrite: bool = False
-    batch_rows: int = 1_000_000
+    batch_rows: int = 4_000_000
     parallelism: int | None = None
     planning: Planning = field(default_factory=Planning)
     until: str = "end"

@@ -9,7 +9,7 @@ one it corrects the sample's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.runtime.survey import Survey
@@ -32,6 +32,15 @@ class Known:
     rows: float
     exact: Mapping[Grain, float] = field(default_factory=dict)
     depths: Mapping[int, float] = field(default_factory=dict)
+
+    def of(self, net: Lattice) -> Known:
+        """The same, for other queries on the stream: what a grain stands for depends on all of them."""
+        if net == self.net:
+            return self
+        exact = {
+            net.grains[q]: self.exact[g] for q, g in self.net.grains.items() if q in net.grains and g in self.exact
+        }
+        return replace(self, net=net, survey=Survey(self.survey.layout, self.survey.words), exact=exact)
 
     def groups(self, grain: Grain) -> float:
         if grain in self.exact:
@@ -66,14 +75,17 @@ def exact_groups(net: Lattice, tasks: Iterable[Mapping[str, Any]]) -> dict[Grain
     }
 
 
-def measured_depths(plan: SharedPlan, tasks: Iterable[Mapping[str, Any]]) -> dict[int, float]:
-    """l_m of every depth of the tree; of depth one, relative to what the plan was made with."""
-    tasks = list(tasks)
-    lengths: dict[int, list[float]] = {}
-    for priced in plan.basis.relations if plan.basis is not None else ():
+def measured_depths(plan: SharedPlan, tasks: Iterable[Mapping[str, Any]], known: Known) -> dict[int, float]:
+    """l_m of every depth of the tree; of depth one, relative to what the sample of the same batch says."""
+    if plan.basis is None:
+        return {}
+    tasks, lengths = list(tasks), dict[int, list[float]]()
+    for node, priced in zip(plan.basis.configuration.nodes, plan.basis.relations, strict=True):
         work = [task["work"][TABLE + priced.name] for task in tasks if TABLE + priced.name in task["work"]]
         probes, evictions = (sum(counts[what] for counts in work) for what in ("probes", "evictions"))
-        if priced.buckets and probes >= LEAST_PROBES:
-            found = flow_length(priced.groups, priced.buckets, max(evictions, 1) / probes)
-            lengths.setdefault(priced.depth, []).append(found / priced.length if priced.depth == 1 else found)
+        groups = known.groups(node.grain)
+        if priced.buckets and probes >= LEAST_PROBES and groups > 1:  # a single group never collides
+            found = flow_length(groups, priced.buckets, max(evictions, 1) / probes)
+            sampled = known.length(node.grain, 1) if priced.depth == 1 else 1.0
+            lengths.setdefault(priced.depth, []).append(found / sampled)
     return {depth: min(LONGEST, max(SHORTEST, sum(each) / len(each))) for depth, each in lengths.items()}

@@ -27,8 +27,9 @@ from penstock.sharing.layout import Layout, Part
 from penstock.sharing.plan import Relation, SharedPlan, joined_parts, sieve_component
 
 Array = np.ndarray
-Absorb = Callable[[Leaf, Chunk, Array, Array], None]
+Absorb = Callable[[Leaf, Chunk, Array, Cut], None]
 ENOUGH = 8192  # evicted rows that are worth a round of the children
+PIECE = 1 << 15  # buckets that are flushed at a time: copies of a large table would take several times its memory
 
 
 class Tree:
@@ -44,6 +45,9 @@ class Tree:
         self._children = [
             [n for n, table in enumerate(plan.tables) if table.parent == number] for number in range(len(plan.tables))
         ]
+        raw = [branch for branch in self.branches if branch.table.parent == STREAM]
+        widest = max(raw, key=lambda branch: len(branch.parts), default=None)
+        self.widest = frozenset(part.component for part in widest.parts) if widest is not None else frozenset[str]()
         self.components = frozenset(part.component for branch in self.branches for part in branch.parts)
 
     @property
@@ -69,16 +73,17 @@ class Tree:
                 continue
             rows = _any_of([masks[r.query] for r in self._plan.below[number]], chunk.words.shape[1])
             if len(rows):
-                branch.absorb(chunk, rows, branch.format.cut.keys(chunk.words, rows))
+                branch.absorb(chunk, rows)
                 if branch.waiting >= ENOUGH:
                     self._fall(number, chunk.dictionaries)
 
     def drain(self, dictionaries: Mapping[str, Dictionary]) -> None:
         """End of the epoch: flush all tables, from the top down."""
         for number, branch in enumerate(self.branches):
-            branch.flush()
-            if branch.waiting:
-                self._fall(number, dictionaries)
+            for start in range(0, branch.table.buckets, PIECE):
+                branch.flush(start, start + PIECE)
+                if branch.waiting:
+                    self._fall(number, dictionaries)
 
     def _fall(self, number: int, dictionaries: Mapping[str, Dictionary]) -> None:
         """What a table has evicted reaches its leaves and the tables below it."""
@@ -86,17 +91,14 @@ class Tree:
         passed = Passed(branch.format, branch.taken(), dictionaries)
         for query in branch.table.queries:
             chunk = passed.through({self._sieves[query]})
-            self._absorb(self._leaves[query], chunk, passed.rows(chunk), self._keys(self._cuts[query], chunk, passed))
+            self._absorb(self._leaves[query], chunk, passed.rows(chunk), self._cuts[query])
         for child in self._children[number]:
             below = self.branches[child]
             chunk = passed.through({self._sieves[r.query] for r in self._plan.below[child]})
             if len(chunk.weights):
-                below.absorb(chunk, passed.rows(chunk), self._keys(below.format.cut, chunk, passed))
+                below.absorb(chunk, passed.rows(chunk))
                 if below.waiting >= ENOUGH:
                     self._fall(child, dictionaries)
-
-    def _keys(self, cut: Cut, chunk: Chunk, passed: Passed) -> Array:
-        return cut.keys(chunk.words, passed.rows(chunk))
 
 
 class Passed:

@@ -20,8 +20,9 @@ from penstock.sharing.plan import SharedPlan
 from penstock.sharing.planning import Planning
 from penstock.state import checked
 from penstock.state.files import put_if_absent
+from penstock.state.garbage import VERSIONS
 
-FOLDER = "versions"
+FOLDER = VERSIONS
 
 
 @dataclass(frozen=True)

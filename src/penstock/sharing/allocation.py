@@ -63,8 +63,7 @@ def supernodes(tree: Tree, linear: bool) -> list[float]:
     """
     parents, tables = tree.parents, tree.tables
     count = len(parents)
-    weights = _weights(tree)
-    values = weights[:] if linear else [sqrt(weight) for weight in weights]
+    values = _weights(tree) if linear else [sqrt(weight) for weight in _weights(tree)]
     passing = list(tree.evict)
     shares = [0.0] * (count + 1)  # Σ √value of what each node feeds; the last one is the stream's
     roots = [0.0] * count
@@ -102,17 +101,18 @@ def proportional(tree: Tree, linear: bool) -> list[float]:
 
 def _weights(tree: Tree) -> list[float]:
     """g·h·c2 of every table; c2 of a phantom is the mean of the queries below it, for it has none of its own."""
-    count = len(tree.parents)
-    sums, queries = list(tree.evict), [float(query) for query in tree.queries]
-    weights = [0.0] * count
-    for i in range(count - 1, -1, -1):
+    sums, queries = list(tree.evict), list(map(int, tree.queries))
+    for i in range(len(sums) - 1, -1, -1):
         parent = tree.parents[i]
         if parent != STREAM:
             sums[parent] += sums[i]
             queries[parent] += queries[i]
-        if tree.tables[i] and queries[i]:
-            weights[i] = tree.groups[i] * tree.entries[i] / tree.lengths[i] * sums[i] / queries[i]
-    return weights
+    return [
+        g * h / length * c2 / count if table and count else 0.0
+        for g, h, length, table, c2, count in zip(
+            tree.groups, tree.entries, tree.lengths, tree.tables, sums, queries, strict=True
+        )
+    ]
 
 
 ALLOCATORS: dict[str, Allocator] = {

@@ -9,7 +9,7 @@ Any chooser works with any allocator of `allocation`.  `fronts` takes tables fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import ConfigError
@@ -22,9 +22,8 @@ from penstock.sharing.tree import buckets_of, plant
 
 # Subsets of more candidates than this take minutes.
 MOST_EXHAUSTIVE = 16
-# How many times the parents are tried anew, and how near the best a set must be for that to be worth it.
+# How many times the parents are tried anew.
 MOST_SETTLING = 4
-NEAR = 1.1
 
 
 @dataclass(frozen=True)
@@ -53,14 +52,15 @@ def choose(
     phi: float = 1.0,
     fronts: bool = True,
     objective: Objective = tuple_cost,
+    phantoms: Iterable[Grain] | None = None,
 ) -> Choice:
-    """The configuration that this chooser finds; `phi` is GP's φ.
+    """The configuration that this chooser finds; `phi` is GP's φ, `phantoms` the candidates (None: all unions).
 
     `objective` is what becomes least: the cost of a tuple (Eq. 7, as in the paper), `cost.epoch_cost` with a tuple's
     part of the end of the epoch, or `cost.cycle_cost` where epochs differ.  With `fronts=False`, only relations
     that feed others have tables.
     """
-    search = Search(problem, alloc, fronts=fronts, objective=objective)
+    search = Search(problem, alloc, fronts=fronts, objective=objective, phantoms=phantoms)
     if name == "gc":
         return _settled(search, *_increasing_collisions(search))
     if name == "gp":
@@ -127,7 +127,7 @@ def _without_childless(search: Search, forest: Forest) -> int:
 
 
 def _all_subsets(search: Search) -> Choice:
-    """EPES: every set of phantoms in which each feeds two or more; those near the best with the parents tried anew."""
+    """EPES: every set of phantoms in which each feeds two or more."""
     choosable = search.choosable
     if len(choosable) > MOST_EXHAUSTIVE:
         raise ConfigError(
@@ -140,9 +140,7 @@ def _all_subsets(search: Search) -> Choice:
         forest = search.pruned(feeding)
         if forest.feeding == feeding:
             priced.append((search.price(forest), feeding))
-    least = min(priced)[0]
-    near = [search.forest(feeding) for cost, feeding in sorted(priced) if cost <= NEAR * least]
-    return min((_settled(search, forest, []) for forest in near), key=lambda choice: choice.cost)
+    return _settled(search, search.forest(min(priced)[1]), [])
 
 
 def _finished(search: Search, forest: Forest, steps: Sequence[Step]) -> Choice:

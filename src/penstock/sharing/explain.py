@@ -69,7 +69,7 @@ def explain_plan(
         "why": _why(plan, asked),
         "considered": {} if basis is None else dict(basis.considered),
         "phantoms": _phantoms(plan, predicted),
-        "memory": {"budget": None if basis is None else basis.memory, "tables": _memory(relations)},
+        "memory": _memory(relations),
         "slots": slots,
         "relations": relations,
         "cost": _cost(plan, predicted, relations),
@@ -229,10 +229,10 @@ def _why(plan: SharedPlan, asked: str) -> str:
     saved = f"{basis.cost:.1f} ns a tuple, {_percent(1 - basis.cost / alone)} less than {alone:.1f} without sharing"
     if basis.cost > alone:
         saved = f"{basis.cost:.1f} ns a tuple, {_percent(basis.cost / alone - 1)} more than {alone:.1f} without sharing"
-    if asked not in (AUTO, NONE):
-        return f"asked for: {saved}"
     if basis.chosen == NONE:
         return _why_unshared(basis)
+    if asked != AUTO:
+        return f"asked for: {saved}"
     return f"the cheapest of {len(basis.considered)}: {saved}"
 
 

@@ -42,9 +42,8 @@ def _head(explained: Explained) -> list[str]:
         costs = [f"{name} {cost:.1f}" for name, cost in explained["considered"].items()]
         lines.append(_labelled("considered", ", ".join(costs) + " ns a tuple"))
     lines += _cost(explained)
-    memory = explained["memory"]
-    if memory["tables"] and memory["budget"] is not None:
-        lines.append(_labelled("memory", f"{size(memory['tables'])} of {size(memory['budget'])} for a task's tables"))
+    if explained["memory"]:
+        lines.append(_labelled("memory", f"{size(explained['memory'])} for the direct-mapped tables of a task"))
     return lines
 
 

@@ -46,6 +46,16 @@ def feeding_graph(grains: Iterable[Grain], passes: Callable[[Grain], float]) -> 
     return FeedingGraph(relations, feeders, tuple(order), {grain: n for n, grain in enumerate(relations)})
 
 
+def consistent(groups: Mapping[Grain, float]) -> dict[Grain, float]:
+    """Each number raised to the largest of those that the relation feeds: fewer groups than these it cannot have.
+
+    Estimates may say otherwise; by them alone, a relation might prefer a parent's parent to the parent.
+    """
+    codes = _encode(groups)
+    known = [(codes[grain], count) for grain, count in groups.items()]
+    return {grain: max(count for code, count in known if code & fine == code) for grain, fine in codes.items()}
+
+
 def candidates(queries: Iterable[Grain], most: int = MOST_CANDIDATES) -> list[Grain]:
     """Every union of two or more queries that is no query itself (seed smap, Sec. 2.6).
 

@@ -22,8 +22,8 @@ def without_fronts(
 ) -> tuple[float, ...]:
     """Spaces with 0 for leaf queries that do better without a table; the others share the memory.
 
-    First go the tables with c1 + x·c2 >= c2, the worst first, for each that goes makes the others larger.  Then any
-    table goes whose memory saves more elsewhere.
+    First go the tables with c1 + x·c2 >= c2, the worst first, for each that goes makes the others larger: this is
+    quick.  Then any table goes whose memory saves more elsewhere.
     """
     divide = allocator(alloc)
     tree = plant(configuration, problem)

@@ -9,7 +9,7 @@ all). A phantom is a union of grains: its key tells apart all that any query bel
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.logical.expressions import Column, Computed, Prefix
 from penstock.logical.query import Attribute
@@ -39,9 +39,15 @@ class Lattice:
     grains: Mapping[str, Grain]
     columns: Mapping[str, Column | Computed]
     panes: Mapping[Entry, Panes]
+    _parts: dict[Grain, tuple[Part, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def parts(self, grain: Grain) -> tuple[Part, ...]:
         """The parts of a key that tell its groups apart."""
+        if grain not in self._parts:
+            self._parts[grain] = self._joined(grain)
+        return self._parts[grain]
+
+    def _joined(self, grain: Grain) -> tuple[Part, ...]:
         found: list[Part] = []
         for base, fineness in sorted(grain):
             if base in self.columns:

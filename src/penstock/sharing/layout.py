@@ -10,7 +10,7 @@ Layouts are private to a task: segments hold canonical components, never packed 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 WORD = 64
@@ -106,17 +106,20 @@ def union(one: Mapping[str, Range], other: Mapping[str, Range]) -> dict[str, Ran
     return joined
 
 
-def lay_out(ranges: Mapping[str, Range]) -> Layout:
-    """Give every component a field; the widest first, each into the first word with room."""
+def lay_out(ranges: Mapping[str, Range], together: Collection[str] = ()) -> Layout:
+    """Give every component a field; the widest first, each into the first word with room.
+
+    Those of `together` come before all others: a key that is made of them, a phantom's mostly, stands in few words.
+    """
     fields = {name: width(span) for name, span in ranges.items()}
-    places, words = _first_fit((name, bits, base) for name, (base, bits) in fields.items())
+    places, words = _first_fit(((name, bits, base) for name, (base, bits) in fields.items()), together)
     return Layout(places, words)
 
 
-def _first_fit(fields: Iterable[tuple[str, int, int]]) -> tuple[dict[str, Place], int]:
+def _first_fit(fields: Iterable[tuple[str, int, int]], together: Collection[str] = ()) -> tuple[dict[str, Place], int]:
     used: list[int] = [0]
     places = {}
-    for name, bits, base in sorted(fields, key=lambda field: (-field[1], field[0])):
+    for name, bits, base in sorted(fields, key=lambda field: (field[0] not in together, -field[1], field[0])):
         word = next((w for w, taken in enumerate(used) if taken + bits <= WORD), len(used))
         if word == len(used):
             used.append(0)

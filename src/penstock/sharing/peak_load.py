@@ -15,35 +15,37 @@ from penstock.sharing.problem import Problem
 from penstock.sharing.tree import buckets_of, plant
 
 Spaces = tuple[float, ...]
+# The peak of tables with these buckets: E_e of Eq. 8, corrected or as printed, or a bound that holds always.
+Load = Callable[[Configuration, Sequence[float], Problem], float]
 # How finely a share is searched for: whole hundredths first, then halves.
 HUNDREDTHS = 100
 HALVINGS = 30
 
 
 def shrink(
-    configuration: Configuration, spaces: Sequence[float], problem: Problem, limit: float, *, printed: bool = False
+    configuration: Configuration, spaces: Sequence[float], problem: Problem, limit: float, *, load: Load = end_of_epoch
 ) -> Spaces:
     """All spaces times one factor, as large as the limit allows.
 
     The factor is found numerically: smaller tables collide more, so E_e falls more slowly than they shrink.
     """
-    load = _load(configuration, problem, printed)
+    peak = _peak(configuration, problem, load)
 
     def smaller(share: float) -> Spaces:
         return tuple((1.0 - share) * space for space in spaces)
 
-    found = _least_share(lambda share: load(smaller(share)) <= limit)
+    found = _least_share(lambda share: peak(smaller(share)) <= limit)
     return smaller(1.0 if found is None else found)  # no tables at all have nothing to flush
 
 
 def shift(
-    configuration: Configuration, spaces: Sequence[float], problem: Problem, limit: float, *, printed: bool = False
+    configuration: Configuration, spaces: Sequence[float], problem: Problem, limit: float, *, load: Load = end_of_epoch
 ) -> Spaces | None:
     """The same share of every query's space moved to the phantoms, by their size; None where none meets the limit.
 
     With less space a query passes on more of what is flushed into it, so E_e may even rise.
     """
-    load = _load(configuration, problem, printed)
+    peak = _peak(configuration, problem, load)
     phantoms = [not node.query for node in configuration.nodes]
     in_phantoms = sum(space for space, phantom in zip(spaces, phantoms, strict=True) if phantom)
     in_queries = sum(spaces) - in_phantoms
@@ -57,27 +59,27 @@ def shift(
         )
 
     # A query that keeps nothing has no table: that is no shift any more.
-    found = _least_share(lambda share: share < 1.0 and load(moved(share)) <= limit)
+    found = _least_share(lambda share: share < 1.0 and peak(moved(share)) <= limit)
     return None if found is None else moved(found)
 
 
 def within_peak(
-    configuration: Configuration, spaces: Sequence[float], problem: Problem, limit: float, *, printed: bool = False
+    configuration: Configuration, spaces: Sequence[float], problem: Problem, limit: float, *, load: Load = end_of_epoch
 ) -> Spaces:
     """The spaces, changed only if their peak is above the limit: by shrink or shift, whichever costs less per tuple."""
-    if _load(configuration, problem, printed)(spaces) <= limit:
+    if _peak(configuration, problem, load)(spaces) <= limit:
         return tuple(spaces)
     tree = plant(configuration, problem)
-    tried = [method(configuration, spaces, problem, limit, printed=printed) for method in (shrink, shift)]
+    tried = [method(configuration, spaces, problem, limit, load=load) for method in (shrink, shift)]
     return min(
         (found for found in tried if found is not None),
         key=lambda found: per_tuple(configuration, buckets_of(tree, found), problem),
     )
 
 
-def _load(configuration: Configuration, problem: Problem, printed: bool) -> Callable[[Sequence[float]], float]:
+def _peak(configuration: Configuration, problem: Problem, load: Load) -> Callable[[Sequence[float]], float]:
     tree = plant(configuration, problem)
-    return lambda spaces: end_of_epoch(configuration, buckets_of(tree, spaces), problem, printed=printed)
+    return lambda spaces: load(configuration, buckets_of(tree, spaces), problem)
 
 
 def _least_share(meets: Callable[[float], bool]) -> float | None:

@@ -2,33 +2,45 @@
 
     relations ──► lattice (grains) ──► Problem (statistics, unit costs) ──► choice, allocation ──► tables
 
-`auto` prices no sharing, phantoms alone, and phantoms with tables before queries as well, and takes the cheapest;
-sharing has to promise a gain worth having. A named chooser and allocator is followed as the paper has it (seed smap,
-Sec. 4 and 6). What the choice rests on goes into the plan (`Basis`), for `sharing.explain`.
+`auto` prices no sharing, phantoms alone, and phantoms with tables before queries as well, within the memory and parts
+of it, and takes the cheapest; sharing has to promise a gain worth having. A named chooser and allocator is followed as
+the paper has it (seed smap, Sec. 4 and 6). What the choice rests on goes into the plan (`Basis`), for
+`sharing.explain`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import log
 from typing import Protocol
 
 from penstock.logical.query import Stream
+from penstock.logical.types import Kind
 from penstock.sharing.choice import Choice, choose
+from penstock.sharing.collision import rate
 from penstock.sharing.configuration import STREAM, Configuration, Node
-from penstock.sharing.cost import end_of_epoch, epoch_cost, flows
+from penstock.sharing.cost import end_of_epoch, epoch_cost, flows, worst_flush
 from penstock.sharing.costs import Costs
+from penstock.sharing.feeding_graph import candidates
 from penstock.sharing.fronts import without_fronts
-from penstock.sharing.grain import Grain, feeds
+from penstock.sharing.grain import Grain, feeds, fineness
 from penstock.sharing.lattice import Lattice, lattice, name_of
 from penstock.sharing.notation import text
-from penstock.sharing.plan import Basis, Priced, Relation, SharedPlan, Table
+from penstock.sharing.peak_load import within_peak
+from penstock.sharing.plan import Basis, Priced, Relation, SharedPlan, State, Table
 from penstock.sharing.planning import AUTO, NONE, Planning
 from penstock.sharing.problem import Problem
 from penstock.sharing.search import Objective
 from penstock.sharing.tree import Tree, buckets_of, plant, rates_of
 
 WORTH = 0.95  # of the cost without sharing: what a shared plan must promise to stay below
+SHARES = (1.0, 0.125)  # of the memory that are tried: smaller tables are nearer to the core
+EACH = 0.5  # ns a tuple of the stream for one more table, whatever little reaches it: calls for each chunk
+MOST = 200  # candidates that are counted
+MOST_PASSED = 0.7  # of its tuples: a phantom that passes on more cannot pay
+ALIKE = 50  # numbers of groups within about 1/ALIKE count as the same
 KEEP_BELOW = 1.3  # flow length under which the more frequent resident is kept (models.md, replacement by depth)
 
 
@@ -53,8 +65,9 @@ class Task:
     known: Statistics
     costs: Costs
     memory: float
+    _sizes: dict[Grain, tuple[int, int]] = field(default_factory=dict)  # words of key and states, once each
 
-    @property
+    @cached_property
     def queries(self) -> dict[Grain, tuple[str, ...]]:
         """Queries that have the same groups are one relation."""
         found: dict[Grain, tuple[str, ...]] = {}
@@ -63,35 +76,43 @@ class Task:
         return found
 
     def words(self, grain: Grain) -> int:
-        return max(1, -(-self.known.bits(grain) // 64))
-
-    def state_words(self, queries: Sequence[str]) -> int:
-        states = {state for r in self.relations if r.query in queries for state in r.states}
-        return sum({"count": 0, "moments": 5}.get(state.kind, 1) for state in states)
+        """Of the key."""
+        return self._size(grain)[0]
 
     def kept(self, grain: Grain) -> int:
         """Words of states that a table of this grain keeps: those of all that it can feed."""
-        return self.state_words([query for query, fed in self.net.grains.items() if feeds(grain, fed)])
+        return self._size(grain)[1]
 
-    def problem(self) -> Problem:
-        entry = {}
+    def _size(self, grain: Grain) -> tuple[int, int]:
+        if grain not in self._sizes:
+            fed = [query for query, coarse in self.net.grains.items() if feeds(grain, coarse)]
+            self._sizes[grain] = max(1, -(-self.known.bits(grain) // 64)), self.state_words(fed)
+        return self._sizes[grain]
+
+    def state_words(self, queries: Sequence[str]) -> int:
+        states = {(s, r.types[s.column].kind) for r in self.relations if r.query in queries for s in r.states}
+        return sum(_words(state, kind) for state, kind in states)
+
+    def problem(self, sieved: bool = True) -> Problem:
+        """`sieved`: a relation takes its share of what reaches it; else all of it, which is never less."""
         queries = self.queries
 
+        def share(grain: Grain) -> float:
+            return self.known.share(grain) if sieved else 1.0
+
         def size(grain: Grain) -> float:
-            if grain not in entry:
-                entry[grain] = 8.0 * (self.words(grain) + 1 + self.kept(grain))
-            return entry[grain]
+            return 8.0 * (self.words(grain) + 1 + self.kept(grain))
 
         def probe(grain: Grain) -> float:
             each = self.costs.probe_at(self.memory) + self.costs.fold * self.kept(grain)
-            return self.known.share(grain) * (each + self.costs.word * (self.words(grain) - 2))
+            return share(grain) * (each + self.costs.word * (self.words(grain) - 2))
 
         def insert(grain: Grain) -> float:
             names = queries[grain]
             bulk = self.known.groups(grain) * (size(grain) + 16)
             each = self.costs.insert_at(bulk) + self.costs.word * (self.words(grain) - 2)
             folds = sum(self.state_words([name]) for name in names)
-            return self.known.share(grain) * (each * len(names) + self.costs.fold * folds)
+            return share(grain) * (each * len(names) + self.costs.fold * folds)
 
         return Problem(
             tuple(queries), self.known.rows, self.memory, self.known.groups, size, self.known.length, probe, insert
@@ -107,9 +128,16 @@ class Task:
             for parent, x, table in zip(tree.parents, rates_of(tree, buckets), tree.tables, strict=True):
                 evicted.append((1.0 if parent == STREAM else evicted[parent]) * x)
                 moved += evicted[-1] if table else 0.0
-            return epoch_cost(tree, buckets) + passing * moved
+            return epoch_cost(tree, buckets) + passing * moved + EACH * sum(tree.tables)
 
         return price
+
+
+def _words(state: State, kind: Kind) -> int:
+    """Of a state in a row, as long as it has met no NULL and no large sum (`runtime.folding.Shape`)."""
+    if state.kind == "sum" and kind is Kind.DOUBLE:
+        return 2
+    return {"count": 0, "moments": 5}.get(state.kind, 1)
 
 
 def plan_stream(
@@ -129,8 +157,9 @@ def plan_stream(
     return _built(stream, task, best, considered)
 
 
-def reprice(plan: SharedPlan, known: Statistics, costs: Costs, memory: float) -> float:
+def reprice(plan: SharedPlan, known: Statistics, costs: Costs) -> float:
     """What the tables of a plan cost by newer statistics."""
+    memory = 0.0 if plan.basis is None else sum(plan.basis.spaces)
     task = Task(plan.relations, lattice(plan.relations), known, costs, memory)
     problem, objective = task.problem(), task.objective()
     if plan.basis is None:
@@ -141,16 +170,49 @@ def reprice(plan: SharedPlan, known: Statistics, costs: Costs, memory: float) ->
 def _considered(task: Task, planning: Planning) -> dict[str, Choice]:
     """The alternatives by name; of a plan that is asked for, just that."""
     problem, objective = task.problem(), task.objective()
-    if planning.plan == NONE:
+    if planning.plan == NONE or len(problem.queries) < 2:
         return {NONE: _bare(problem, objective)}
     alloc = "sl" if planning.alloc == AUTO else planning.alloc
+    phantoms = _worthwhile(task)
     if planning.plan != AUTO:
-        return {f"{planning.plan}-{alloc}": choose(planning.plan, problem, alloc, objective=objective)}
+        chosen = choose(planning.plan, problem, alloc, objective=objective, phantoms=phantoms)
+        return {f"{planning.plan}-{alloc}": _limited(chosen, task, planning.peak_load)}
     found = {NONE: _bare(problem, objective)}
-    if len(problem.queries) > 1:
-        found[f"gc-{alloc}"] = choose("gc", problem, alloc, fronts=False, objective=objective)
-        found[f"gc-{alloc} with fronts"] = _fronted(choose("gc", problem, alloc, objective=objective), task, alloc)
+    for share in SHARES:
+        smaller = replace(task, memory=share * task.memory)
+        problem, objective = smaller.problem(), smaller.objective()
+        bare = choose("gc", problem, alloc, fronts=False, objective=objective, phantoms=phantoms)
+        spaces = without_fronts(bare.configuration, problem, alloc, objective=objective)
+        fronted = Choice(bare.configuration, spaces, _price(bare.configuration, spaces, problem, objective), bare.steps)
+        best = min(bare, fronted, key=lambda choice: choice.cost)
+        found[f"gc-{alloc} in {smaller.memory / 1024:.0f} KiB"] = _limited(best, smaller, planning.peak_load)
     return found
+
+
+def _worthwhile(task: Task) -> list[Grain]:
+    """Candidates that may pay: those that pass on much fewer tuples than they take, and of those that have the same
+    groups (as attributes that determine others do) the finest, which feeds the most."""
+    known, limit = task.known, task.memory
+    finest: dict[tuple[int, int], list[Grain]] = {}
+    for grain in sorted(candidates(task.queries, MOST), key=fineness, reverse=True):
+        groups, words = known.groups(grain), task.words(grain)
+        passed = max(groups / known.rows, rate(groups, limit / (8 * (words + 2)), known.length(grain, 1)))
+        if passed > MOST_PASSED:
+            continue
+        alike = finest.setdefault((round(ALIKE * log(groups)), words), [])
+        if not any(feeds(finer, grain) for finer in alike):
+            alike.append(grain)
+    return [grain for alike in finest.values() for grain in alike]
+
+
+def _limited(choice: Choice, task: Task, limit: float | None) -> Choice:
+    """The same with a flush at the end of a task that takes at most so many nanoseconds, whatever the data will be
+    (seed smap, Sec. 8.5.2)."""
+    if limit is None:
+        return choice
+    spaces = within_peak(choice.configuration, choice.spaces, task.problem(sieved=False), limit, load=worst_flush)
+    cost = _price(choice.configuration, spaces, task.problem(), task.objective())
+    return Choice(choice.configuration, spaces, cost, choice.steps)
 
 
 def _bare(problem: Problem, objective: Objective) -> Choice:
@@ -160,20 +222,14 @@ def _bare(problem: Problem, objective: Objective) -> Choice:
     return Choice(configuration, spaces, _price(configuration, spaces, problem, objective), ())
 
 
-def _fronted(choice: Choice, task: Task, alloc: str) -> Choice:
-    """The same configuration, with tables before those queries alone where they pay."""
-    problem, objective = task.problem(), task.objective()
-    spaces = without_fronts(choice.configuration, problem, alloc, objective=objective)
-    return Choice(choice.configuration, spaces, _price(choice.configuration, spaces, problem, objective), choice.steps)
-
-
 def _price(configuration: Configuration, spaces: Sequence[float], problem: Problem, objective: Objective) -> float:
     tree = plant(configuration, problem, [space > 0 for space in spaces])
     return objective(tree, buckets_of(tree, spaces))
 
 
 def _built(stream: Stream, task: Task, best: str, considered: Mapping[str, Choice]) -> SharedPlan:
-    chosen, problem, queries = considered[best], task.problem(), task.queries
+    chosen, queries = considered[best], task.queries
+    problem = replace(task, memory=sum(chosen.spaces)).problem()  # tables cost what their own size makes them cost
     nodes = chosen.configuration.nodes
     names = _names(nodes, queries)
     buckets = [int(space / problem.entry(node.grain)) for node, space in zip(nodes, chosen.spaces, strict=True)]
@@ -191,7 +247,7 @@ def _built(stream: Stream, task: Task, best: str, considered: Mapping[str, Choic
     flushing = end_of_epoch(chosen.configuration, buckets, problem)
     costs = {name: choice.cost for name, choice in considered.items()}
     basis = Basis(
-        best, int(task.memory), task.known.rows, task.costs, chosen.cost, flushing, tuple(costs.items()), priced,
+        best, int(sum(chosen.spaces)), task.known.rows, task.costs, chosen.cost, flushing, tuple(costs.items()), priced,
         chosen.configuration, chosen.spaces,
     )  # fmt: skip
     return SharedPlan(stream, task.relations, text(chosen.configuration, names.__getitem__), tables, basis)

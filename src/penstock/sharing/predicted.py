@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from penstock.sharing.configuration import STREAM
 from penstock.sharing.plan import Basis, Priced
+from penstock.sharing.planner import EACH
 
 INDEX = 16  # bytes of an exact table's index for each of its groups
 
@@ -60,7 +61,7 @@ def predict(basis: Basis) -> dict[str, Predicted]:
             evictions=priced.share * taken * x if table else 0.0,
             flushed=entries,
             inserts=priced.share * taken * x + entries / basis.rows if node.query else 0.0,
-            table_cost=taken * priced.probe + basis.costs.passing * come * x if table else 0.0,
+            table_cost=taken * priced.probe + basis.costs.passing * come * x + EACH if table else 0.0,
             leaf_cost=(come * x + leaving[-1] / basis.rows) * priced.insert,
             alone=priced.insert,
         )

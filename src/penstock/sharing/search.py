@@ -7,13 +7,14 @@ relation and depth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from penstock.sharing.allocation import Allocator, allocator
 from penstock.sharing.configuration import STREAM
 from penstock.sharing.cost import tuple_cost
-from penstock.sharing.feeding_graph import candidates, feeding_graph
+from penstock.sharing.feeding_graph import candidates, consistent, feeding_graph
+from penstock.sharing.grain import Grain
 from penstock.sharing.problem import Problem
 from penstock.sharing.tree import Tree
 
@@ -39,17 +40,26 @@ class Search:
     """
 
     def __init__(
-        self, problem: Problem, alloc: str = "sl", *, fronts: bool = True, objective: Objective = tuple_cost
+        self,
+        problem: Problem,
+        alloc: str = "sl",
+        *,
+        fronts: bool = True,
+        objective: Objective = tuple_cost,
+        phantoms: Iterable[Grain] | None = None,
     ) -> None:
-        groups = {grain: problem.groups(grain) for grain in (*problem.queries, *candidates(problem.queries))}
+        possible = candidates(problem.queries) if phantoms is None else phantoms
+        groups = {grain: problem.groups(grain) for grain in (*problem.queries, *possible)}
         self.problem = problem
-        self.graph = feeding_graph(groups, groups.__getitem__)
+        self.graph = feeding_graph(groups, consistent(groups).__getitem__)
         self.fronts = fronts
         self.allocator: Allocator = allocator(alloc)
         self.objective = objective
         self.queries = self.graph.mask(problem.queries)
         relations = self.graph.relations
         self.wanted = [bool(self.queries >> n & 1) for n in range(len(relations))]
+        # Children that a relation must feed to be worth its table.
+        self.least = [(0 if fronts else 1) if wanted else 2 for wanted in self.wanted]
         self.groups = [float(groups[grain]) for grain in relations]
         self.entries = [float(problem.entry(grain)) for grain in relations]
         self.probe = [float(problem.probe(grain)) for grain in relations]
@@ -74,10 +84,8 @@ class Search:
     def forest(self, feeding: int) -> Forest:
         feeders, chosen = self.graph.feeders, self.queries | feeding
         relations = [n for n in self.graph.order if chosen >> n & 1]
-        parents = []
-        for n in relations:
-            possible = feeders[n] & feeding
-            parents.append((possible & -possible).bit_length() - 1)
+        # The lowest bit is the best parent, as in `configuration.best_parent`; none gives −1, the stream.
+        parents = [((possible := feeders[n] & feeding) & -possible).bit_length() - 1 for n in relations]
         return Forest(feeding, relations, parents)
 
     def pruned(self, feeding: int) -> Forest:
@@ -90,27 +98,26 @@ class Search:
             fed = [0] * (len(self.wanted) + 1)
             for parent in forest.parents:
                 fed[parent] += 1
-            for n in reversed(forest.relations):  # the coarsest first: its children may save what stands above
-                if feeding >> n & 1 and fed[n] < 2 - self.wanted[n] and not (self.fronts and self.wanted[n]):
-                    feeding &= ~(1 << n)
-                    break
-            else:
+            idle = [n for n in forest.relations if feeding >> n & 1 and fed[n] < self.least[n]]
+            if not idle:
                 return forest
+            feeding &= ~(1 << idle[-1])  # the coarsest: its children may save what stands above
 
     def tree(self, forest: Forest) -> Tree:
         feeding, relations, numbers = forest
-        places = {n: i for i, n in enumerate(relations)}
-        parents = [places[n] if n != STREAM else STREAM for n in numbers]
+        places = {STREAM: STREAM}
+        places.update(zip(relations, range(len(relations)), strict=True))
+        parents = [*map(places.__getitem__, numbers)]
         return Tree(
             parents=parents,
-            queries=[self.wanted[n] for n in relations],
+            queries=[*map(self.wanted.__getitem__, relations)],
             tables=[True] * len(relations) if self.fronts else [bool(feeding >> n & 1) for n in relations],
-            groups=[self.groups[n] for n in relations],
+            groups=[*map(self.groups.__getitem__, relations)],
             lengths=self._lengths_of(relations, parents),
-            entries=[self.entries[n] for n in relations],
-            probe=[self.probe[n] for n in relations],
-            evict=[self.evict[n] for n in relations],
-            epochs=[self.epochs[n] for n in relations],
+            entries=[*map(self.entries.__getitem__, relations)],
+            probe=[*map(self.probe.__getitem__, relations)],
+            evict=[*map(self.evict.__getitem__, relations)],
+            epochs=[*map(self.epochs.__getitem__, relations)],
             memory=self.problem.memory,
             rows=self.problem.rows,
         )

@@ -14,6 +14,7 @@ from penstock.faults import reach
 from penstock.state import manifest as manifests
 
 SEGMENTS = "segments"
+VERSIONS = "versions"  # of the app and its plans
 DECISIONS = "decisions"  # about batches of DataFrames
 KEEP = 2  # manifests
 
@@ -39,6 +40,11 @@ def collect(checkpoint: Path, committed: int) -> int:
     for batch in manifests.batches(checkpoint):
         if batch <= committed - KEEP:
             manifests.path_of(checkpoint, batch).unlink(missing_ok=True)
+            deleted += 1
+    needed = min((manifest.offset["plan"] for manifest in kept if manifest is not None), default=0)
+    for path in sorted((checkpoint / VERSIONS).glob("[0-9]*.json")):
+        if int(path.stem) < needed:  # a replay runs what its offset names; the newest is never older
+            path.unlink(missing_ok=True)
             deleted += 1
     for path in sorted((checkpoint / DECISIONS).glob("[0-9]*.*")):
         if int(path.name[:8]) <= committed - KEEP:

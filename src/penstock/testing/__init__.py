@@ -15,6 +15,7 @@
 | `soak` | long running under load: nothing grows, every window comes once |
 | `captures`, `mutations` | capture files written by hand, and damaged on purpose, by seed |
 | `reference` | a direct-mapped table, one tuple at a time, as the papers describe it |
+| `phantoms` | a tree of such tables, phantoms above queries, one tuple at a time |
 
 Nothing here imports kernels, runtime or pyspark: an oracle that shares code with the engine proves nothing.
 """

@@ -5,6 +5,7 @@
 | `decode` | the source alone, in this process: the columns of the dozen queries as Arrow batches |
 | `tasks` | what Spark's tasks do, in this process: decode, all tables, a segment a batch; no windows are closed |
 | `run` | the whole app on Spark, results in Parquet files |
+| `whole` | on Spark, what nfdump answers of the dozen, as it does: of the whole capture, not by window |
 
 The first two run twice in one process; the second time is the warm one. It includes opening the file, which is read
 through once to count its packets and to find where they begin. Of a run, warm are all micro-batches but the first; the
@@ -14,7 +15,8 @@ file has been opened by then.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,26 +27,29 @@ import pyarrow.dataset as ds
 from penstock.bench.cpu import own_seconds, session_seconds
 from penstock.bench.engines.penstock import _version, warm_part
 from penstock.bench.job import Answer, PacketJob, elapsed, serve_packets, timed
-from penstock.bench.packet_queries import QUERIES, PacketQuery, app_text
+from penstock.bench.packet_queries import QUERIES, PacketQuery, app_text, whole_text
 from penstock.bench.packet_reference import digest_answer
 
 NAME = "packets"
 
 
 def run(job: PacketJob) -> Answer:
-    if job.mode == "run":
-        return _whole(job)
-    return _twice(job, {"decode": _decode, "tasks": _tasks}[job.mode])
+    what, _, plan = job.mode.partition(" ")
+    if what == "run":
+        return _spark(job, app_text(job.file), plan or "auto", [(query, True) for query in QUERIES])
+    if what == "whole":
+        return _spark(job, whole_text(job.file), plan or "auto", [(q, False) for q in QUERIES])
+    return _twice(job, _decode if what == "decode" else partial(_tasks, plan or "auto"))
 
 
-def _twice(job: PacketJob, action: Callable[[PacketJob], int]) -> Answer:
+def _twice(job: PacketJob, action: Callable[[PacketJob], tuple[int, dict[str, Any]]]) -> Answer:
     action(job)
     cold = elapsed(job)
     before = own_seconds()
     opening, _ = timed(lambda: _open_anew(job))
     opened = own_seconds()
-    seconds, rows = timed(lambda: action(job))
-    extra = {"open_seconds": opening, "open_cpu_seconds": opened - before}
+    seconds, (rows, told) = timed(lambda: action(job))
+    extra = {"open_seconds": opening, "open_cpu_seconds": opened - before, **told}
     return Answer(_version(), opening + seconds, rows, cold, extra=extra, cpu_seconds=own_seconds() - before)
 
 
@@ -56,55 +61,67 @@ def _open_anew(job: PacketJob) -> None:
     pcap.open_pcap(job.file, {}).rows()
 
 
-def _decode(job: PacketJob) -> int:
+def _decode(job: PacketJob) -> tuple[int, dict[str, Any]]:
     from penstock.runtime.job import columns
     from penstock.runtime.settings import TaskSettings
     from penstock.sources.base import Split
     from penstock.sources.registry import open_source
 
-    _, plan = _plan(job)
+    _, plan = _plan(job, "none")
     source = open_source(f"pcap:{job.file}", {})
     read = source.read(Split(0, source.rows()), columns(plan), TaskSettings().chunk_rows)
-    return sum(batch.num_rows for batch in read)
+    return sum(batch.num_rows for batch in read), {}
 
 
-def _tasks(job: PacketJob) -> int:
+def _tasks(kind: str, job: PacketJob) -> tuple[int, dict[str, Any]]:
+    """With what the tables did: hash operations, and nanoseconds a packet in tables alone and in all of the LFTA."""
     from penstock.runtime.epoch import Epoch
     from penstock.runtime.job import columns
     from penstock.runtime.lfta import run_task
     from penstock.runtime.settings import TaskSettings
+    from penstock.runtime.work import added, totals
     from penstock.sources.base import Split
 
-    source, plan = _plan(job)
-    settings, at, number, used = TaskSettings(), 0, 0, columns(plan)
+    source, plan = _plan(job, kind)
+    settings, at, number, used, tasks = TaskSettings(), 0, 0, columns(plan), []
     segments = Path(job.work) / "segments"
     segments.mkdir()
     while at < source.rows():
         stop = source.cut(at, job.batch_rows)
         batches = source.read(Split(at, stop), used, settings.chunk_rows)
-        run_task(plan, settings, Epoch(number, row=at), batches, segments / f"{number:04d}.seg")
+        tasks.append(run_task(plan, settings, Epoch(number, row=at), batches, segments / f"{number:04d}.seg"))
         at, number = stop, number + 1
     shutil.rmtree(segments)
-    return at
+    work = added({}, [plan], tasks)
+    spent = sum(counts["nanoseconds"] for counts in work.values())
+    return at, {
+        "plan": plan.configuration,
+        "hash_operations": totals(work)["hash_operations"],
+        "naive_hash_operations": len(plan.relations) * at,
+        "tables_ns_per_packet": round(spent / at, 1),
+        "lfta_ns_per_packet": round(1e9 * sum(task["lfta_seconds"] for task in tasks) / at, 1),
+    }
 
 
-def _plan(job: PacketJob, plan: str = "none") -> tuple[Any, Any]:
+def _plan(job: PacketJob, kind: str) -> tuple[Any, Any]:
     """The opened source, and the plan of the app."""
     import penstock
 
     app = penstock.App().sql(app_text(job.file))
-    return app.inputs(app.query_set()).sources[NAME], app.plans(plan=plan)[0]
+    plans = app.plans(plan=kind, batch_rows=job.batch_rows, parallelism=job.threads)
+    return app.inputs(app.query_set()).sources[NAME], plans[0]
 
 
-def _whole(job: PacketJob) -> Answer:
+def _spark(job: PacketJob, text: str, plan: str, queries: Sequence[tuple[PacketQuery, bool]]) -> Answer:
+    """`queries` whose results are compared, each by window or not."""
     import penstock
 
-    app = penstock.App(master=f"local[{job.threads}]").sql(app_text(job.file))
+    app = penstock.App(master=f"local[{job.threads}]").sql(text)
     used: list[float] = []
     started = app.start(
         checkpoint=f"{job.work}/checkpoint",
         output=f"{job.work}/out",
-        plan="none",
+        plan=plan,
         batch_rows=job.batch_rows,
         listener=lambda report, manifest: used.append(session_seconds()),
     )
@@ -114,19 +131,21 @@ def _whole(job: PacketJob) -> Answer:
     seconds, rows, note = warm_part(summary)
     app.close()
     warm = used[-1] - used[0] if len(used) > 1 else used[-1]
-    digests = tuple(_digest(job, query) for query in QUERIES)
-    extra: dict[str, Any] = {name: summary[name] for name in ("seconds", "work", "accounting") if name in summary}
+    digests = tuple(_digest(job, query, by_window) for query, by_window in queries)
+    extra: dict[str, Any] = {
+        name: summary[name] for name in ("seconds", "work", "accounting", "plan") if name in summary
+    }
     return Answer(_version(), seconds, rows, cold, digests, note, extra, warm)
 
 
-def _digest(job: PacketJob, query: PacketQuery) -> str:
+def _digest(job: PacketJob, query: PacketQuery, by_window: bool) -> str:
     result: Any = ds.dataset(sorted(str(path) for path in Path(job.work, "out", query.name).glob("*.parquet")))
     table = result.to_table()
     if not table.num_columns:
         return "0:0000000000000000"
     windows = table["window_start"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
     keys = [table[name] for name in query.names]
-    return digest_answer(keys, np.asarray(windows), table["packets"], table["bytes"])
+    return digest_answer(keys, np.asarray(windows) * by_window, table["packets"], table["bytes"])
 
 
 if __name__ == "__main__":
