@@ -223,12 +223,12 @@ def _aligned(rows: list[list[str]], indent: str) -> list[str]:
 
 def size(given: float) -> str:
     """
-    >>> size(800), size(16_384), size(2_097_152)
-    ('800 B', '16 KiB', '2.0 MiB')
+    >>> size(800), size(16_384), size(1_048_500), size(2_097_152)
+    ('800 B', '16 KiB', '1.0 MiB', '2.0 MiB')
     """
     if given < 1024:
         return f"{given:.0f} B"
-    return f"{given / 1024:.0f} KiB" if given < 1 << 20 else f"{given / (1 << 20):.1f} MiB"
+    return f"{given / 1024:.0f} KiB" if given < 1000 * 1024 else f"{given / (1 << 20):.1f} MiB"
 
 
 def _rate(each: float | None) -> str:
