@@ -134,9 +134,10 @@ def _inserting(size: int, rng: np.random.Generator) -> float:
 
 
 def _folding(rng: np.random.Generator) -> float:
-    """ns of folding one value into one state of a table in cache."""
-    states = np.zeros((4096, WIDTH), np.int64)
-    at, rows = rng.integers(0, 4096, TUPLES), np.arange(TUPLES, dtype=np.int32)
+    """ns of folding one value into one state of a table that fills a part of the cache, as those of a plan do."""
+    rows_of_table = (1 << 19) // ENTRY
+    states = np.zeros((rows_of_table, WIDTH), np.int64)
+    at, rows = rng.integers(0, rows_of_table, TUPLES), np.arange(TUPLES, dtype=np.int32)
     value, valid = rng.integers(0, 1000, TUPLES), np.empty(0, np.uint8)
     return _best(lambda: fold.add_sum(states, 3, at, 0, TUPLES, rows, value, valid)) / TUPLES
 
