@@ -77,7 +77,7 @@ def test_bad_apps_are_refused_before_anything_runs(tmp_path: Path, text: str, wo
 def test_bad_usage(app: Path, tmp_path: Path) -> None:
     failed(penstock("check", str(tmp_path / "none.sql")), 2, "none.sql")
     failed(penstock("run", str(app), "--set", "out"), 2, "K=V")
-    failed(penstock("run", str(app), "--set", f"out={tmp_path}", "--plan", "gc"), 2, "not executable yet")
+    failed(penstock("run", str(app), "--set", f"out={tmp_path}", "--plan", "tree"), 2, "not executable yet")
     failed(penstock("run", str(app), "--set", f"out={tmp_path}", "--batch-rows", "0"), 2, "batch_rows")
     failed(penstock("run", str(app), "--set", f"out={tmp_path}", "--checkpoint", "s3://bucket/x"), 2, "s3://bucket/x")
     failed(penstock("state", "--checkpoint", str(tmp_path)), 2, "not a checkpoint")

@@ -180,7 +180,9 @@ def check_account(summary: dict[str, Any], expected: dict[str, Any], story: str)
     for name, query in expected["queries"].items():
         found = summary["queries"][name]
         assert {**found, "path": ""} == {**query, "path": ""}, f"{story}\nquery {name}"
-    assert summary["work"] == expected["work"], story
+    # A run that goes on gathers its statistics anew and may choose other tables: same results, other work.
+    naive = "naive_hash_operations"
+    assert summary["work"][naive] == expected["work"][naive], story
 
 
 def check_state(checkpoint: Path, summary: dict[str, Any], story: str) -> None:

@@ -35,7 +35,8 @@ class Contender:
 
 
 CONTENDERS = (
-    Contender("penstock", "penstock", mode="none", note="writes Parquet; without the first micro-batch"),
+    Contender("penstock", "penstock", mode="auto", note="writes Parquet; without the first micro-batch"),
+    Contender("penstock_unshared", "penstock", mode="none", note="the same with --plan none"),
     Contender(
         "spark_streaming", "spark_streaming", part_rows=400_000, counts=(12,), note="tuned: a shuffle task a core"
     ),
