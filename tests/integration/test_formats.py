@@ -219,7 +219,9 @@ def test_the_records_are_a_test(records: Records, expected: dict[str, Expected])
     assert set(expected[HASTY].rows["names"].column("name").to_pylist()) == {*NAMES, None}
 
 
-@pytest.mark.parametrize("form", FILES)
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=[pytest.mark.slow] if form.startswith("json.") else []) for form in FILES]
+)
 def test_files(form: str, records: Records, expected: dict[str, Expected], spark: SparkSession, tmp_path: Path) -> None:
     import penstock as ps
 

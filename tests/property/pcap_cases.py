@@ -15,7 +15,7 @@ import itertools
 import json
 import os
 import random
-import resource
+import re
 import signal
 import sys
 import tempfile
@@ -172,7 +172,8 @@ def main(folder: str, first: int, count: int) -> None:
 
 
 def peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    """The most memory of this process, in MB. What `getrusage` says is at least what its parent had."""
+    return int(re.findall(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())[0]) // 1024
 
 
 if __name__ == "__main__":
