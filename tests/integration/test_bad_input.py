@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from amounts import quick_and
 from penstock.testing import faults
 from penstock.testing.faults import Disk, Launch, Output
 
@@ -44,9 +45,7 @@ def penstock(*arguments: str, folder: Path, **environment: str) -> subprocess.Co
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name", [*FROM_OUTSIDE, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE_FROM_OUTSIDE)]
-)
+@pytest.mark.parametrize("name", quick_and(FROM_OUTSIDE, MORE_FROM_OUTSIDE))
 def test_the_same_from_outside(name: str, tmp_path: Path) -> None:
     golden = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
     command = golden.partition("\n")[0].removeprefix("$ penstock ")
