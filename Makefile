@@ -8,6 +8,8 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 EXTRAS := plot
 # Peers of the benchmarks; what they share with penstock is pinned in constraints.txt.
 PEER_PACKAGES := duckdb polars==2.1.0 numpy pyarrow
+# Two processes, a file of tests at a time to each, in the order of the files: those with Spark come first.
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 TOO_OLD = penstock needs Python 3.11 or later; say which one to use: make PYTHON=/path/to/python3.11
 NO_VENV = the venv module of this Python is missing; on Debian and Ubuntu: apt install python3-venv
@@ -23,8 +25,9 @@ help: ## this list
 demo: $(VENV)/.installed $(VENV)/.java ## a dozen queries over a generated trace on local Spark; ends by itself
 	@$(BIN)/python -m penstock.app.demo
 
-test: lint $(VENV)/.java ## lint and the whole test suite but the long campaigns
-	@$(BIN)/python -m pytest
+test: lint $(VENV)/.java ## lint and the whole test suite but the long campaigns, on two cores
+	@$(BIN)/python -m penstock.kernels.ahead
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-all: lint $(VENV)/.java ## the same with the long campaigns and a ten-minute soak
 	@$(BIN)/python -m pytest -m ''

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from calling import Caller
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -18,3 +20,8 @@ def spark() -> Iterator[SparkSession]:
     session = build_session()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def caller(spark: SparkSession) -> Caller:
+    return Caller(spark)

@@ -8,10 +8,7 @@ refused by the command line, with what has changed, and nothing is touched.
 from __future__ import annotations
 
 import shutil
-import signal
-import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.app import cli
+from calling import Caller
 from penstock.app.state_view import state_of
 from penstock.errors import ConfigError, QueryError
 from penstock.logical.resolve import resolve_app
@@ -230,36 +227,6 @@ def check_dropped(stage: Stage, expected: Expected) -> None:
 # -- refused changes
 
 
-@dataclass(frozen=True)
-class Caller:
-    """The command line in this process, on the session of the tests."""
-
-    capsys: pytest.CaptureFixture[str]
-    monkeypatch: pytest.MonkeyPatch
-
-    def run(self, *arguments: str) -> tuple[int, str]:
-        """Exit code and messages."""
-        self.capsys.readouterr()
-        self.monkeypatch.setattr(sys, "argv", ["penstock", "run", *arguments])
-        try:
-            cli.main()
-        except SystemExit as end:
-            return int(end.code or 0), self.capsys.readouterr().err
-        return 0, self.capsys.readouterr().err
-
-
-@pytest.fixture
-def caller(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Caller]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    monkeypatch.setattr("penstock.runtime.session.build_session", lambda master: spark)
-    monkeypatch.setattr("penstock.app.api.App.close", lambda self: None)
-    yield Caller(capsys, monkeypatch)
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
 def changed(name: str, old: str, new: str) -> dict[str, str]:
     assert old in KEPT[name]
     return KEPT | {name: KEPT[name].replace(old, new)}
@@ -290,7 +257,8 @@ def refused(stage: Stage, caller: Caller, text: str, *options: str) -> str:
     app.write_text(text)
     common = ("--checkpoint", str(stage.place / "ckpt"), "--batch-rows", str(BATCH_ROWS), "--quiet")
     where = () if "--output" in options else ("--output", str(stage.place / "out"))
-    code, messages = caller.run(str(app), *common, *where, *options)
+    done = caller.run("run", str(app), *common, *where, *options)
+    code, messages = done.returncode, done.stderr
     assert code == 2, messages
     assert messages.startswith("error: ")
     assert "hint:" in messages
@@ -338,5 +306,5 @@ def test_the_same_app_is_not_refused(stage: Stage, caller: Caller) -> None:
     app = stage.place / "app.sql"
     app.write_text(stage.text(KEPT))
     places = ("--checkpoint", str(stage.place / "ckpt"), "--output", str(stage.place / "out"))
-    code, messages = caller.run(str(app), *places, "--quiet")
-    assert (code, messages) == (0, "")
+    done = caller.run("run", str(app), *places, "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")

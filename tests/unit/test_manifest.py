@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from amounts import quick_and
 from penstock.errors import StateError
 from penstock.state import account
 from penstock.state import manifest as manifests
@@ -70,7 +71,7 @@ def test_the_second_writer_loses(tmp_path: Path) -> None:
     assert manifests.load(tmp_path, 4) == sample()
 
 
-@pytest.mark.parametrize("flip", [0x01, 0x20, 0x80, 0xFF])
+@pytest.mark.parametrize("flip", quick_and([0x01, 0x80], [0x20, 0xFF]))
 def test_any_flipped_byte_is_noticed(tmp_path: Path, flip: int) -> None:
     manifests.put(tmp_path, sample())
     path = manifests.path_of(tmp_path, 4)

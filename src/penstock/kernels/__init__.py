@@ -2,7 +2,7 @@
 
 | module       | what it does                                                                       |
 |--------------|------------------------------------------------------------------------------------|
-| `jit`        | array types, the one place with compiler flags                                     |
+| `jit`        | array types, the one place with compiler flags; `ahead`: compile all kernels now   |
 | `hashing`    | the 64-bit mix used for tables, dictionaries and slots                             |
 | `pack`       | components of attributes and panes into packed key words, and to a relation's key  |
 | `tables`     | the exact growable table and the direct-mapped table that evicts on collision      |

@@ -1,0 +1,25 @@
+"""Compile all kernels into numba's cache, on all cores: `python -m penstock.kernels.ahead`.
+
+Otherwise each is compiled when it is first imported, by every process that does so before the first has ended.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from concurrent.futures import ProcessPoolExecutor
+
+from penstock import kernels
+
+
+def main() -> None:
+    with ProcessPoolExecutor() as workers:
+        list(workers.map(load, [module.name for module in pkgutil.iter_modules(kernels.__path__)]))
+
+
+def load(name: str) -> None:
+    importlib.import_module(f"{kernels.__name__}.{name}")
+
+
+if __name__ == "__main__":
+    main()
