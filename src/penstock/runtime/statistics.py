@@ -9,7 +9,7 @@ one it corrects the sample's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.runtime.survey import Survey
@@ -32,6 +32,7 @@ class Known:
     rows: float
     exact: Mapping[Grain, float] = field(default_factory=dict)
     depths: Mapping[int, float] = field(default_factory=dict)
+    _groups: dict[Grain, float] = field(default_factory=dict, repr=False, compare=False)
 
     def of(self, net: Lattice) -> Known:
         """The same, for other queries on the stream: what a grain stands for depends on all of them."""
@@ -40,13 +41,27 @@ class Known:
         exact = {
             net.grains[q]: self.exact[g] for q, g in self.net.grains.items() if q in net.grains and g in self.exact
         }
-        return replace(self, net=net, survey=Survey(self.survey.layout, self.survey.words), exact=exact)
+        return Known(net, Survey(self.survey.layout, self.survey.words), self.rows, exact, self.depths)
 
     def groups(self, grain: Grain) -> float:
+        if grain not in self._groups:
+            self._groups[grain] = self._estimated(grain)
+        return self._groups[grain]
+
+    def _estimated(self, grain: Grain) -> float:
+        """As counted; of a phantom what the sample says, corrected by the finest query below it that was counted."""
         if grain in self.exact:
             return max(1.0, self.exact[grain])
-        found = self.survey.counted(grain, self.net).extrapolated(self.rows / max(1, self.survey.tuples))
-        return max([1.0, found, *(groups for coarse, groups in self.exact.items() if feeds(grain, coarse))])
+        found, most = self._sampled(grain), self.rows * self.share(grain)
+        groups, nearest = max(
+            ((g, c) for c, g in self.exact.items() if feeds(grain, c)), default=(0.0, None), key=_first
+        )
+        if nearest is not None and groups:
+            found *= groups / max(1.0, self._sampled(nearest))
+        return max(1.0, groups, min(found, most))
+
+    def _sampled(self, grain: Grain) -> float:
+        return self.survey.counted(grain, self.net).extrapolated(self.rows / max(1, self.survey.tuples))
 
     def length(self, grain: Grain, depth: int) -> float:
         if depth == 1:
@@ -58,6 +73,10 @@ class Known:
 
     def bits(self, grain: Grain) -> int:
         return self.survey.bits(grain, self.net)
+
+
+def _first(pair: tuple[float, Grain]) -> float:
+    return pair[0]
 
 
 def rows_of(tasks: Iterable[Mapping[str, Any]]) -> float:
