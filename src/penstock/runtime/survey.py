@@ -5,10 +5,11 @@ how many groups there are, how clustered they are, which part of the tuples is c
 of a millisecond, and is done once.
 
 Estimates, with the error seen on generated streams (tests/unit/test_survey.py):
-* groups of m surveyed tuples are counted exactly. Those of a task of n tuples follow d(m)·(n/m)^β (Heaps' law); β is the
-  growth between m/2 and m, and falls with every doubling as it fell from the one before. Half of the estimates are
-  within a factor of 1.25, nine of ten within 3, and all within 8, mostly too high. Queries that run are counted exactly,
-  which replaces this, and corrects it for phantoms (`runtime.statistics.Known`).
+* groups of m surveyed tuples are counted exactly. Those of a task of n tuples follow d(m)·(n/m)^β (Heaps' law); β is
+  the growth between m/2 and m, and falls with every doubling as it fell from the one before. Up to half a million
+  tuples half of the estimates are within a factor of 1.25, nine of ten within 2.5, all within 4; at a million 7 was
+  seen: too high, where few groups come in long flows. Queries that run are counted exactly, which replaces this, and
+  corrects it for phantoms (`runtime.statistics.Known`).
 * the flow length l_a is what a table of half as many buckets as groups evicts less than the model of random data
   (seed smap, Sec. 5.3): within 15 % for flows one after the other.
 """
