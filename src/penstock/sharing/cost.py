@@ -125,6 +125,19 @@ def cycle_cost(tree: Tree, buckets: Sequence[float], *, printed: bool = False) -
     return tuple_cost(tree, buckets) + flush_cost(tree, buckets, flushed) / tuples
 
 
+def flush_bound(tree: Tree, buckets: Sequence[float], passing: float, doubt: float) -> float:
+    """The most that a flush costs where there may be `doubt` times as many groups as expected: no entry finds its
+    group in a table below, and each that leaves a table costs `passing` more."""
+    leaving: list[float] = []
+    total = 0.0
+    for i, parent in enumerate(tree.parents):
+        arriving = 0.0 if parent == STREAM else leaving[parent]
+        leaving.append(min(buckets[i], doubt * tree.groups[i], tree.rows) + arriving)
+        total += leaving[i] * tree.evict[i]
+        total += arriving * tree.probe[i] + leaving[i] * passing if buckets[i] >= 1.0 else 0.0
+    return total
+
+
 def flush_cost(tree: Tree, buckets: Sequence[float], entries: Sequence[float]) -> float:
     """What it costs to pass on these entries of every table, each through all that is below it."""
     leaving: list[float] = []

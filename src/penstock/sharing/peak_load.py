@@ -15,19 +15,26 @@ from penstock.sharing.problem import Problem
 from penstock.sharing.tree import buckets_of, plant
 
 Spaces = tuple[float, ...]
+Load = Callable[[Sequence[float]], float]
 # How finely a share is searched for: whole hundredths first, then halves.
 HUNDREDTHS = 100
 HALVINGS = 30
 
 
 def shrink(
-    configuration: Configuration, spaces: Sequence[float], problem: Problem, limit: float, *, printed: bool = False
+    configuration: Configuration,
+    spaces: Sequence[float],
+    problem: Problem,
+    limit: float,
+    *,
+    printed: bool = False,
+    load: Load | None = None,
 ) -> Spaces:
     """All spaces times one factor, as large as the limit allows.
 
     The factor is found numerically: smaller tables collide more, so E_e falls more slowly than they shrink.
     """
-    load = _load(configuration, problem, printed)
+    load = load or _load(configuration, problem, printed)
 
     def smaller(share: float) -> Spaces:
         return tuple((1.0 - share) * space for space in spaces)
@@ -37,13 +44,19 @@ def shrink(
 
 
 def shift(
-    configuration: Configuration, spaces: Sequence[float], problem: Problem, limit: float, *, printed: bool = False
+    configuration: Configuration,
+    spaces: Sequence[float],
+    problem: Problem,
+    limit: float,
+    *,
+    printed: bool = False,
+    load: Load | None = None,
 ) -> Spaces | None:
     """The same share of every query's space moved to the phantoms, by their size; None where none meets the limit.
 
     With less space a query passes on more of what is flushed into it, so E_e may even rise.
     """
-    load = _load(configuration, problem, printed)
+    load = load or _load(configuration, problem, printed)
     phantoms = [not node.query for node in configuration.nodes]
     in_phantoms = sum(space for space, phantom in zip(spaces, phantoms, strict=True) if phantom)
     in_queries = sum(spaces) - in_phantoms
@@ -62,20 +75,30 @@ def shift(
 
 
 def within_peak(
-    configuration: Configuration, spaces: Sequence[float], problem: Problem, limit: float, *, printed: bool = False
+    configuration: Configuration,
+    spaces: Sequence[float],
+    problem: Problem,
+    limit: float,
+    *,
+    printed: bool = False,
+    load: Load | None = None,
 ) -> Spaces:
-    """The spaces, changed only if their peak is above the limit: by shrink or shift, whichever costs less per tuple."""
-    if _load(configuration, problem, printed)(spaces) <= limit:
+    """The spaces, changed only if their peak is above the limit: by shrink or shift, whichever costs less per tuple.
+
+    `load` is what the flush of spaces costs (None: E_e).
+    """
+    load = load or _load(configuration, problem, printed)
+    if load(spaces) <= limit:
         return tuple(spaces)
     tree = plant(configuration, problem)
-    tried = [method(configuration, spaces, problem, limit, printed=printed) for method in (shrink, shift)]
+    tried = [method(configuration, spaces, problem, limit, load=load) for method in (shrink, shift)]
     return min(
         (found for found in tried if found is not None),
         key=lambda found: per_tuple(configuration, buckets_of(tree, found), problem),
     )
 
 
-def _load(configuration: Configuration, problem: Problem, printed: bool) -> Callable[[Sequence[float]], float]:
+def _load(configuration: Configuration, problem: Problem, printed: bool) -> Load:
     tree = plant(configuration, problem)
     return lambda spaces: end_of_epoch(configuration, buckets_of(tree, spaces), problem, printed=printed)
 
