@@ -47,7 +47,7 @@ def write(path: Path, columns: Mapping[str, Array]) -> None:
     n = len(next(iter(columns.values())))
     times = pa.array(np.arange(n) * STEP, pa.timestamp("us"))
     value = np.random.default_rng(n).integers(0, 100, n)
-    pq.write_table(pa.table({"ts": times, **columns, "v": value}), path, row_group_size=n // 8 + 1)
+    pq.write_table(pa.table({"ts": times, **columns, "v": value}), path, row_group_size=15_000)
 
 
 def app_text(path: Path, keys: list[str], window_rows: int) -> str:

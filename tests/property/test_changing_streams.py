@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import measured
 import numpy as np
@@ -18,11 +19,14 @@ from measured import EACH, ROW, Fixed, Measured, app_text, clustered, cost_of, j
 from penstock.runtime.lfta import Lfta
 from penstock.runtime.planner import Planner
 from penstock.runtime.statistics import Known
+from penstock.sharing.collision import rate
+from penstock.sharing.cost import flows as cost_flows
 from penstock.sharing.costs import USUAL
 from penstock.sharing.grain import Grain
 from penstock.sharing.plan import SharedPlan
 from penstock.sharing.planner import plan_stream
 from penstock.sharing.planning import NONE, Planning
+from penstock.sharing.problem import Problem
 from penstock.testing.asserts import assert_same_rows
 from penstock.testing.oracle import expect
 
@@ -56,7 +60,7 @@ class Flip:
     "flip",
     [
         pytest.param(Flip(flows, spread, 30_000, 8), id="to spread"),
-        pytest.param(Flip(spread, flows, 60_000, 12), id="to clustered", marks=pytest.mark.slow),
+        pytest.param(Flip(spread, flows, 60_000, 20), id="to clustered", marks=pytest.mark.slow),
     ],
 )
 def test_a_stream_that_flips_is_planned_anew(flip: Flip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +87,7 @@ def fixed_costs(folder: Path, flip: Flip, settled: SharedPlan, patch: pytest.Mon
     app, sources = resolved(text)
     plans = {"settled": {"s": settled}}
     patch.setattr("penstock.runtime.planner.calibrated", lambda: USUAL)
-    tried = [(NONE, 0), *((plan, MEMORY // part) for plan in ("auto", "gc", "gp") for part in (1, 8))]
+    tried = [(NONE, 0), ("auto", MEMORY), ("auto", MEMORY // 8), ("gc", MEMORY), ("gp", MEMORY)]
     for plan, memory in tried:
         planner = Planner(Planning(plan, memory=memory))
         planner.look(app, sources, settings.batch_rows, settings.parallelism)
@@ -190,8 +194,13 @@ def _priced(task: Lfta, counts: np.ndarray) -> float:
     return float(counts @ np.array([*probes, *(USUAL.passing for _ in branches), *inserts]))
 
 
-@pytest.mark.parametrize("plan", ["auto", "gc", "gp"])
-@pytest.mark.parametrize("kind", ["flows", "spread", "skewed"])
+@pytest.mark.parametrize(
+    ("kind", "plan"),
+    [
+        ("flows", "auto"), ("spread", "auto"), ("skewed", "gc"), ("spread", "gp"),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in (("flows", "gc"), ("flows", "gp"), ("skewed", "gp"))),
+    ],
+)  # fmt: skip
 def test_flushes_stay_below_the_peak_load(
     kind: str, plan: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,7 +212,7 @@ def test_flushes_stay_below_the_peak_load(
     flushes = Flushes()
     flushes.watch(monkeypatch)
     shares = {}
-    for limit in (None, 1e6, 2e5, 2e4, 1e3):
+    for limit in (None, 2e5, 2e4, 1e3):
         flushes.costs.clear()
         planner = Planner(Planning(plan, memory=MEMORY, peak_load=limit))
         measured.run(tmp_path / str(limit), text, settings, planner, monkeypatch)
@@ -213,3 +222,82 @@ def test_flushes_stay_below_the_peak_load(
             shares[limit] = round(max(flushes.costs) / limit, 2)
             assert max(flushes.costs) <= limit, f"{kind}, {plan}: {max(flushes.costs)} ns, not {limit}"
     print(f"{kind}, {plan}: unlimited {unlimited:.0f} ns; most of each limit {shares}")
+
+
+SIZES = {"a": 300, "b": 200, "c": 20, "d": 1500}
+STREAMS: dict[str, Callable[[np.random.Generator, int], Columns]] = {
+    "uniform": lambda rng, n: uniform(rng, n, SIZES),
+    "zipf": lambda rng, n: zipf(rng, n, SIZES),
+    "clustered": lambda rng, n: clustered(rng, n, SIZES, 20_000, 10),
+}
+
+
+# Evictions a tuple that the model is wrong by at depth one: at most, and in the mean.
+MOST_WRONG = {"uniform": (0.03, 0.01), "zipf": (0.15, 0.06), "clustered": (0.03, 0.01)}
+
+
+def letters_of(grain: Grain) -> list[str]:
+    return sorted(base.removeprefix("value:") for base, _ in grain if base.startswith("value:"))
+
+
+@dataclass
+class Predicted:
+    """Evictions a tuple of each table in a batch, and what the model says of them after the batch before."""
+
+    plan: SharedPlan
+    data: Columns
+
+    def groups(self, grain: Grain, number: int) -> float:
+        part = [self.data[name][number * BATCH : (number + 1) * BATCH] for name in letters_of(grain)]
+        return float(len(np.unique(np.stack(part), axis=1).T))
+
+    def pairs(
+        self, before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]], number: int
+    ) -> Any:
+        """(depth, predicted, measured) of each table in batch `number`."""
+        basis = self.plan.basis
+        assert basis is not None
+        nodes, buckets = basis.configuration.nodes, [each.buckets for each in basis.relations]
+        tables = [(i, each) for i, each in enumerate(basis.relations) if each.buckets]
+        lengths: dict[int, list[float]] = {}
+        for i, each in tables:
+            counts = before[f"@{each.name}"]
+            if counts["evictions"]:
+                x = rate(self.groups(nodes[i].grain, number - 1), each.buckets)
+                lengths.setdefault(each.depth, []).append(x * counts["probes"] / counts["evictions"])
+        problem = Problem(
+            tuple(node.grain for node in nodes if node.query), BATCH, MEMORY,
+            lambda grain: self.groups(grain, number), lambda grain: 24.0,
+            lambda grain, depth: float(np.mean(lengths.get(depth, [1.0]))), lambda grain: 1.0, lambda grain: 1.0,
+        )  # fmt: skip
+        flowing = cost_flows(basis.configuration, buckets, problem)
+        return [(each.depth, flowing[i].evictions, after[f"@{each.name}"]["evictions"] / BATCH) for i, each in tables]
+
+
+@pytest.mark.parametrize("kind", list(STREAMS))
+def test_predicted_evictions_are_those_measured(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model with exact groups and the flow lengths of each depth as measured in the batch before (seed smap, Sec.
+    5.3); tables of 4 and 256 KiB in all, evict-always, phantoms among them. Evictions a tuple of the stream are wrong
+    by at most 0.03 (zipf 0.15), 0.01 (0.06) in the mean, where the stream feeds a table; deeper, where one flow length
+    stands for tables that differ, by at most 0.4 and 0.15 in the mean."""
+    monkeypatch.setattr("penstock.sharing.planner.KEEP_BELOW", 0.0)
+    monkeypatch.setattr("penstock.runtime.planner.calibrated", lambda: USUAL)
+    data = STREAMS[kind](np.random.default_rng(8), 3 * BATCH)
+    write(tmp_path / "in.parquet", data)
+    text, settings = app_text(tmp_path / "in.parquet", KEYS, BATCH), measured.settings(BATCH, 1)
+    app, sources = resolved(text)
+    found: list[tuple[int, float, float]] = []
+    for memory in (4 << 10, 256 << 10):
+        planner = Planner(Planning("gc", "sl", memory))
+        planner.look(app, sources, BATCH, 1)
+        plan = planner.plans(app)["s"]
+        ran = measured.run(tmp_path / str(memory), text, settings, Fixed({"s": plan}), monkeypatch)
+        predicted = Predicted(plan, data)
+        for number in (1, 2):
+            found += predicted.pairs(ran.batches[number - 1].tasks[0], ran.batches[number].tasks[0], number)
+    for at, (most, mean) in {1: MOST_WRONG[kind], 2: (0.4, 0.15)}.items():
+        mine = np.array([(guess, true) for depth, guess, true in found if min(depth, 2) == at])
+        errors = np.abs(mine[:, 0] - mine[:, 1])
+        print(f"{kind}, depth {at}: {len(mine)} tables, wrong by {errors.max():.3f}, {errors.mean():.3f} in the mean")
+        assert errors.max() <= most
+        assert errors.mean() <= mean

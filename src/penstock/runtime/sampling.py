@@ -1,6 +1,7 @@
-"""Samples of the stream for the planner: the packed keys of a task's first tuples (`sharing.survey`).
+"""Samples of the stream for the planner: the packed keys of a task's first tuples (`runtime.survey`).
 
-Tasks leave them as a small file of the checkpoint, replaced by the next one; the driver reads it between two batches.
+The first task of a batch leaves one, of its first large chunk, as a small file of the checkpoint that replaces the one
+before; the driver reads it between two batches.
 Before a run, and to explain, the first tuples of the source are taken.
 
     samples/STREAM.npz

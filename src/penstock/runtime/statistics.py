@@ -18,6 +18,7 @@ from penstock.sharing.collision import flow_length
 from penstock.sharing.grain import Grain, feeds
 from penstock.sharing.lattice import Lattice
 from penstock.sharing.plan import SharedPlan
+from penstock.sharing.planner import KEEP_BELOW
 
 LEAST_PROBES = 1000  # of a table, before its evictions are believed
 LONGEST, SHORTEST = 1000.0, 0.3
@@ -95,16 +96,24 @@ def exact_groups(net: Lattice, tasks: Iterable[Mapping[str, Any]]) -> dict[Grain
 
 
 def measured_depths(plan: SharedPlan, tasks: Iterable[Mapping[str, Any]], known: Known) -> dict[int, float]:
-    """l_m of every depth of the tree; of depth one, relative to what the sample of the same batch says."""
+    """l_m of every depth of the tree; of depth one, relative to what the sample of the same batch says.
+
+    A table says something of the data where it replaces its residents as one for these data would: keeping frequent
+    ones where flows are long evicts much more.
+    """
     if plan.basis is None:
         return {}
     tasks, lengths = list(tasks), dict[int, list[float]]()
+    keeps = {table.name: table.keep for table in plan.tables}
     for node, priced in zip(plan.basis.configuration.nodes, plan.basis.relations, strict=True):
         work = [task["work"][TABLE + priced.name] for task in tasks if TABLE + priced.name in task["work"]]
         probes, evictions = (sum(counts[what] for counts in work) for what in ("probes", "evictions"))
-        groups = known.groups(node.grain)
-        if priced.buckets and probes >= LEAST_PROBES and groups > 1:  # a single group never collides
-            found = flow_length(groups, priced.buckets, max(evictions, 1) / probes)
-            sampled = known.length(node.grain, 1) if priced.depth == 1 else 1.0
-            lengths.setdefault(priced.depth, []).append(found / sampled)
+        groups, sampled = known.groups(node.grain), known.length(node.grain, 1)
+        if not priced.buckets or probes < LEAST_PROBES or groups <= 1:  # a single group never collides
+            continue
+        found = flow_length(groups, priced.buckets, max(evictions, 1) / probes)
+        if priced.depth > 1:
+            lengths.setdefault(priced.depth, []).append(found)
+        elif keeps[priced.name] == (sampled < KEEP_BELOW):
+            lengths.setdefault(1, []).append(found / sampled)
     return {depth: min(LONGEST, max(SHORTEST, sum(each) / len(each))) for depth, each in lengths.items()}
