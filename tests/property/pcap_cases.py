@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import random
+import resource
 import signal
 import sys
 import tempfile

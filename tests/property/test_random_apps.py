@@ -1,4 +1,4 @@
-"""Random apps through the engine, against the oracle; the oracle against Spark's own groupBy.
+"""Random apps through the engine, with random plans, against the oracle; the oracle against Spark's own groupBy.
 
 Every failure names its seed: `random_case(seed)` brings the app back.  PENSTOCK_SEED moves the slow campaign.
 """
@@ -6,6 +6,7 @@ Every failure names its seed: `random_case(seed)` brings the app back.  PENSTOCK
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,14 +61,27 @@ def resolve(text: str) -> QuerySet:
     return resolve_app(text, "random.sql", lambda uri, options: fields(open_source(uri, options).schema()))
 
 
-def run_app(spark: SparkSession, case: Case, settings: Settings, folder: Path) -> Ran:
+def random_planning(seed: int) -> dict[str, Any]:
+    """Plans of any kind, by a seed of their own. `memory` replaces the case's where tables are shared."""
+    rng = random.Random(seed)
+    if rng.random() < 0.2:
+        return {"plan": "none"}
+    return {
+        "plan": rng.choice(["auto", "gc", "gp"]),
+        "alloc": rng.choice(["auto", "sl", "sr", "pl", "pr"]),
+        "memory": rng.choice([4 << 10, 64 << 10, 1 << 20, 64 << 20]),
+        "replan": rng.choice(["auto", "auto", "off"]),
+        "peak_load": rng.choice([None, None, 1e5]),
+    }
+
+
+def run_app(spark: SparkSession, case: Case, settings: Settings, folder: Path, **planning: Any) -> Ran:
     import penstock as ps
 
     app = ps.App(spark=spark)
     app.sql(case.write(folder / "in"))
-    run = app.start(
-        checkpoint=str(folder / "checkpoint"), output=str(folder / "out"), plan="none", **settings.as_arguments()
-    )
+    places = {"checkpoint": str(folder / "checkpoint"), "output": str(folder / "out")}
+    run = app.start(**{"plan": "none", **settings.as_arguments(), **planning}, **places)
     run.await_end()
     rows = {name: read_output(folder / "out" / name) for name in case.queries}
     return Ran(run.summary(), rows, {name: run.window_account(name) for name in case.queries})
@@ -89,9 +103,10 @@ def assert_as_expected(ran: Ran, expected: Expected, context: str) -> None:
 def check_case(spark: SparkSession, seed: int, folder: Path) -> None:
     case = random_case(seed)
     settings = bearable(case.settings, case.data.num_rows)
-    context = f"seed {seed}: {settings}\n{case.text(f'parquet:{folder}/in')}"
+    planning = random_planning(seed)
+    context = f"seed {seed}: {settings}, {planning}\n{case.text(f'parquet:{folder}/in')}"
     try:
-        ran = run_app(spark, case, settings, folder)
+        ran = run_app(spark, case, settings, folder, **planning)
     except Exception as error:
         error.add_note(context)
         raise
@@ -125,7 +140,8 @@ def test_settings_change_no_result(spark: SparkSession, seed: int, tmp_path: Pat
     if case.delay is None:
         cuts[1] = max(1, case.data.num_rows // 2)
     first = run_app(spark, case, replace(PLAIN, batch_rows=cuts[0]), tmp_path / "plain")
-    second = run_app(spark, case, replace(OTHER, batch_rows=cuts[1]), tmp_path / "other")
+    planned = {"plan": "gc", "memory": 16 << 10}
+    second = run_app(spark, case, replace(OTHER, batch_rows=cuts[1]), tmp_path / "other", **planned)
     assert first.summary["accounting"] == second.summary["accounting"], f"seed {seed}"
     for name in case.queries:
         left, right = first.rows[name], second.rows[name]

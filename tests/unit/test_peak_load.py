@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import combinations
 
 import pytest
 
 from penstock.sharing.allocation import allocate
-from penstock.sharing.cost import end_of_epoch, per_tuple, worst_flush
+from penstock.sharing.cost import end_of_epoch, per_tuple
 from penstock.sharing.notation import parse
 from penstock.sharing.peak_load import shift, shrink, within_peak
 from penstock.sharing.problem import paper_problem
@@ -40,7 +39,7 @@ def cost(spaces: tuple[float, ...]) -> float:
 @pytest.mark.parametrize("part", [0.95, 0.8, 0.5, 0.1])
 def test_shrinking_meets_the_limit_and_no_more(part: float, printed: bool) -> None:
     limit = part * load(SPACES, printed)
-    found = shrink(MADE, SPACES, PROBLEM, limit, load=partial(end_of_epoch, printed=printed))
+    found = shrink(MADE, SPACES, PROBLEM, limit, printed=printed)
     assert load(found, printed) == pytest.approx(limit, rel=1e-5)
     assert load(found, printed) <= limit
     factors = [after / before for after, before in zip(found, SPACES, strict=True)]
@@ -55,7 +54,7 @@ def test_the_peak_falls_more_slowly_than_tables_shrink() -> None:
 @pytest.mark.parametrize("part", [0.98, 0.9])
 def test_shifting_keeps_all_memory_and_meets_the_limit(part: float) -> None:
     limit = part * load(SPACES, True)
-    found = shift(MADE, SPACES, PROBLEM, limit, load=partial(end_of_epoch, printed=True))
+    found = shift(MADE, SPACES, PROBLEM, limit, printed=True)
     assert found is not None
     assert sum(found) == pytest.approx(sum(SPACES))
     assert load(found, True) <= limit
@@ -94,10 +93,8 @@ def test_the_cheaper_way_that_meets_the_limit_is_taken() -> None:
     taken = []
     for part in (0.98, 0.9, 0.7, 0.4):
         limit = part * load(SPACES, True)
-        small, moved = (
-            method(MADE, SPACES, PROBLEM, limit, load=partial(end_of_epoch, printed=True)) for method in (shrink, shift)
-        )
-        found = within_peak(MADE, SPACES, PROBLEM, limit, load=partial(end_of_epoch, printed=True))
+        small, moved = (method(MADE, SPACES, PROBLEM, limit, printed=True) for method in (shrink, shift))
+        found = within_peak(MADE, SPACES, PROBLEM, limit, printed=True)
         assert small is not None
         assert load(found, True) <= limit
         assert cost(found) == min(cost(each) for each in (small, moved) if each is not None)
@@ -108,13 +105,3 @@ def test_the_cheaper_way_that_meets_the_limit_is_taken() -> None:
 
 def test_nothing_is_left_where_the_limit_is_nothing() -> None:
     assert load(within_peak(MADE, SPACES, PROBLEM, 0.0)) == 0
-
-
-def test_no_flush_passes_the_worst_one() -> None:
-    """Whatever the data: every table full, and nothing that is flushed finds its group below."""
-    for share in (0.01, 0.3, 1.0):
-        spaces = tuple(share * space for space in SPACES)
-        assert worst_flush(MADE, buckets(spaces), PROBLEM) >= load(spaces, True) >= load(spaces)
-    limit = 0.4 * worst_flush(MADE, buckets(SPACES), PROBLEM)
-    found = within_peak(MADE, SPACES, PROBLEM, limit, load=worst_flush)
-    assert worst_flush(MADE, buckets(found), PROBLEM) <= limit

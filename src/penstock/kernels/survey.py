@@ -25,12 +25,14 @@ def hash_chosen(words, masks, chosen, hashes):
     return int64(n)
 
 
-@kernel(types.UniTuple(I64, 2), ro(U64), I64, rw(U64))
+@kernel(types.UniTuple(I64, 3), ro(U64), I64, rw(U64))
 def count_distinct(hashes, n, known):
-    """Distinct hashes in the first half and in all; `known` is zero, a power of two, and more than n."""
+    """Distinct hashes in the first quarter, half, and all; `known` is zero, a power of two, and more than n."""
     last = uint64(known.shape[0] - 1)
-    half, count = 0, 0
+    quarter, half, count = 0, 0, 0
     for i in range(n):
+        if i == n // 4:
+            quarter = count
         if i == n // 2:
             half = count
         h = hashes[i]
@@ -40,7 +42,7 @@ def count_distinct(hashes, n, known):
         if known[slot] == 0:
             known[slot] = h
             count += 1
-    return int64(half), int64(count)
+    return int64(quarter), int64(half), int64(count)
 
 
 @kernel(I64, ro(U64), I64, rw(U64))

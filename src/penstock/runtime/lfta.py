@@ -111,6 +111,7 @@ class Lfta:
         self.sum_bounds = dict.fromkeys(self.summed, 0)
         self.row = epoch.row
         self.seconds = 0.0  # without reading
+        self.sampled = 0  # tuples of the largest chunk so far: the first one may be a few, where a file or group ends
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> None:
         for batch in batches:
@@ -157,9 +158,11 @@ class Lfta:
         chunk = Chunk(words, values, self.ingest.dictionaries)
         self.tree.take(chunk, chosen.masks)
         self._feed_leaves(chunk, chosen.masks)
-        if self.sample is not None:
+        if self.sample is not None and batch.num_rows > self.sampled:
             store(self.sample, chosen.survey(self.plan.relations))
-            self.sample = None
+            self.sampled = batch.num_rows
+            if self.sampled >= TUPLES:
+                self.sample = None
 
     def survey(self, batch: pa.RecordBatch) -> Survey:
         """What a planner wants to know of these tuples; nothing is aggregated."""
@@ -375,8 +378,12 @@ def sampled(plan: SharedPlan, source: Source) -> Survey | None:
     writer: Any = None  # nothing is written
     lfta = Lfta(plan, TaskSettings(), Epoch(0), writer)
     names = [field.name for field in lfta.fields]
-    batch = next(source.read(Split(0, min(TUPLES, source.rows())), names, TUPLES), None)
-    return lfta.survey(batch) if batch is not None and batch.num_rows else None
+    batches = [b for b in source.read(Split(0, min(TUPLES, source.rows())), names, TUPLES) if b.num_rows]
+    if not batches:
+        return None
+    alike = all(batch.schema == batches[0].schema for batch in batches)
+    whole = pa.Table.from_batches(batches).combine_chunks().to_batches() if alike else batches
+    return lfta.survey(max(whole, key=len))
 
 
 def task_report(lfta: Lfta) -> dict[str, Any]:

@@ -36,6 +36,7 @@ MOST_REST = 16  # batches between looks that change nothing
 GAIN = 0.9  # of the old cost: what a new plan must promise to stay below
 SWITCH = 5e6  # ns that a change of plans may cost: a file, and tables that are laid out anew
 LASTS = 8  # batches that a plan is expected to last
+LEAST_TUPLES = 1_000  # of a sample, unless tasks have fewer
 Tasks = Sequence[Mapping[str, Any]]
 
 
@@ -105,7 +106,7 @@ class Planner:
         for stream in version.app.streams:
             mine = [task for task in tasks if task["stream"] == stream.name]
             survey = sampling.load(sampling.path_of(checkpoint, stream.name))
-            if survey is None or not survey.tuples or not mine:
+            if survey is None or not survey.tuples or not rows_of(mine):
                 continue
             better = self._better(version, version.plans[stream.name], mine, survey)
             if better is not None:
@@ -117,7 +118,7 @@ class Planner:
     def _better(self, version: Version, plan: SharedPlan, tasks: Tasks, survey: Survey) -> SharedPlan | None:
         name, net = plan.stream.name, lattice(plan.relations)
         rows = rows_of(tasks)
-        if not rows or not self._covers(Known(net, survey, rows), plan.relations):
+        if survey.tuples < min(LEAST_TUPLES, rows) or not self._covers(Known(net, survey, rows), plan.relations):
             return None
         sampled = Known(net, survey, rows, exact_groups(net, tasks))
         known = replace(sampled, depths=measured_depths(plan, tasks, sampled))

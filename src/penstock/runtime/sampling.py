@@ -1,26 +1,25 @@
-"""Samples of the stream for the planner: the packed keys of a task's first tuples (`sharing.survey`).
+"""Samples of the stream for the planner: the packed keys of a task's first tuples (`runtime.survey`).
 
-Tasks leave them as a small file of the checkpoint, replaced by the next one; the driver reads it between two batches.
+The first task of a batch leaves one, of its first large chunk, as a small file of the checkpoint that replaces the one
+before; the driver reads it between two batches.
 Before a run, and to explain, the first tuples of the source are taken.
 
-    samples/STREAM.npz
+    samples/STREAM.sample    checksum │ places and shape (JSON) │ words
 """
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import uuid
-import zlib
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
-from zipfile import BadZipFile
 
 import numpy as np
+import xxhash
 
 from penstock.runtime.folding import pack_words
 from penstock.runtime.survey import Survey
@@ -31,6 +30,7 @@ from penstock.sharing.plan import Relation, sieve_component
 Array = np.ndarray
 FOLDER = "samples"
 TUPLES = 16_384
+DIGEST = 8  # bytes of the checksum
 
 
 def survey_of(
@@ -59,18 +59,18 @@ def survey_of(
 
 
 def path_of(checkpoint: Path, stream: str) -> Path:
-    return checkpoint / FOLDER / f"{quote(stream, safe='')}.npz"
+    return checkpoint / FOLDER / f"{quote(stream, safe='')}.sample"
 
 
 def store(path: Path, survey: Survey) -> None:
     """Write aside and rename: whoever reads finds a whole one. A sample that cannot be written is left out."""
     places = {name: asdict(place) for name, place in survey.layout.places.items()}
-    data = io.BytesIO()
-    np.savez(data, words=survey.words, places=np.frombuffer(json.dumps(places).encode(), np.uint8))
+    head = json.dumps({"places": places, "shape": survey.words.shape}).encode()
+    data = head + b"\n" + np.ascontiguousarray(survey.words).tobytes()
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         path.parent.mkdir(exist_ok=True)
-        aside.write_bytes(data.getvalue())
+        aside.write_bytes(xxhash.xxh3_64_digest(data) + data)
         os.replace(aside, path)
     except OSError:
         with suppress(OSError):
@@ -78,12 +78,14 @@ def store(path: Path, survey: Survey) -> None:
 
 
 def load(path: Path) -> Survey | None:
-    """The newest sample; None where there is none that can be read: a plan can do without."""
+    """The newest sample; None where there is none, or a damaged one: a plan can do without."""
     try:
-        with np.load(path) as found:
-            words, places = found["words"], json.loads(found["places"].tobytes())
-        layout = Layout({name: Place(**place) for name, place in places.items()}, len(words))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, BadZipFile, zlib.error):
+        data = path.read_bytes()
+    except OSError:
         return None
-    fitting = words.dtype == np.uint64 and words.ndim == 2
-    return Survey(layout, words) if fitting and all(p.word < len(words) for p in layout.places.values()) else None
+    if data[:DIGEST] != xxhash.xxh3_64_digest(data[DIGEST:]):
+        return None
+    head, _, words = data[DIGEST:].partition(b"\n")
+    told = json.loads(head)
+    places = {name: Place(**place) for name, place in told["places"].items()}
+    return Survey(Layout(places, told["shape"][0]), np.frombuffer(words, np.uint64).reshape(told["shape"]))

@@ -9,7 +9,7 @@ one it corrects the sample's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.runtime.survey import Survey
@@ -18,6 +18,7 @@ from penstock.sharing.collision import flow_length
 from penstock.sharing.grain import Grain, feeds
 from penstock.sharing.lattice import Lattice
 from penstock.sharing.plan import SharedPlan
+from penstock.sharing.planner import KEEP_BELOW
 
 LEAST_PROBES = 1000  # of a table, before its evictions are believed
 LONGEST, SHORTEST = 1000.0, 0.3
@@ -32,6 +33,7 @@ class Known:
     rows: float
     exact: Mapping[Grain, float] = field(default_factory=dict)
     depths: Mapping[int, float] = field(default_factory=dict)
+    _groups: dict[Grain, float] = field(default_factory=dict, repr=False, compare=False)
 
     def of(self, net: Lattice) -> Known:
         """The same, for other queries on the stream: what a grain stands for depends on all of them."""
@@ -40,13 +42,27 @@ class Known:
         exact = {
             net.grains[q]: self.exact[g] for q, g in self.net.grains.items() if q in net.grains and g in self.exact
         }
-        return replace(self, net=net, survey=Survey(self.survey.layout, self.survey.words), exact=exact)
+        return Known(net, Survey(self.survey.layout, self.survey.words), self.rows, exact, self.depths)
 
     def groups(self, grain: Grain) -> float:
+        if grain not in self._groups:
+            self._groups[grain] = self._estimated(grain)
+        return self._groups[grain]
+
+    def _estimated(self, grain: Grain) -> float:
+        """As counted; of a phantom what the sample says, corrected by the finest query below it that was counted."""
         if grain in self.exact:
             return max(1.0, self.exact[grain])
-        found = self.survey.counted(grain, self.net).extrapolated(self.rows / max(1, self.survey.tuples))
-        return max([1.0, found, *(groups for coarse, groups in self.exact.items() if feeds(grain, coarse))])
+        found, most = self._sampled(grain), self.rows * self.share(grain)
+        groups, nearest = max(
+            ((g, c) for c, g in self.exact.items() if feeds(grain, c)), default=(0.0, None), key=_first
+        )
+        if nearest is not None and groups:
+            found *= groups / max(1.0, self._sampled(nearest))
+        return max(1.0, groups, min(found, most))
+
+    def _sampled(self, grain: Grain) -> float:
+        return self.survey.counted(grain, self.net).extrapolated(self.rows / max(1, self.survey.tuples))
 
     def length(self, grain: Grain, depth: int) -> float:
         if depth == 1:
@@ -58,6 +74,10 @@ class Known:
 
     def bits(self, grain: Grain) -> int:
         return self.survey.bits(grain, self.net)
+
+
+def _first(pair: tuple[float, Grain]) -> float:
+    return pair[0]
 
 
 def rows_of(tasks: Iterable[Mapping[str, Any]]) -> float:
@@ -76,16 +96,24 @@ def exact_groups(net: Lattice, tasks: Iterable[Mapping[str, Any]]) -> dict[Grain
 
 
 def measured_depths(plan: SharedPlan, tasks: Iterable[Mapping[str, Any]], known: Known) -> dict[int, float]:
-    """l_m of every depth of the tree; of depth one, relative to what the sample of the same batch says."""
+    """l_m of every depth of the tree; of depth one, relative to what the sample of the same batch says.
+
+    A table says something of the data where it replaces its residents as one for these data would: keeping frequent
+    ones where flows are long evicts much more.
+    """
     if plan.basis is None:
         return {}
     tasks, lengths = list(tasks), dict[int, list[float]]()
+    keeps = {table.name: table.keep for table in plan.tables}
     for node, priced in zip(plan.basis.configuration.nodes, plan.basis.relations, strict=True):
         work = [task["work"][TABLE + priced.name] for task in tasks if TABLE + priced.name in task["work"]]
         probes, evictions = (sum(counts[what] for counts in work) for what in ("probes", "evictions"))
-        groups = known.groups(node.grain)
-        if priced.buckets and probes >= LEAST_PROBES and groups > 1:  # a single group never collides
-            found = flow_length(groups, priced.buckets, max(evictions, 1) / probes)
-            sampled = known.length(node.grain, 1) if priced.depth == 1 else 1.0
-            lengths.setdefault(priced.depth, []).append(found / sampled)
+        groups, sampled = known.groups(node.grain), known.length(node.grain, 1)
+        if not priced.buckets or probes < LEAST_PROBES or groups <= 1:  # a single group never collides
+            continue
+        found = flow_length(groups, priced.buckets, max(evictions, 1) / probes)
+        if priced.depth > 1:
+            lengths.setdefault(priced.depth, []).append(found)
+        elif keeps[priced.name] == (sampled < KEEP_BELOW):
+            lengths.setdefault(1, []).append(found / sampled)
     return {depth: min(LONGEST, max(SHORTEST, sum(each) / len(each))) for depth, each in lengths.items()}

@@ -70,22 +70,6 @@ def end_of_epoch(
     return flush_cost(tree, buckets, _entries(tree, buckets, printed))
 
 
-def worst_flush(configuration: Configuration, buckets: Sequence[float], problem: Problem) -> float:
-    """A bound of E_e that holds whatever the data: all tables are full, and nothing flushed is absorbed below.
-
-    Eq. 8 takes the rates of the epoch for its end, where each group comes once and collides more: counted flushes
-    reach 1.2 times of it on uniform data and 3.4 times on a capture (`reproduce smap-peak-load`).
-    """
-    tree = _planted(configuration, buckets, problem, False)
-    leaving: list[float] = []
-    total = 0.0
-    for i, parent in enumerate(tree.parents):
-        arriving = 0.0 if parent == STREAM else leaving[parent]
-        leaving.append(arriving + buckets[i])
-        total += leaving[i] * tree.evict[i] + (arriving * tree.probe[i] if tree.tables[i] else 0.0)
-    return total
-
-
 def per_epoch(
     configuration: Configuration, buckets: Sequence[float], problem: Problem, *, printed: bool = False
 ) -> float:
@@ -139,6 +123,19 @@ def cycle_cost(tree: Tree, buckets: Sequence[float], *, printed: bool = False) -
     # E_R is linear in the entries, so n_R flushes of R cost what one of n_R times the entries does.
     flushed = [count * entry for count, entry in zip(counts, entries, strict=True)]
     return tuple_cost(tree, buckets) + flush_cost(tree, buckets, flushed) / tuples
+
+
+def flush_bound(tree: Tree, buckets: Sequence[float], passing: float, doubt: float) -> float:
+    """The most that a flush costs where there may be `doubt` times as many groups as expected: no entry finds its
+    group in a table below, and each that leaves a table costs `passing` more."""
+    leaving: list[float] = []
+    total = 0.0
+    for i, parent in enumerate(tree.parents):
+        arriving = 0.0 if parent == STREAM else leaving[parent]
+        leaving.append(min(buckets[i], doubt * tree.groups[i], tree.rows) + arriving)
+        total += leaving[i] * tree.evict[i]
+        total += arriving * tree.probe[i] + leaving[i] * passing if buckets[i] >= 1.0 else 0.0
+    return total
 
 
 def flush_cost(tree: Tree, buckets: Sequence[float], entries: Sequence[float]) -> float:

@@ -15,37 +15,48 @@ from penstock.sharing.problem import Problem
 from penstock.sharing.tree import buckets_of, plant
 
 Spaces = tuple[float, ...]
-# The peak of tables with these buckets: E_e of Eq. 8, corrected or as printed, or a bound that holds always.
-Load = Callable[[Configuration, Sequence[float], Problem], float]
+Load = Callable[[Sequence[float]], float]
 # How finely a share is searched for: whole hundredths first, then halves.
 HUNDREDTHS = 100
 HALVINGS = 30
 
 
 def shrink(
-    configuration: Configuration, spaces: Sequence[float], problem: Problem, limit: float, *, load: Load = end_of_epoch
+    configuration: Configuration,
+    spaces: Sequence[float],
+    problem: Problem,
+    limit: float,
+    *,
+    printed: bool = False,
+    load: Load | None = None,
 ) -> Spaces:
     """All spaces times one factor, as large as the limit allows.
 
     The factor is found numerically: smaller tables collide more, so E_e falls more slowly than they shrink.
     """
-    peak = _peak(configuration, problem, load)
+    load = load or _load(configuration, problem, printed)
 
     def smaller(share: float) -> Spaces:
         return tuple((1.0 - share) * space for space in spaces)
 
-    found = _least_share(lambda share: peak(smaller(share)) <= limit)
+    found = _least_share(lambda share: load(smaller(share)) <= limit)
     return smaller(1.0 if found is None else found)  # no tables at all have nothing to flush
 
 
 def shift(
-    configuration: Configuration, spaces: Sequence[float], problem: Problem, limit: float, *, load: Load = end_of_epoch
+    configuration: Configuration,
+    spaces: Sequence[float],
+    problem: Problem,
+    limit: float,
+    *,
+    printed: bool = False,
+    load: Load | None = None,
 ) -> Spaces | None:
     """The same share of every query's space moved to the phantoms, by their size; None where none meets the limit.
 
     With less space a query passes on more of what is flushed into it, so E_e may even rise.
     """
-    peak = _peak(configuration, problem, load)
+    load = load or _load(configuration, problem, printed)
     phantoms = [not node.query for node in configuration.nodes]
     in_phantoms = sum(space for space, phantom in zip(spaces, phantoms, strict=True) if phantom)
     in_queries = sum(spaces) - in_phantoms
@@ -59,15 +70,25 @@ def shift(
         )
 
     # A query that keeps nothing has no table: that is no shift any more.
-    found = _least_share(lambda share: share < 1.0 and peak(moved(share)) <= limit)
+    found = _least_share(lambda share: share < 1.0 and load(moved(share)) <= limit)
     return None if found is None else moved(found)
 
 
 def within_peak(
-    configuration: Configuration, spaces: Sequence[float], problem: Problem, limit: float, *, load: Load = end_of_epoch
+    configuration: Configuration,
+    spaces: Sequence[float],
+    problem: Problem,
+    limit: float,
+    *,
+    printed: bool = False,
+    load: Load | None = None,
 ) -> Spaces:
-    """The spaces, changed only if their peak is above the limit: by shrink or shift, whichever costs less per tuple."""
-    if _peak(configuration, problem, load)(spaces) <= limit:
+    """The spaces, changed only if their peak is above the limit: by shrink or shift, whichever costs less per tuple.
+
+    `load` is what the flush of spaces costs (None: E_e).
+    """
+    load = load or _load(configuration, problem, printed)
+    if load(spaces) <= limit:
         return tuple(spaces)
     tree = plant(configuration, problem)
     tried = [method(configuration, spaces, problem, limit, load=load) for method in (shrink, shift)]
@@ -77,9 +98,9 @@ def within_peak(
     )
 
 
-def _peak(configuration: Configuration, problem: Problem, load: Load) -> Callable[[Sequence[float]], float]:
+def _load(configuration: Configuration, problem: Problem, printed: bool) -> Load:
     tree = plant(configuration, problem)
-    return lambda spaces: load(configuration, buckets_of(tree, spaces), problem)
+    return lambda spaces: end_of_epoch(configuration, buckets_of(tree, spaces), problem, printed=printed)
 
 
 def _least_share(meets: Callable[[float], bool]) -> float | None:

@@ -21,14 +21,14 @@ from penstock.logical.types import Kind
 from penstock.sharing.choice import Choice, choose
 from penstock.sharing.collision import rate
 from penstock.sharing.configuration import STREAM, Configuration, Node
-from penstock.sharing.cost import end_of_epoch, epoch_cost, flows, worst_flush
+from penstock.sharing.cost import end_of_epoch, epoch_cost, flows, flush_bound
 from penstock.sharing.costs import Costs
 from penstock.sharing.feeding_graph import candidates
 from penstock.sharing.fronts import without_fronts
 from penstock.sharing.grain import Grain, feeds, fineness
 from penstock.sharing.lattice import Lattice, lattice, name_of
 from penstock.sharing.notation import text
-from penstock.sharing.peak_load import within_peak
+from penstock.sharing.peak_load import Load, within_peak
 from penstock.sharing.plan import Basis, Priced, Relation, SharedPlan, State, Table
 from penstock.sharing.planning import AUTO, NONE, Planning
 from penstock.sharing.problem import Problem
@@ -41,6 +41,7 @@ EACH = 0.5  # ns a tuple of the stream for one more table, whatever little reach
 MOST = 200  # candidates that are counted
 MOST_PASSED = 0.7  # of its tuples: a phantom that passes on more cannot pay
 ALIKE = 50  # numbers of groups within about 1/ALIKE count as the same
+DOUBT = 4.0  # times as many groups as expected that a limit on flushes holds for (`runtime.survey`)
 KEEP_BELOW = 1.3  # flow length under which the more frequent resident is kept (models.md, replacement by depth)
 
 
@@ -93,30 +94,47 @@ class Task:
         states = {(s, r.types[s.column].kind) for r in self.relations if r.query in queries for s in r.states}
         return sum(_words(state, kind) for state, kind in states)
 
-    def problem(self, sieved: bool = True) -> Problem:
-        """`sieved`: a relation takes its share of what reaches it; else all of it, which is never less."""
-        queries = self.queries
+    def size(self, grain: Grain) -> float:
+        """Bytes of an entry."""
+        return 8.0 * (self.words(grain) + 1 + self.kept(grain))
 
-        def share(grain: Grain) -> float:
-            return self.known.share(grain) if sieved else 1.0
+    def probing(self, grain: Grain) -> float:
+        """Nanoseconds of a probe."""
+        each = self.costs.probe_at(self.memory) + self.costs.fold * self.kept(grain)
+        return each + self.costs.word * (self.words(grain) - 2)
 
-        def size(grain: Grain) -> float:
-            return 8.0 * (self.words(grain) + 1 + self.kept(grain))
+    def inserting(self, grain: Grain, doubt: float = 1.0) -> float:
+        """Nanoseconds of an insert into the leaves of a query and those that have the same groups, where there are
+        `doubt` times as many as expected."""
+        names, bulk = self.queries[grain], doubt * self.known.groups(grain) * (self.size(grain) + 16)
+        each = self.costs.insert_at(bulk) + self.costs.word * (self.words(grain) - 2)
+        return each * len(names) + self.costs.fold * sum(self.state_words([name]) for name in names)
 
+    def problem(self) -> Problem:
         def probe(grain: Grain) -> float:
-            each = self.costs.probe_at(self.memory) + self.costs.fold * self.kept(grain)
-            return share(grain) * (each + self.costs.word * (self.words(grain) - 2))
+            return self.known.share(grain) * self.probing(grain)
 
         def insert(grain: Grain) -> float:
-            names = queries[grain]
-            bulk = self.known.groups(grain) * (size(grain) + 16)
-            each = self.costs.insert_at(bulk) + self.costs.word * (self.words(grain) - 2)
-            folds = sum(self.state_words([name]) for name in names)
-            return share(grain) * (each * len(names) + self.costs.fold * folds)
+            return self.known.share(grain) * self.inserting(grain)
 
         return Problem(
-            tuple(queries), self.known.rows, self.memory, self.known.groups, size, self.known.length, probe, insert
+            tuple(self.queries), self.known.rows, self.memory, self.known.groups, self.size, self.known.length, probe,
+            insert,
+        )  # fmt: skip
+
+    def peak(self, configuration: Configuration) -> Load:
+        """The most nanoseconds that the end of a task takes with tables of these spaces."""
+        nodes = configuration.nodes
+        tree = plant(configuration, self.problem())._replace(
+            probe=[self.probing(node.grain) for node in nodes],
+            evict=[self.inserting(node.grain, DOUBT) if node.query else 0.0 for node in nodes],
         )
+
+        def load(spaces: Sequence[float]) -> float:
+            buckets = [float(int(space / self.size(node.grain))) for node, space in zip(nodes, spaces, strict=True)]
+            return flush_bound(tree, buckets, self.costs.passing, DOUBT)
+
+        return load
 
     def objective(self) -> Objective:
         """Nanoseconds of a tuple, with its part of the end of the task, and of passing evicted entries on."""
@@ -206,13 +224,13 @@ def _worthwhile(task: Task) -> list[Grain]:
 
 
 def _limited(choice: Choice, task: Task, limit: float | None) -> Choice:
-    """The same with a flush at the end of a task that takes at most so many nanoseconds, whatever the data will be
-    (seed smap, Sec. 8.5.2)."""
+    """The same with a flush at the end of a task that takes at most so many nanoseconds (seed smap, Sec. 8.5.2), also
+    where there are more groups than expected."""
     if limit is None:
         return choice
-    spaces = within_peak(choice.configuration, choice.spaces, task.problem(sieved=False), limit, load=worst_flush)
-    cost = _price(choice.configuration, spaces, task.problem(), task.objective())
-    return Choice(choice.configuration, spaces, cost, choice.steps)
+    configuration, problem = choice.configuration, task.problem()
+    spaces = within_peak(configuration, choice.spaces, problem, limit, load=task.peak(configuration))
+    return Choice(configuration, spaces, _price(configuration, spaces, problem, task.objective()), choice.steps)
 
 
 def _bare(problem: Problem, objective: Objective) -> Choice:
