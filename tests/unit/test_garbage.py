@@ -15,7 +15,9 @@ from penstock.state.manifest import first_manifest
 
 def commit(checkpoint: Path, batch: int, named: list[str], ended: bool = False) -> None:
     segments = [{"path": name, "panes": {}, "bytes": 1} for name in named]
-    manifests.put(checkpoint, replace(first_manifest(), batch=batch, segments=segments, ended=ended))
+    manifests.put(
+        checkpoint, replace(first_manifest(), batch=batch, offset={"plan": 0}, segments=segments, ended=ended)
+    )
 
 
 def segments(checkpoint: Path, *names: str) -> None:
@@ -106,3 +108,41 @@ def test_a_damaged_manifest_deletes_nothing(tmp_path: Path) -> None:
     with pytest.raises(StateError, match=r"00000000\.json is damaged"):
         garbage.collect(tmp_path, 1)
     assert left(tmp_path) == names(0, 1)
+
+
+def planned(checkpoint: Path, plans: list[int], *, ended: bool = False) -> None:
+    """Manifests of batches that ran these versions, and files of all versions up to the newest and one more."""
+    for batch, plan in enumerate(plans):
+        last = ended and batch == len(plans) - 1
+        manifests.put(checkpoint, replace(first_manifest(), batch=batch, offset={"plan": plan}, ended=last))
+    (checkpoint / garbage.VERSIONS).mkdir()
+    for number in range(max(plans) + 2):
+        (checkpoint / garbage.VERSIONS / f"{number:08d}.json").write_text("{}")
+
+
+def versions_left(checkpoint: Path) -> list[int]:
+    return sorted(int(path.stem) for path in (checkpoint / garbage.VERSIONS).iterdir())
+
+
+def test_versions_that_no_replay_runs_go(tmp_path: Path) -> None:
+    """A replay may start from the manifest before the last; a version that no batch has taken up yet stays."""
+    planned(tmp_path, [0, 1, 1, 3, 4])
+    garbage.collect(tmp_path, 4)
+    assert versions_left(tmp_path) == [3, 4, 5]
+    assert garbage.collect(tmp_path, 4) == 0
+
+
+def test_versions_of_the_batch_before_stay(tmp_path: Path) -> None:
+    planned(tmp_path, [0, 2])
+    garbage.collect(tmp_path, 1)
+    assert versions_left(tmp_path) == [0, 1, 2, 3]
+    for batch in (2, 3):
+        manifests.put(tmp_path, replace(first_manifest(), batch=batch, offset={"plan": 2}))
+    garbage.collect(tmp_path, 3)
+    assert versions_left(tmp_path) == [2, 3]
+
+
+def test_after_the_end_only_the_last_version_is_needed(tmp_path: Path) -> None:
+    planned(tmp_path, [0, 1, 5], ended=True)
+    garbage.collect(tmp_path, 2)
+    assert versions_left(tmp_path) == [5, 6]
