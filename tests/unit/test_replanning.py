@@ -239,24 +239,34 @@ def test_no_change_without_a_gain_worth_it(stream: Path, tmp_path: Path, monkeyp
     assert Planner(Planning(replan=OFF)).next(tmp_path, version, [task(app, 200)]) is None
 
 
-def test_plans_are_looked_at_when_data_change_and_now_and_then(
-    stream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plans_are_looked_at_when_data_change(stream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app, sources = made(stream)
-    planner = Planner(Planning(memory=64 << 10))
-    looks: list[int] = []
-    monkeypatch.setattr(planners, "reprice", lambda *about: looks.append(planner.batches) or 0.0)
+    planner, looks = Planner(Planning(memory=64 << 10)), list[float]()
+    monkeypatch.setattr(planners, "reprice", lambda *about: looks.append(1.0) or 0.0)
     version = Version(0, app, unshared_plans(app), {})
     sampling.store(sampling.path_of(tmp_path, "s"), sample_of(app, sources))
     for _ in range(12):
         planner.next(tmp_path, version, [task(app, 200)])
-    assert looks == [1, 2, 4, 8]
+    assert len(looks) == 1  # when the first counters were there
     write(tmp_path / "other.parquet", 1)
     changed, others = made(tmp_path / "other.parquet")
     sampling.store(sampling.path_of(tmp_path, "s"), sample_of(changed, others))
     for _ in range(2):
         planner.next(tmp_path, version, [task(app, 200)])
-    assert looks == [1, 2, 4, 8, 13]
+    assert len(looks) == 2
+
+
+def test_looks_that_change_nothing_become_rare() -> None:
+    """Figures that sway by half again and back call for ever fewer looks; one that doubles calls for one at once."""
+    planner, looked = Planner(Planning()), []
+    for batch in range(100):
+        if planner._worth_a_look("s", {"groups": (100.0 if batch % 2 else 150.0,)}):
+            looked.append(batch)
+    gaps = np.diff(looked)
+    assert len(looked) < 12
+    assert (np.diff(gaps) >= -1).all()
+    assert planner._worth_a_look("s", {"groups": (1000.0,)})
+    assert not planner._worth_a_look("s", {"groups": (1001.0,)})
 
 
 def test_what_says_nothing_changes_nothing(stream: Path, tmp_path: Path) -> None:
