@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
     from penstock.runtime.run import Run
 
-ROWS, FILES = 60_000, 7
+ROWS, FILES = 60_000, 5
 KEYS = ["ab", "ac", "bc", "bd", "cd", "a", "b", "d", "abc"]
 
 
 def write(folder: Path) -> None:
-    """Three files of long flows, then files of tuples that are each by itself."""
+    """Two files of long flows, then files of tuples that are each by itself."""
     folder.mkdir()
     dice = np.random.default_rng(1)
     for number in range(FILES):
-        if number < 3:
+        if number < 2:
             flows = np.repeat(dice.integers(0, 5000, ROWS // 40), 40)
             columns = {
                 name: dice.integers(0, size, 5000)[flows] for name, size in {"a": 3000, "b": 3000, "c": 20}.items()
@@ -74,7 +74,7 @@ def test_a_dataframe_is_planned_anew(spark: SparkSession, tmp_path: Path) -> Non
     print(used, tables, json.dumps(run.summary()["work"]))
     assert used[0] == 0
     assert used[1] >= 1, used  # by the sample of the first batch
-    assert used[6] > used[3], used  # after the flip
+    assert used[4] > used[2], used  # after the flip
     output, expected = (faults.collect(tmp_path / name / "out") for name in ("planned", "plain"))
     for name, rows in expected.rows.items():
         assert_same_rows(output.rows[name], rows, name)

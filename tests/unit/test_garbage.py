@@ -146,3 +146,12 @@ def test_after_the_end_only_the_last_version_is_needed(tmp_path: Path) -> None:
     planned(tmp_path, [0, 1, 5], ended=True)
     garbage.collect(tmp_path, 2)
     assert versions_left(tmp_path) == [5, 6]
+
+
+def test_what_killed_tasks_left_of_samples_goes(tmp_path: Path) -> None:
+    commit(tmp_path, 0, [])
+    (tmp_path / garbage.SAMPLES).mkdir()
+    for name in ("s.sample", ".s.sample.0a1b2c3d"):
+        (tmp_path / garbage.SAMPLES / name).write_bytes(b"x")
+    garbage.collect(tmp_path, 0)
+    assert [path.name for path in (tmp_path / garbage.SAMPLES).iterdir()] == ["s.sample"]

@@ -149,13 +149,14 @@ def hash_keys(keys, hashes):
         hashes[i] = key_hash(keys, i)
 
 
-@kernel(I64, ro(U64, 2), ro(U64), ro(I64), ro(U64), I64, rw(U64, 2), rw(I32), rw(I32), rw(I64), rw(I64))
-def probe_direct(keys, hashes, weights, fresh, keep, entries, resident, credit, at, evicted):
+@kernel(I64, ro(U64, 2), ro(U64), ro(I64), ro(U64), I64, rw(U64, 2), rw(I32), rw(I32), rw(I64), rw(I64), rw(I32))
+def probe_direct(keys, hashes, weights, fresh, keep, entries, resident, credit, at, evicted, moved):
     """Probe all tuples in a direct-mapped table; returns the number of entries evicted.
 
     Entries [0, buckets) are the residents from before, by bucket; new entries follow from `buckets` on, so
     `entries` has room for a row of every tuple as well. `resident[bucket]` is the entry that stands there now;
-    `evicted` lists the evicted entries in order. `weights` empty: every tuple counts one.
+    `evicted` lists the evicted entries in order, `moved` the buckets they were in. `weights` empty: every tuple counts
+    one.
 
     A collision evicts the resident. Where `keep` is set it only takes one of the resident's credits, of which every
     hit gave it one, and passes the newcomer on in an entry of its own, until there is none left.
@@ -184,6 +185,7 @@ def probe_direct(keys, hashes, weights, fresh, keep, entries, resident, credit, 
                     evicted[out] = old
                     resident[bucket] = e
                     credit[bucket] = 1
+                moved[out] = bucket
                 out += 1
             elif keep:
                 credit[bucket] = 1
@@ -201,12 +203,13 @@ def copy_row(source, one, target, other):
         target[other, word] = source[one, word]
 
 
-@kernel(types.void, rw(U64, 2), ro(I64), I64, rw(U64, 2), rw(I32))
-def settle_direct(entries, evicted, out, evictions, resident):
-    """After folding: copy the evicted rows out, and bring every resident home to its bucket's row."""
+@kernel(types.void, rw(U64, 2), ro(I64), ro(I32), I64, rw(U64, 2), rw(I32))
+def settle_direct(entries, evicted, moved, out, evictions, resident):
+    """After folding: copy the evicted rows out, and bring every resident that moved home to its bucket's row."""
     for i in range(out):
         copy_row(entries, evicted[i], evictions, i)
-    for bucket in range(resident.shape[0]):
+    for i in range(out):
+        bucket = moved[i]
         e = resident[bucket]
         if e != bucket:
             copy_row(entries, e, entries, bucket)

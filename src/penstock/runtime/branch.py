@@ -49,17 +49,18 @@ class Branch:
         began, n = thread_time_ns(), len(rows)
         keys = self.format.cut.keys(chunk.words, rows)
         self._make_room(n)
-        at, evicted, hashes = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint64)
+        at, evicted, moved = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32)
+        hashes = np.empty(n, np.uint64)
         tables.hash_keys(keys, hashes)
         out = int(
             tables.probe_direct(
                 keys, hashes, chunk.weights, self.format.fresh, int(self.table.keep),
-                self._entries, self._resident, self._credit, at, evicted,
+                self._entries, self._resident, self._credit, at, evicted, moved,
             )
         )  # fmt: skip
         fold_chunk(self._entries, self.format.columns, self.format.shape, chunk, Rows(rows, at, 0, n))
         evictions = np.empty((out, self.format.width), np.uint64)
-        tables.settle_direct(self._entries, evicted, out, evictions, self._resident)
+        tables.settle_direct(self._entries, evicted, moved, out, evictions, self._resident)
         self._gather(evictions)
         self.probes += n
         self.evictions += out

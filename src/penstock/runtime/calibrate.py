@@ -77,16 +77,16 @@ class _Direct:
         self.entries = np.zeros((buckets + TUPLES, WIDTH), np.uint64)
         self.resident, self.credit = np.arange(buckets, dtype=np.int32), np.zeros(buckets, np.int32)
         self.at, self.evicted = np.empty(TUPLES, np.int64), np.empty(TUPLES, np.int64)
-        self.hashes = np.empty(TUPLES, np.uint64)
+        self.hashes, self.moved = np.empty(TUPLES, np.uint64), np.empty(TUPLES, np.int32)
 
     def take(self, keys: Array) -> None:
         tables.hash_keys(keys, self.hashes)
         out = tables.probe_direct(
             keys, self.hashes, np.empty(0, np.int64), self.fresh, 0,
-            self.entries, self.resident, self.credit, self.at, self.evicted,
+            self.entries, self.resident, self.credit, self.at, self.evicted, self.moved,
         )  # fmt: skip
         evictions = np.empty((out, WIDTH), np.uint64)
-        tables.settle_direct(self.entries, self.evicted, out, evictions, self.resident)
+        tables.settle_direct(self.entries, self.evicted, self.moved, out, evictions, self.resident)
 
 
 def _probing(size: int, rng: np.random.Generator, passing: float, words: int = 2) -> float:

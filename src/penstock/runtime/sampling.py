@@ -26,9 +26,10 @@ from penstock.runtime.survey import Survey
 from penstock.sharing.lattice import choosers
 from penstock.sharing.layout import Layout, Place, Range, lay_out
 from penstock.sharing.plan import Relation, sieve_component
+from penstock.state.garbage import SAMPLES
 
 Array = np.ndarray
-FOLDER = "samples"
+FOLDER = SAMPLES
 TUPLES = 16_384
 DIGEST = 8  # bytes of the checksum
 

@@ -16,6 +16,7 @@ from penstock.state import manifest as manifests
 SEGMENTS = "segments"
 VERSIONS = "versions"  # of the app and its plans
 DECISIONS = "decisions"  # about batches of DataFrames
+SAMPLES = "samples"  # of the streams, for plans
 KEEP = 2  # manifests
 
 
@@ -50,7 +51,8 @@ def collect(checkpoint: Path, committed: int) -> int:
         if int(path.name[:8]) <= committed - KEEP:
             path.unlink(missing_ok=True)
             deleted += 1
-    for aside in (checkpoint / manifests.FOLDER).glob(".*.tmp"):  # of a driver killed while it committed
+    asides = [*(checkpoint / manifests.FOLDER).glob(".*.tmp"), *(checkpoint / SAMPLES).glob(".*.sample.*")]
+    for aside in asides:  # of a driver killed while it committed, of tasks killed while they left a sample
         aside.unlink(missing_ok=True)
         deleted += 1
     return deleted
