@@ -21,7 +21,8 @@ from penstock.runtime.epoch import Epoch
 from penstock.runtime.feed import parsed
 from penstock.runtime.frames import FrameFeed, Once, frame_task
 from penstock.runtime.settings import TaskSettings
-from penstock.sharing.plan import unshared_plan
+from penstock.sharing.plan import unshared_plan, unshared_plans
+from penstock.sharing.planning import NONE, Planning
 from penstock.state.garbage import DECISIONS, SEGMENTS
 from penstock.state.manifest import first_manifest
 
@@ -63,7 +64,7 @@ class Frame:
 
 @pytest.fixture
 def feed(tmp_path: Path) -> FrameFeed:
-    adopt(tmp_path, app(), 0, {"q": "/out/q", "l": "/out/l"})
+    adopt(tmp_path, app(), Planning(NONE), lambda: unshared_plans(app()), {"q": "/out/q", "l": "/out/l"})
     (tmp_path / SEGMENTS).mkdir()
     return FrameFeed(tmp_path, "s", TaskSettings(chunk_rows=2))
 
@@ -77,7 +78,8 @@ def test_a_decision_stays_whatever_changes(feed: FrameFeed) -> None:
         "n": 1, "plan": 0, "end": False, "origins": {},
         "streams": {"s": {"row": 0, "end": False, "wm": None, "max": None, "first": None}},
     }  # fmt: skip
-    adopt(feed.checkpoint, QuerySet(app().streams, app().queries[:1]), 0, {})
+    fewer = QuerySet(app().streams, app().queries[:1])
+    adopt(feed.checkpoint, fewer, Planning(NONE), lambda: unshared_plans(fewer), {})
     assert feed.decision(0, first_manifest()) == first
     other = FrameFeed(feed.checkpoint, "s", feed.settings)
     assert other.decision(0, first_manifest()) == first
