@@ -137,7 +137,7 @@ def test_without_rows_there_are_no_tasks(feed: FrameFeed) -> None:
 def test_tuples_before_the_landmark_are_late_in_later_batches(feed: FrameFeed) -> None:
     plan = unshared_plan(app(), "s")
     epoch = Epoch(1, first=5 * MINUTE, ordered=False)
-    run = frame_task(plan, feed.settings, epoch, feed.checkpoint / SEGMENTS)
+    run = frame_task(plan, feed.settings, epoch, feed.checkpoint)
     (batch,) = run(iter([rows(4 * MINUTE, 5 * MINUTE, 6 * MINUTE)]))
     (told,) = parsed(batch.column(0).to_pylist())
     assert (told["account"]["queries"]["l"]["late"], told["account"]["queries"]["q"]["late"]) == (1, 0)
