@@ -118,7 +118,7 @@ def reference(spark: SparkSession, app: Path, tmp_path_factory: pytest.TempPathF
 
     place = tmp_path_factory.mktemp("reference")
     running = ps.App(spark=spark).sql(app.read_text())
-    run = running.start(str(place / "checkpoint"), output=str(place / "out"), batch_rows=BATCH_ROWS)
+    run = running.start(str(place / "checkpoint"), output=str(place / "out"), batch_rows=BATCH_ROWS, replan="off")
     run.await_end()
     output = faults.collect(place / "out")
     digests = {name: faults.digest(rows) for name, rows in output.rows.items()}
@@ -126,7 +126,8 @@ def reference(spark: SparkSession, app: Path, tmp_path_factory: pytest.TempPathF
 
 
 def new_lineage(app: Path, place: Path) -> Lineage:
-    return Lineage(Launch(app, place / "checkpoint", place / "out", BATCH_ROWS), place / "logs")
+    """Plans stay, so that work can be compared; `test_replanned_kills` has those that change."""
+    return Lineage(Launch(app, place / "checkpoint", place / "out", BATCH_ROWS, ("--replan", "off")), place / "logs")
 
 
 def window_accounts(checkpoint: Path) -> dict[str, Any]:
@@ -185,9 +186,9 @@ def check_account(summary: dict[str, Any], expected: dict[str, Any], story: str)
     for name, query in expected["queries"].items():
         found = summary["queries"][name]
         assert {**found, "path": ""} == {**query, "path": ""}, f"{story}\nquery {name}"
-    # A run that goes on gathers its statistics anew and may choose other tables: same results, other work.
-    naive = "naive_hash_operations"
-    assert summary["work"][naive] == expected["work"][naive], story
+    # Which entries collide depends on how each worker packs its keys; a batch that counts twice would show.
+    assert summary["work"]["naive_hash_operations"] == expected["work"]["naive_hash_operations"], story
+    assert summary["work"]["hash_operations"] == pytest.approx(expected["work"]["hash_operations"], rel=0.02), story
 
 
 def check_state(checkpoint: Path, summary: dict[str, Any], story: str) -> None:

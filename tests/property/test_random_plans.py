@@ -23,7 +23,7 @@ from penstock.sharing.planning import ALLOCATIONS, AUTO, OFF, Planning
 from penstock.testing.generators import random_case
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
-QUICK, SLOW = 20, 400
+QUICK, SLOW = 14, 400
 MEMORY = (4 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20)
 MOST_MEMORY = 64 << 20
 PEAKS = (None, None, None, 2e3, 1e5)
@@ -43,6 +43,7 @@ def restless(patch: pytest.MonkeyPatch) -> None:
     """Costs of no machine in particular; every look takes place, every other plan is taken up."""
     patch.setattr(planners, "calibrated", lambda: USUAL)
     patch.setattr(planners, "DRIFT", 1.0)
+    patch.setattr(planners, "LEAST_TUPLES", 0)
     patch.setattr(planners, "GAIN", inf)
     patch.setattr(planners, "SWITCH", -inf)
 
@@ -71,8 +72,8 @@ def sharing() -> list[int]:
 def test_plans_change_no_result(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     restless(monkeypatch)
     found = [run(seed, tmp_path / str(seed), monkeypatch) for seed in sharing()[part::2]]
-    assert sum(changes for changes, _ in found) >= 8, found
-    assert sum(tables for _, tables in found) >= 8, found
+    assert sum(changes for changes, _ in found) >= 6, found
+    assert sum(tables for _, tables in found) >= 6, found
 
 
 @pytest.mark.slow

@@ -27,12 +27,14 @@ from penstock.testing.oracle import expect
 from penstock.testing.plans import random_plans
 
 ROWS = 6_000
-SCHEMA = "(ts TIMESTAMP, a INT, b BIGINT, s STRING, src INET, x DOUBLE, v BIGINT)"
+SCHEMA = "(ts TIMESTAMP, a INT, b BIGINT, s STRING, src INET, x DOUBLE, v BIGINT, w BIGINT)"
 QUERIES = {
     "pairs": "SELECT a, s, count(*) AS n, sum(v) AS t, min(s) AS low FROM e [RANGE '2 seconds'] GROUP BY a, s",
     "hosts": "SELECT src, sum(v) AS t, avg(v) AS mean, max(src) AS high FROM e [RANGE '2 seconds'] GROUP BY src",
     "nets": "SELECT src/16 AS net, a, sum(x) AS t, stddev_samp(v) AS d FROM e [RANGE '3 seconds' SLIDE '2 seconds'] "
     "GROUP BY src/16, a",
+    "means": "SELECT a, avg(w) AS mean FROM e [RANGE '4 seconds'] GROUP BY a",
+    "finer": "SELECT a, b, avg(w) AS mean FROM e [RANGE '2 seconds'] GROUP BY a, b",
     "some": "SELECT b, count(v) AS n, max(s) AS high FROM e [RANGE '1 second'] WHERE v > 0 GROUP BY b",
     "none": "SELECT a, b, count(*) AS n FROM e [RANGE '2 seconds'] WHERE a = 1000000 GROUP BY a, b",
     "sofar": "SELECT a, sum(v) AS t FROM e [WINDOW UNTIL NOW] GROUP BY a EVERY 2 SECONDS",
@@ -53,12 +55,14 @@ def stream(rows: int = ROWS) -> Columns:
         "src": [hosts[n] for n in dice.integers(0, len(hosts), rows)],
         "x": dice.normal(0, 1e6, rows).tolist(),
         "v": dice.integers(-100, 100, rows).tolist(),
+        "w": dice.integers(0, 100, rows).tolist(),
     }
 
 
 def wide(columns: Columns) -> None:
     """Sums that take two words, from the middle on."""
     columns["v"] = [v * (1 << 50) if i > ROWS // 2 else v for i, v in enumerate(columns["v"])]
+    columns["w"] = [(1 << 62) + w if i > ROWS // 4 else w for i, w in enumerate(columns["w"])]
 
 
 def outgrown(columns: Columns) -> None:
@@ -98,7 +102,8 @@ CASES: dict[str, tuple[Callable[[Columns], None], Settings]] = {
 
 def run(columns: Columns, settings: Settings, folder: Path, seed: int, patch: pytest.MonkeyPatch) -> Engine:
     folder.mkdir()
-    types = {"a": pa.int32(), "b": pa.int64(), "s": pa.string(), "src": pa.string(), "x": pa.float64(), "v": pa.int64()}
+    types = {"a": pa.int32(), "b": pa.int64(), "s": pa.string(), "src": pa.string(), "x": pa.float64()}
+    types |= {"v": pa.int64(), "w": pa.int64()}
     table = pa.table(
         {"ts": pa.array(columns["ts"], pa.timestamp("us"))}
         | {name: pa.array(columns[name], kind) for name, kind in types.items()}

@@ -22,7 +22,7 @@ from penstock.runtime.feed import parsed
 from penstock.runtime.frames import FrameFeed, Once, frame_task
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import unshared_plan, unshared_plans
-from penstock.sharing.planning import Planning
+from penstock.sharing.planning import NONE, Planning
 from penstock.state.garbage import DECISIONS, SEGMENTS
 from penstock.state.manifest import first_manifest
 
@@ -64,7 +64,7 @@ class Frame:
 
 @pytest.fixture
 def feed(tmp_path: Path) -> FrameFeed:
-    adopt(tmp_path, app(), Planning(), lambda: unshared_plans(app()), {"q": "/out/q", "l": "/out/l"})
+    adopt(tmp_path, app(), Planning(NONE), lambda: unshared_plans(app()), {"q": "/out/q", "l": "/out/l"})
     (tmp_path / SEGMENTS).mkdir()
     return FrameFeed(tmp_path, "s", TaskSettings(chunk_rows=2))
 
@@ -79,7 +79,7 @@ def test_a_decision_stays_whatever_changes(feed: FrameFeed) -> None:
         "streams": {"s": {"row": 0, "end": False, "wm": None, "max": None, "first": None}},
     }  # fmt: skip
     fewer = QuerySet(app().streams, app().queries[:1])
-    adopt(feed.checkpoint, fewer, Planning(), lambda: unshared_plans(fewer), {})
+    adopt(feed.checkpoint, fewer, Planning(NONE), lambda: unshared_plans(fewer), {})
     assert feed.decision(0, first_manifest()) == first
     other = FrameFeed(feed.checkpoint, "s", feed.settings)
     assert other.decision(0, first_manifest()) == first
