@@ -101,7 +101,6 @@ CASES = [
     Case("plot_of_no_kind", "explain app.sql --plot plan.doc", APP),
     Case("plot_into_no_folder", "explain app.sql --plot nowhere/plan.png", APP),
     Case("plot_over_a_folder", "explain app.sql --plot plan.png", APP, lambda folder: (folder / "plan.png").mkdir()),
-    Case("memory_beyond_a_task", f"{RUN} --memory 200000000", APP),
     Case("memory_negative", "explain app.sql --memory -5", APP),
     Case("until_unknown", f"{RUN} --until tomorrow", APP),
     # Places of state and results.

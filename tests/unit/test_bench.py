@@ -108,7 +108,7 @@ def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = {line["engine"]: line for line in report["results"]}
     assert report["name"] == "multiquery"
     assert report["rows"] == 5000
-    assert [line["work"] for line in report["results"]] == ["12 queries"] * 6
+    assert [line["work"] for line in report["results"]] == ["12 queries"] * 7
     assert lines["penstock"]["ratio_to_penstock"] == 1
     assert lines["penstock"]["same_answer"]
     assert lines["polars"]["ratio_to_penstock"] == 0.5

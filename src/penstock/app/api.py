@@ -239,11 +239,6 @@ class App:
         app, (planning, rest) = self._app(), _planning(settings)
         inputs = self.inputs(app)
         run_settings = _settings(RunSettings, checkpoint, rest)
-        if (planning.memory or 0) > run_settings.task.task_memory:
-            raise ConfigError(
-                f"--memory {planning.memory} is more than a task may have in all, {run_settings.task.task_memory}",
-                "give less, or raise --task-memory as well",
-            )
         check_start(app, self._functions, run_settings)
         planner = Planner(planning)
         tasks = run_settings.parallelism or os.cpu_count() or 1
