@@ -14,7 +14,7 @@ from typing import Any
 
 from penstock.runtime.survey import Survey
 from penstock.runtime.work import TABLE
-from penstock.sharing.collision import flow_length
+from penstock.sharing.collision import rate
 from penstock.sharing.grain import Grain, feeds
 from penstock.sharing.lattice import Lattice
 from penstock.sharing.plan import SharedPlan
@@ -98,12 +98,14 @@ def exact_groups(net: Lattice, tasks: Iterable[Mapping[str, Any]]) -> dict[Grain
 def measured_depths(plan: SharedPlan, tasks: Iterable[Mapping[str, Any]], known: Known) -> dict[int, float]:
     """l_m of every depth of the tree; of depth one, relative to what the sample of the same batch says.
 
-    A table says something of the data where it replaces its residents as one for these data would: keeping frequent
-    ones where flows are long evicts much more.
+    The paper averages over the tables of a depth; here each weighs as much as it evicts, or a small table that hardly
+    evicts at all would speak for the large ones. A table says something of the data where it replaces its residents as
+    one for these data would: keeping frequent ones where flows are long evicts much more.
     """
     if plan.basis is None:
         return {}
-    tasks, lengths = list(tasks), dict[int, list[float]]()
+    tasks = list(tasks)
+    expected, evicted = dict[int, float](), dict[int, float]()
     keeps = {table.name: table.keep for table in plan.tables}
     for node, priced in zip(plan.basis.configuration.nodes, plan.basis.relations, strict=True):
         work = [task["work"][TABLE + priced.name] for task in tasks if TABLE + priced.name in task["work"]]
@@ -111,9 +113,9 @@ def measured_depths(plan: SharedPlan, tasks: Iterable[Mapping[str, Any]], known:
         groups, sampled = known.groups(node.grain), known.length(node.grain, 1)
         if not priced.buckets or probes < LEAST_PROBES or groups <= 1:  # a single group never collides
             continue
-        found = flow_length(groups, priced.buckets, max(evictions, 1) / probes)
-        if priced.depth > 1:
-            lengths.setdefault(priced.depth, []).append(found)
-        elif keeps[priced.name] == (sampled < KEEP_BELOW):
-            lengths.setdefault(1, []).append(found / sampled)
-    return {depth: min(LONGEST, max(SHORTEST, sum(each) / len(each))) for depth, each in lengths.items()}
+        if priced.depth > 1 or keeps[priced.name] == (sampled < KEEP_BELOW):
+            length = sampled if priced.depth == 1 else 1.0
+            expected[priced.depth] = expected.get(priced.depth, 0.0) + probes * rate(groups, priced.buckets, length)
+            evicted[priced.depth] = evicted.get(priced.depth, 0.0) + evictions
+    lengths = {depth: evictions / max(1.0, evicted[depth]) for depth, evictions in expected.items()}
+    return {depth: min(LONGEST, max(SHORTEST, length)) for depth, length in lengths.items()}

@@ -74,32 +74,46 @@ def _decode(job: PacketJob) -> tuple[int, dict[str, Any]]:
 
 
 def _tasks(kind: str, job: PacketJob) -> tuple[int, dict[str, Any]]:
-    """With what the tables did: hash operations, and nanoseconds a packet in tables alone and in all of the LFTA."""
+    """With what the tables did: hash operations, and nanoseconds a packet in tables alone and in all of the LFTA.
+
+    Plans are made anew between batches, as in a run.
+    """
+    import penstock
+    from penstock.runtime import sampling, work
     from penstock.runtime.epoch import Epoch
     from penstock.runtime.job import columns
     from penstock.runtime.lfta import run_task
+    from penstock.runtime.planner import Planner
     from penstock.runtime.settings import TaskSettings
-    from penstock.runtime.work import added, totals
+    from penstock.runtime.version import Version
+    from penstock.sharing.planning import Planning
     from penstock.sources.base import Split
 
-    source, plan = _plan(job, kind)
-    settings, at, number, used, tasks = TaskSettings(), 0, 0, columns(plan), []
-    segments = Path(job.work) / "segments"
+    app = penstock.App().sql(app_text(job.file))
+    queries, planner = app.query_set(), Planner(Planning(kind))
+    source = app.inputs(queries).sources[NAME]
+    planner.look(queries, {NAME: source}, job.batch_rows, job.threads)
+    version = Version(0, queries, planner.plans(queries), {})
+    settings, at, number, done = TaskSettings(), 0, 0, work.Work()
+    place, spent = Path(job.work), 0.0
+    segments = place / "segments"
     segments.mkdir()
     while at < source.rows():
-        stop = source.cut(at, job.batch_rows)
-        batches = source.read(Split(at, stop), used, settings.chunk_rows)
-        tasks.append(run_task(plan, settings, Epoch(number, row=at), batches, segments / f"{number:04d}.seg"))
+        plan, stop = version.plans[NAME], source.cut(at, job.batch_rows)
+        batches = source.read(Split(at, stop), columns(plan), settings.chunk_rows)
+        path, sample = segments / f"{number:04d}.seg", sampling.path_of(place, NAME) if planner.sampling else None
+        task = run_task(plan, settings, Epoch(number, row=at), batches, path, sample=sample)
+        done, spent = work.added(done, [plan], [task]), spent + task["lfta_seconds"]
         at, number = stop, number + 1
+        version = planner.next(place, version, [task]) or version
     shutil.rmtree(segments)
-    work = added({}, [plan], tasks)
-    spent = sum(counts["nanoseconds"] for counts in work.values())
     return at, {
-        "plan": plan.configuration,
-        "hash_operations": totals(work)["hash_operations"],
-        "naive_hash_operations": len(plan.relations) * at,
-        "tables_ns_per_packet": round(spent / at, 1),
-        "lfta_ns_per_packet": round(1e9 * sum(task["lfta_seconds"] for task in tasks) / at, 1),
+        "plan": version.plans[NAME].configuration,
+        "plans": version.number + 1,
+        "hash_operations": work.totals(done)["hash_operations"],
+        "naive_hash_operations": len(QUERIES) * at,
+        "tables_ns_per_packet": round(sum(counts["nanoseconds"] for counts in done.values()) / at, 1),
+        "lfta_ns_per_packet": round(1e9 * spent / at, 1),
     }
 
 
