@@ -277,7 +277,7 @@ def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines["pmacct"]["ratio_to_penstock"] is None
     assert any("20,000" in text or "5,000" in text for text in told)
     out = io.StringIO()
-    table.show(report, Console(file=out, width=80))
+    table.show(report, Console(file=out, width=110))
     for text in ("generated: 12 queries", "/s/core", "1.2k", "1.50x", "DIFFERS", "same", "not installed"):
         assert text in out.getvalue()
     with pytest.raises(ConfigError, match=r"unknown engine 'ntop'\n.*nfdump"):
