@@ -64,14 +64,14 @@ class Table:
     def residents(self) -> list[Entry]:
         """The least recently used first."""
         order = np.empty(self.capacity, np.int64)
-        count = lru.recency(self.links.nodes, self.links.log, self.links.state, order)
-        return [self._entry(self.entries[place]) for place in order[:count]]
+        count = lru.recency(self.links.log, self.links.state, order)
+        return [self._entry(self.entries[place - 1]) for place in order[:count]]
 
     def drain(self, piece: int) -> list[Entry]:
         found: list[Entry] = []
         while True:
             rows = np.empty((piece, self.entries.shape[1]), np.uint64)
-            count = lru.drain_lru(self.entries, self.links.heads, self.links.state, rows)
+            count = lru.drain_lru(self.entries, self.links.heads, self.links.nodes, self.links.state, rows)
             if not count:
                 return found
             found += [self._entry(row) for row in rows[:count]]
@@ -141,7 +141,7 @@ def test_nothing_is_evicted_before_the_table_is_full() -> None:
 def test_chains_are_as_short_as_the_paper_found() -> None:
     """Seed aggregate-tree, Sec. III-C: of 10,000 to 100,000 entries the longest has 6 to 8, the average is 1.6."""
     capacity = 20_000
-    table = Table(capacity, 1, capacity)
+    table = Table(capacity, 1, capacity, buckets=capacity)
     keys = np.arange(capacity, dtype=np.uint64)[None, :]
     table.take(keys, np.empty(0, np.int64), np.zeros(capacity, np.int64))
     lengths = np.empty(capacity, np.int64)
