@@ -137,7 +137,7 @@ class Lemma(Curve):
         elif self.alpha == 1.0:
             found = 1.0 - np.log(np.maximum(b, 1.0)) / np.log(max(self.groups, 1.0 + 1e-9))
         else:
-            found = 1.0 - (b / self.groups) ** (1.0 - self.alpha)
+            found = 1.0 - (np.maximum(b, 1e-9) / self.groups) ** (1.0 - self.alpha)
         return np.where(b > 0.0, np.clip(found, 0.0, 1.0), 1.0)
 
     def response(self, buckets: float, tuples: float) -> tuple[float, float]:
