@@ -57,6 +57,14 @@ class Curve(ABC):
         fixed, slope = self.response(buckets, tuples)
         return fixed + slope * tuples
 
+    @cached_property
+    def points(self) -> tuple[Array, Array, Array, float]:
+        """Entries, fixed parts and slopes at points of the curve, and what `out` never falls below: for searches that
+        try them all at once.  The first is no table at all."""
+        entries = self.grid(np.inf)
+        both = [self.response(float(b), np.inf) for b in entries]
+        return entries, np.array([fixed for fixed, _ in both]), np.array([slope for _, slope in both]), 0.0
+
     def grid(self, limit: float, steps: int = STEPS) -> Array:
         """Numbers of entries worth trying, up to `most` and the limit: none, then in equal ratios and near the end in
         equal steps."""
@@ -88,6 +96,11 @@ class Che(Curve):
     def _arrays(self) -> tuple[Array, Array, Array, Array]:
         times, entries, fixed, slopes = (np.array(each) for each in self._points)
         return times, entries, fixed, slopes
+
+    @cached_property
+    def points(self) -> tuple[Array, Array, Array, float]:
+        _, entries, fixed, slopes = self._arrays
+        return entries, fixed, slopes, 0.0
 
     @property
     def most(self) -> float:  # type: ignore[override]
@@ -128,6 +141,11 @@ class Lemma(Curve):
     @property
     def most(self) -> float:  # type: ignore[override]
         return self.groups
+
+    @cached_property
+    def points(self) -> tuple[Array, Array, Array, float]:
+        entries = self.grid(np.inf)
+        return entries, entries, self.rates(entries), self.groups
 
     def rates(self, buckets: ArrayLike) -> Array:
         """f of a number of entries."""
@@ -181,6 +199,10 @@ class Whole(Curve):
 
     def response(self, buckets: float, tuples: float) -> tuple[float, float]:
         return min(self.groups, tuples), 0.0
+
+    @cached_property
+    def points(self) -> tuple[Array, Array, Array, float]:
+        return np.zeros(1), np.array([self.groups]), np.zeros(1), 0.0
 
     def outs(self, buckets: Array, tuples: Array) -> Array:
         return np.minimum(self.groups, tuples) + 0.0 * buckets

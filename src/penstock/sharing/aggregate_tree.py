@@ -1,0 +1,160 @@
+"""Aggregate trees for dozens and hundreds of queries: the greedy of seed aggregate-tree (Sec. V, Algorithm 1).
+
+All queries start below the stream.  Each step takes the best of two kinds of moves, as long as it saves a share ε:
+
+* the union C of two siblings becomes a table below their parent P and adopts all children of P that are subsets of it
+  (lines 4 to 14).  Where one sibling contains the other, C is that sibling, which then feeds; C = P is no move.
+* a table that is no longer worth it goes, and its children fall to its parent (lines 15 to 23).
+
+Then every node is hung below the table that passes on the least of all that can feed it, wherever that stands, which
+is never worse (the paper only looks among siblings).
+
+    AB BC CD  ──►  ABC(AB BC) CD  ──►  ABCD(ABC(AB BC) CD)
+
+The paper allocates memory anew for every possible move, quadratically many in each step.  Here a move is judged by sums
+over what flows (`growing`): C takes in n tuples, passes on out(b) for the children's n each, and pays for b entries at
+the price of memory.  Only the best moves are then carried out and allocated for.  And out >= g(C) >= g of all that C
+feeds: with that bound, most unions are passed over without their groups ever being counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+
+from penstock.sharing.allocation import allocator
+from penstock.sharing.choosing import Choice, Step
+from penstock.sharing.configuration import STREAM
+from penstock.sharing.growing import Growing, Known
+from penstock.sharing.outflow import tree_cost
+from penstock.sharing.problem import Problem
+from penstock.sharing.search import Objective
+from penstock.sharing.siblings import Siblings
+from penstock.sharing.tree import buckets_of, plant
+
+EPSILON = 1e-3  # share of the cost that a step must save
+TRIES = 3  # moves of a step that are allocated for, before there is an end
+BY_PRICE = ("lagrange", "fptas", "all-or-nothing")  # too slow for every step; the price of memory stands for them
+
+
+class Move(NamedTuple):
+    """What it saves, roughly; the table's mask, and where it comes (`parent`) or which one goes."""
+
+    saved: float
+    mask: int
+    parent: int
+    removed: int
+
+
+def aggregate_tree(
+    problem: Problem,
+    alloc: str = "fptas",
+    *,
+    objective: Objective = tree_cost,
+    epsilon: float = EPSILON,
+    seconds: float = float("inf"),
+) -> Choice:
+    """The tree that the greedy finds, with its memory allocated; leaf queries have no tables.
+
+    After so many `seconds` it takes what it has.
+    """
+    divide = allocator(alloc)
+    search = _Search(Growing(Known(problem), None if alloc in BY_PRICE else divide, objective))
+    began, steps = perf_counter(), [Step(None, search.tree.cost)]
+    while perf_counter() - began < seconds:
+        added = search.step(epsilon)
+        if added is None:
+            break
+        steps.append(Step(search.known.grain(added), search.tree.cost))
+    configuration, numbers = search.tree.configuration()
+    planted = plant(configuration, problem, [n in search.tree.tables for n in numbers])
+    spaces = divide(planted)
+    return Choice(configuration, tuple(spaces), objective(planted, buckets_of(planted, spaces)), tuple(steps))
+
+
+class _Search:
+    def __init__(self, tree: Growing) -> None:
+        self.tree, self.known, self.problem = tree, tree.known, tree.problem
+        self.words = max(1, -(-max(mask.bit_length() for mask in tree.masks.values()) // 64))
+        self.siblings: dict[int, Siblings] = {}
+        self.cheapest = min(self.known.size(mask)[1] for mask in tree.masks.values())
+        for mask in tree.masks.values():
+            self.known.groups(mask)
+        self.tree.solve()
+
+    def step(self, epsilon: float) -> int | None:
+        """Carry out the best move; the mask of the table that came or went, None where no move is worth it."""
+        for move in self._best():
+            if move.saved <= 0.0:
+                break
+            other = self.tree.copy()
+            if move.removed != STREAM:
+                other.remove(move.removed)
+            else:
+                other.place(move.mask, move.parent, self._adopted(move))
+            other.solve()
+            if other.hang():
+                other.solve()
+            if other.cost < self.tree.cost * (1.0 - epsilon):
+                self.tree = other
+                return move.mask
+        return None
+
+    def _adopted(self, move: Move) -> list[int]:
+        children = self.tree.children()[move.parent]
+        return [child for child in children if self.tree.masks[child] & ~move.mask == 0]
+
+    def _best(self) -> list[Move]:
+        """The moves that save most."""
+        best = sorted(self._removals(), reverse=True)[:TRIES]
+        fed = self.tree.children()
+        for parent in self.siblings.keys() - fed.keys():
+            del self.siblings[parent]
+        for parent, children in fed.items():
+            if len(children) < 2:
+                continue
+            siblings = self.siblings.setdefault(parent, Siblings(self.words))
+            siblings.change(children, self.tree.masks)
+            for move in self._unions(parent, siblings, best):
+                best = sorted((*best, move), reverse=True)[:TRIES]
+        return best
+
+    def _removals(self) -> Iterator[Move]:
+        tree = self.tree
+        for n in tree.tables:
+            fed, (size, probe) = tree.fed(tree.parents[n]), self.known.size(tree.masks[n])
+            kept = fed * probe + self.problem.each * self.problem.rows + tree.out[n] * tree.leaving[n]
+            kept += tree.price * size * tree.buckets[n]
+            yield Move(kept - fed * (tree.leaving[n] - self.problem.passing), tree.masks[n], tree.parents[n], n)
+
+    def _unions(self, parent: int, siblings: Siblings, best: list[Move]) -> Iterator[Move]:
+        """Unions worth more than the last of the best, roughly the best first."""
+        tree, problem, known = self.tree, self.problem, self.known
+        fed, above = tree.fed(parent), 0 if parent == STREAM else tree.masks[parent]
+        marginals = np.array([tree.marginal[child] for child in siblings.children])
+        groups = np.array([known.groups(tree.masks[child]) for child in siblings.children])
+        leaving = siblings.adopts @ marginals
+        least = np.where(siblings.adopts, groups, 0.0).max(axis=1, initial=1.0)
+        fixed = problem.each * problem.rows
+        bounds = fed * (leaving - self.cheapest) - fixed - least * (leaving + problem.passing)
+        floor = [move.saved for move in best]
+        for union in np.argsort(-bounds):
+            worst = min(floor) if len(floor) == TRIES else 0.0
+            if bounds[union] <= worst:
+                break
+            mask = siblings.mask(int(union))
+            if mask == above or tree.numbers.get(mask) in tree.tables:
+                continue
+            size, probe = known.size(mask)
+            gross, each = fed * (float(leaving[union]) - probe) - fixed, float(leaving[union]) + problem.passing
+            if gross - known.fewest(mask) * each <= worst or gross - known.groups(mask) * each <= worst:
+                continue
+            entries, fixed_part, slopes, bottom = known.curve(mask, above).points
+            passed = np.maximum(fixed_part + slopes * fed, bottom) * each + tree.price * size * entries
+            saved = gross - float(passed[entries * size <= problem.memory].min())
+            if saved > worst:
+                floor = sorted((*floor, saved), reverse=True)[:TRIES]
+                yield Move(saved, mask, parent, STREAM)
