@@ -1,14 +1,14 @@
 """The third hash table over packed keys: chained, of bounded capacity, evicting the least recently used when full.
 
-Seed aggregate-tree, Sec. III-C. Rows are those of `kernels.tables`, and so is the work over chunks: `probe_lru` finds or
-makes the row of every tuple, adds its weight to count(*) and leaves the row numbers, `kernels.fold` folds the other
+Seed aggregate-tree, Sec. III-C. Rows are those of `kernels.tables`, and so is the work over chunks: `probe_lru` finds
+or makes the row of every tuple, adds its weight to count(*) and leaves the row numbers, `kernels.fold` folds the other
 aggregates, `settle_lru` copies the evicted rows out. A table never evicts before it is full, and then what it has not
 met for longest: the same entries in the same order as when each tuple is taken by itself.
 
 A resident has a *place* in [1, capacity], taken in order of arrival and inherited from the evicted; 0 is none. Chains
-of places with the same bucket begin in `heads`; a node (within a line of the cache) has the place after it in its chain,
-the row of its entry, the time of its last use, and the upper half of its hash, which tells its bucket and nearly always
-its key.
+of places with the same bucket begin in `heads`; a node (within a line of the cache) has the place after it in its
+chain, the row of its entry, the time of its last use, and the upper half of its hash, which tells its bucket and nearly
+always its key.
 
 There is no list in order of use, which would write to two other nodes for every tuple. `log[time]` is the place
 that was used at a time, or nothing if it was used again later: a use writes a line at the end of the log, takes the

@@ -13,8 +13,10 @@ is never worse (the paper only looks among siblings).
 
 The paper allocates memory anew for every possible move, quadratically many in each step.  Here a move is judged by sums
 over what flows (`growing`): C takes in n tuples, passes on out(b) for the children's n each, and pays for b entries at
-the price of memory.  Only the best moves are then carried out and allocated for.  And out >= g(C) >= g of all that C
-feeds: with that bound, most unions are passed over without their groups ever being counted.
+the price of memory.  Only the best moves are then carried out and allocated for.  Counting the groups of a union costs
+more than all the rest: the most promising by a guess (`growing.Known.guess`) come first, a step asks for a limited
+number of them, and those are passed over that save too little even with the fewest groups they can have, as many as any
+that they feed.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from penstock.sharing.siblings import Siblings
 from penstock.sharing.tree import buckets_of, plant
 
 EPSILON = 1e-3  # share of the cost that a step must save
+LOOKUPS, FIRST_LOOKUPS = 48, 192  # unions whose groups are asked for, in a step and in the first one
 TRIES = 3  # moves of a step that are allocated for, before there is an end
 BY_PRICE = ("lagrange", "fptas", "all-or-nothing")  # too slow for every step; the price of memory stands for them
 
@@ -80,6 +83,7 @@ class _Search:
         self.tree, self.known, self.problem = tree, tree.known, tree.problem
         self.words = max(1, -(-max(mask.bit_length() for mask in tree.masks.values()) // 64))
         self.siblings: dict[int, Siblings] = {}
+        self.lookups = FIRST_LOOKUPS
         self.cheapest = min(self.known.size(mask)[1] for mask in tree.masks.values())
         for mask in tree.masks.values():
             self.known.groups(mask)
@@ -110,6 +114,7 @@ class _Search:
     def _best(self) -> list[Move]:
         """The moves that save most."""
         best = sorted(self._removals(), reverse=True)[:TRIES]
+        self.left, self.lookups = self.lookups, LOOKUPS
         fed = self.tree.children()
         for parent in self.siblings.keys() - fed.keys():
             del self.siblings[parent]
@@ -131,7 +136,7 @@ class _Search:
             yield Move(kept - fed * (tree.leaving[n] - self.problem.passing), tree.masks[n], tree.parents[n], n)
 
     def _unions(self, parent: int, siblings: Siblings, best: list[Move]) -> Iterator[Move]:
-        """Unions worth more than the last of the best, roughly the best first."""
+        """Unions worth more than the last of the best, the most promising first."""
         tree, problem, known = self.tree, self.problem, self.known
         fed, above = tree.fed(parent), 0 if parent == STREAM else tree.masks[parent]
         marginals = np.array([tree.marginal[child] for child in siblings.children])
@@ -139,18 +144,28 @@ class _Search:
         leaving = siblings.adopts @ marginals
         least = np.where(siblings.adopts, groups, 0.0).max(axis=1, initial=1.0)
         fixed = problem.each * problem.rows
-        bounds = fed * (leaving - self.cheapest) - fixed - least * (leaving + problem.passing)
+        gains, weights = fed * (leaving - self.cheapest) - fixed, leaving + problem.passing
+        bounds = gains - least * weights
         floor = [move.saved for move in best]
-        for union in np.argsort(-bounds):
+        worst = min(floor) if len(floor) == TRIES else 0.0
+        possible = np.flatnonzero(bounds > worst)
+        guessed = (
+            gains[possible] - np.maximum(known.guess(siblings.bits[possible]), least[possible]) * weights[possible]
+        )
+        for union in possible[np.argsort(-guessed)]:
             worst = min(floor) if len(floor) == TRIES else 0.0
             if bounds[union] <= worst:
-                break
+                continue
             mask = siblings.mask(int(union))
             if mask == above or tree.numbers.get(mask) in tree.tables:
                 continue
             size, probe = known.size(mask)
             gross, each = fed * (float(leaving[union]) - probe) - fixed, float(leaving[union]) + problem.passing
-            if gross - known.fewest(mask) * each <= worst or gross - known.groups(mask) * each <= worst:
+            if not known.asked(mask):
+                if self.left <= 0:
+                    continue
+                self.left -= 1
+            if gross - known.groups(mask) * each <= worst:
                 continue
             entries, fixed_part, slopes, bottom = known.curve(mask, above).points
             passed = np.maximum(fixed_part + slopes * fed, bottom) * each + tree.price * size * entries

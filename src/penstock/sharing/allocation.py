@@ -38,7 +38,10 @@ Allocator = Callable[[Tree], list[float]]
 def allocate(
     name: str, configuration: Configuration, problem: Problem, *, tables: Sequence[bool] | None = None
 ) -> tuple[float, ...]:
-    """The space of each node; they sum up to the problem's memory (those of seed aggregate-tree: at most).  Nodes without a table (`tables`) get 0."""
+    """The space of each node; they sum up to the problem's memory, those of seed aggregate-tree to that at most.
+
+    Nodes without a table (`tables`) get 0.
+    """
     return tuple(allocator(name)(plant(configuration, problem, tables)))
 
 

@@ -5,7 +5,8 @@
     epes   all sets of phantoms: the yardstick, for small sets of queries only
     tree   unions of siblings, for dozens and hundreds of queries (`aggregate_tree`; seed aggregate-tree, Sec. V)
 
-Any chooser works with any allocator of `allocation` and any kind of table.  `fronts` takes tables from queries that do without.
+Any chooser works with any allocator of `allocation` and any kind of table.  `fronts` takes tables from queries that do
+without.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def choose(
     """The configuration that this chooser finds; `phi` is GP's φ, `phantoms` the candidates (None: all unions).
 
     `objective` is what becomes least: the cost of a tuple (Eq. 7, as in the paper), `cost.epoch_cost` with a tuple's
-    part of the end of the epoch, `cost.cycle_cost` where epochs differ, or `outflow.tree_cost` (seed aggregate-tree, Eq.
-    2).  With `fronts=False`, only relations that feed others have tables; in a `tree` that is always so, and its
+    part of the end of the epoch, `cost.cycle_cost` where epochs differ, or `outflow.tree_cost` (seed aggregate-tree,
+    Eq. 2).  With `fronts=False`, only relations that feed others have tables; in a `tree` that is always so, and its
     candidates are unions of siblings, whatever `phantoms` says.
     """
     if name == "tree":

@@ -56,7 +56,7 @@ def exhaustive(tree: Tree, steps: int = STEPS, *, optional: bool = False) -> lis
     return _unfold(tree, fed, own, shares, steps)
 
 
-def _rates(tree: Tree, i: int, buckets: Costs) -> Costs:
+def _rates(tree: Tree, i: int, buckets: NDArray[np.floating]) -> Costs:
     """x of a table with each of these numbers of buckets."""
     curve = tree.curves[i] if tree.curves else None
     if curve is None:

@@ -5,7 +5,7 @@ cost and memory, none both cheaper and smaller than another.  From the leaves up
 
     front_i(n) = { (out·h_i + C, P_i(n, out) + M) :  (C, M) in the sum of front_x(out) over its children x }
 
-over all levels out = g_i β^ℓ, with P_i the least memory b·s_i for which out_i(n, b) <= out (`lagrange.Grid`); costs
+over all levels out = g_i β^ℓ, with P_i the least memory b·s_i for which out_i(n, b) <= out (`levels`); costs
 closer together than β are one.  A level rounds out up by β at most, and so the cost below it (Lemma 9.1: it is concave
 in n); a front rounds it once more.  With L levels of tables and β = (1 + ε/2)^{1/(2L+1)} the result is within 1 + ε/2
 of the best; the other half of ε saves work.
@@ -16,8 +16,8 @@ their costs, so they need no budget β²C − βc for the children, nor entries 
 
 Mostly there is no need for fronts: at the best price λ of memory, V − λM is a bound for all allocations (`lagrange`),
 and what the price finds is within 1 + ε of it.  Else an allocation whose cost + λ·memory exceeds the bound by more than
-the gap between it and the cost that is looked for cannot be the one (`_slack`), which leaves a few levels of each table.
-The paper took minutes.
+the gap between it and the cost that is looked for cannot be the one (`_slack`), which leaves a few levels of each
+table.  The paper took minutes.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.sharing.configuration import STREAM
-from penstock.sharing.lagrange import Grid, Priced, changing, descended, finished, grid, prices, spaces_of, weighed
-from penstock.sharing.outflow import feeder
-from penstock.sharing.tree import Tree
+from penstock.sharing.lagrange import ROUGH, Market, descended, finished
+from penstock.sharing.levels import Grid, Priced, grid, prices, spaces_of, weighed
+from penstock.sharing.outflow import arrivals, feeder, tree_cost
+from penstock.sharing.tree import Tree, buckets_of
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -50,23 +51,35 @@ class Front:
 
 def fptas(tree: Tree, epsilon: float = EPSILON) -> list[float]:
     """Spaces with which `outflow.tree_cost` is within 1 + ε of the least; they sum up to the memory at most."""
+    market = Market(tree)
+    nodes = list(market.tables)
+    if not nodes:
+        return [0.0] * len(tree.parents)
+    bound, fitting = market.prices()
+    known = finished(tree, nodes, np.array([each.spaces for each in fitting]))
+    known = descended(tree, nodes, known)
+    spent = tree.rows * (arrivals(tree)[STREAM] + tree.each * len(nodes))  # whatever the allocation
+    cost = tree.rows * tree_cost(tree, buckets_of(tree, known))
+    if cost <= (1.0 + epsilon) * (spent + bound * (1.0 - ROUGH)):
+        return known
+    return _by_fronts(tree, known, cost - spent, epsilon)
+
+
+def _by_fronts(tree: Tree, known: list[float], cost: float, epsilon: float) -> list[float]:
+    """Within 1 + ε, where an allocation of this cost (but for what all have) is known."""
     depth = _depth(tree)
     beta = (1.0 + epsilon / 2.0) ** (1.0 / (2 * depth + 1))
     laid = grid(tree, beta)
-    if not laid.nodes:
-        return [0.0] * len(tree.parents)
     best, fitting = prices(laid)
-    spaces = [spaces_of(laid, each.chosen) for each in fitting] or [np.zeros(len(tree.parents))]
-    known = finished(tree, laid.nodes, np.array(spaces))
-    cost = changing(laid, known)
+    spaces = [np.array(known), *(spaces_of(laid, each.chosen) for each in fitting)]
     bound = best.value - best.price * tree.memory
-    wanted = cost * (1.0 + epsilon / 2.0) / (1.0 + epsilon)  # a cost above this cannot be missed
-    if cost > (1.0 + epsilon) * bound / beta**depth and wanted > bound:
+    wanted = cost * (1.0 + epsilon / 2.0) / (1.0 + epsilon)  # what is not below this need not be found
+    if wanted > bound:
         front = _whole(laid, best, wanted - bound, beta)
         found = np.zeros((len(front.costs), len(tree.parents)))
         found[:, laid.nodes] = front.spaces
-        known = finished(tree, laid.nodes, np.concatenate([[known], found[:MOST_FINISHED]]))
-    return descended(tree, laid.nodes, known)
+        spaces += list(found[:MOST_FINISHED])
+    return descended(tree, laid.nodes, finished(tree, laid.nodes, np.array(spaces)))
 
 
 def _depth(tree: Tree) -> int:
@@ -93,8 +106,8 @@ def _whole(laid: Grid, best: Priced, gap: float, beta: float) -> Front:
         fronts[i] = {}
         for row, n in enumerate(reached):
             levels = np.flatnonzero(near[row])
-            limit = float(best.values[i][n] + slack[i][n])
-            fronts[i][int(n)] = _front(laid, i, int(n), levels, [below[int(k)] for k in levels], best.price, limit, beta)
+            limit, under = float(best.values[i][n] + slack[i][n]), [below[int(k)] for k in levels]
+            fronts[i][int(n)] = _front(laid, i, int(n), levels, under, best.price, limit, beta)
     return _joined(laid, [fronts[x][0] for x in laid.fed[STREAM]], beta)
 
 
@@ -137,7 +150,7 @@ def _joined(laid: Grid, fronts: list[Front], beta: float) -> Front:
         return Front(np.zeros(1), np.zeros(1), np.zeros((1, len(laid.nodes))))
     finer = beta ** (1.0 / max(1, int(np.ceil(np.log2(len(fronts))))))
     while len(fronts) > 1:
-        pairs = [_sum(laid, *fronts[k : k + 2], finer) for k in range(0, len(fronts) - 1, 2)]
+        pairs = [_sum(laid, fronts[k], fronts[k + 1], finer) for k in range(0, len(fronts) - 1, 2)]
         fronts = pairs + fronts[len(pairs) * 2 :]
     return fronts[0]
 

@@ -21,6 +21,7 @@ from penstock.sharing.feeding_graph import decoder, encode
 from penstock.sharing.grain import Grain
 from penstock.sharing.problem import Problem
 from penstock.sharing.search import Objective
+from penstock.sharing.siblings import packed, unpacked
 from penstock.sharing.tree import Tree, buckets_of, plant, responses
 
 Array = NDArray[np.float64]
@@ -52,11 +53,26 @@ class Known:
             self._groups[mask] = float(self.problem.groups(self.grain(mask)))
         return self._groups[mask]
 
-    def fewest(self, mask: int) -> float:
-        """No relation has fewer groups than those that it feeds: what is known without asking."""
-        if mask in self._groups:
-            return self._groups[mask]
-        return max((groups for known, groups in self._groups.items() if known & mask == known), default=1.0)
+    def asked(self, mask: int) -> bool:
+        return mask in self._groups
+
+    def guess(self, bits: NDArray[np.bool_]) -> Array:
+        """Groups of relations that have not been asked for (a row of bits each), from those that have.
+
+        As if each bit multiplied the groups by a factor of its own, fitted to what is known, up to as many as there
+        are tuples: good enough to say where to look first.
+        """
+        rows = float(self.problem.rows)
+        known = [(mask, groups) for mask, groups in self._groups.items() if groups < 0.5 * rows] or [
+            *self._groups.items()
+        ]
+        there = unpacked(packed((mask for mask, _ in known), -(-bits.shape[1] // 64)))[:, : bits.shape[1]]
+        wanted = np.log([groups for _, groups in known])
+        pull = 0.1 * np.eye(bits.shape[1])  # bits that never differ have no factor of their own
+        factors = np.linalg.lstsq(
+            np.concatenate([there.astype(np.float64), pull]), np.append(wanted, np.zeros(len(pull))), rcond=None
+        )[0]
+        return rows * -np.expm1(-np.exp(np.minimum(bits @ factors, 700.0)) / rows)
 
     def curve(self, mask: int, above: int) -> Curve:
         """Of a table below another one, or the stream (0)."""
@@ -65,8 +81,9 @@ class Known:
             made = None
             if self.problem.curve is not None:
                 made = self.problem.curve(grain, self.grain(above) if above else None)
-            # At depth 1: the search moves tables about, and the length of flows belongs to the final plan.
-            self._curves[mask, above] = made or Direct(self.groups(mask), self.problem.length(grain, 1 if not above else 2))
+            if made is None:  # how deep it will stand is not known yet; flows are long below the stream only
+                made = Direct(self.groups(mask), self.problem.length(grain, 2 if above else 1))
+            self._curves[mask, above] = made
         return self._curves[mask, above]
 
     def size(self, mask: int) -> tuple[float, float]:
@@ -212,11 +229,12 @@ class Growing:
             self.price = 0.0
             return
         points = [self._curve(n).points for n in tables]
-        width = max(len(entries) for entries, _, _, _ in points)
+        width = max(len(each[0]) for each in points)
         entries, fixed, slopes = (
-            np.array([np.pad(each[k], (0, width - len(each[k])), mode="edge") for each in points]) for k in range(3)
+            np.array([np.pad(row, (0, width - len(row)), mode="edge") for row in rows])
+            for rows in ([each[0] for each in points], [each[1] for each in points], [each[2] for each in points])
         )
-        floors = np.array([floor for _, _, _, floor in points])
+        floors = np.array([each[3] for each in points])
         needs = entries * np.array([self.known.size(self.masks[n])[0] for n in tables])[:, None]
         for n in tables:  # a new one starts as if it kept all
             self.out.setdefault(n, min(self.known.groups(self.masks[n]), self.fed(self.parents[n])))
@@ -225,22 +243,23 @@ class Growing:
         for _ in range(ROUNDS):
             self._marginals({n: float(slopes[k, chosen[k]]) for k, n in enumerate(tables)})
             fed = np.array([self.fed(self.parents[n]) for n in tables])
-            costs = np.maximum(fixed + slopes * fed[:, None], floors[:, None]) * np.array([self.leaving[n] for n in tables])[:, None]
+            weights = np.array([self.leaving[n] for n in tables])
+            costs = np.maximum(fixed + slopes * fed[:, None], floors[:, None]) * weights[:, None]
             self.price, chosen = _cheapest(costs, needs, self.problem.memory)
             for k, n in enumerate(tables):
                 self.buckets[n] = float(entries[k, chosen[k]])
                 self.out[n] = self._curve(n).out(self.buckets[n], self.fed(self.parents[n]))
         left = self.problem.memory - float(needs[place, chosen].sum())
-        self._spend(left, tables, chosen, costs, needs, entries)
+        self._spend(left, tables, chosen, costs, needs)
 
-    def _spend(self, left: float, tables: list[int], chosen: NDArray[np.intp], costs: Array, needs: Array, entries: Array) -> None:
+    def _spend(self, left: float, tables: list[int], chosen: NDArray[np.intp], costs: Array, needs: Array) -> None:
         """What is left over, to the tables that would take the next step at the lowest price."""
         rises = {}
         for k, n in enumerate(tables):
             later = slice(int(chosen[k]) + 1, None)
-            more, saved = needs[k, later] - needs[k, chosen[k]], costs[k, chosen[k]] - costs[k, later]
-            if len(more) and (more > 0).any():
-                rises[n] = float(np.max(np.where(more > 0, saved / np.where(more > 0, more, 1.0), 0.0)))
+            steps, saved = needs[k, later] - needs[k, chosen[k]], costs[k, chosen[k]] - costs[k, later]
+            if (steps > 0).any():
+                rises[n] = float(np.max(saved[steps > 0] / steps[steps > 0]))
         for n in sorted(rises, key=rises.__getitem__, reverse=True):
             if left <= 0.0 or rises[n] <= 0.0:
                 break
@@ -285,5 +304,3 @@ def _cheapest(costs: Array, needs: Array, memory: float) -> tuple[float, NDArray
         else:
             low = price
     return found
-
-

@@ -1,13 +1,15 @@
-"""Memory at a price: the quick allocation, and the bounds that make the exact one quick.
+"""Memory at a price: the quick allocation, and a bound for all others.
 
 With a price λ for each unit of memory, the least of cost + λ·memory needs no bookkeeping of memory: from the leaves up,
 
-    V_i(n) = min over levels out of  out·h_i + λ·P_i(n, out) + Σ V_x(out)
+    V_i(n) = min over b of  out_i(n, b)·h_i + λ·b·s_i + Σ V_x(out_i(n, b))
 
-P_i(n, out) being the least memory with which table i passes on at most `out` of n tuples, and x the tables it feeds
-(symbols of seed aggregate-tree, Sec. VI; levels out = g_i β^ℓ are those of its Algorithm 2).  At the right price the
-memory is just used up.  Whatever the price, V(n_R) − λ·M is at most the cost of any allocation within M, which tells
-`fptas` what it need not look at; and what the price finds is mostly within a percent of the best (`lagrange`).
+x being the tables that i feeds (symbols of seed aggregate-tree, Sec. IV).  At the right price the memory is just used
+up.  Whatever the price, V(n_R) − λ·M is at most the cost of any allocation within M: the bound that tells `fptas`
+when it is done.
+
+V is concave in n, the least of lines.  So a few dozen values of n do, with chords between them: they lie below V by the
+square of the distance only, where rounding n itself would err by the distance.
 """
 
 from __future__ import annotations
@@ -19,158 +21,118 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.sharing.configuration import STREAM
-from penstock.sharing.outflow import arrivals, curve, feeder, tree_cost, tree_costs
-from penstock.sharing.tree import Tree, buckets_of
+from penstock.sharing.outflow import arrivals, curve, feeder, tree_costs
+from penstock.sharing.tree import Tree
 
 Array = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
-COARSE = 1.05  # ratio of levels of the quick allocation
-STEPS = 64  # numbers of entries that a curve is inverted with
-ROUNDS = 24  # prices that are tried
-MOVES = 24  # of memory from one table to another, in the end
+INPUTS = 32  # numbers of tuples for which V is kept
+ROUNDS = 16  # prices that are tried
+MOVES, FEW_MOVES = 32, 8  # of memory from one table to another, in the end
+ROUGH = 0.003  # of the cost: how far the bound may be above the true one, for entries are tried in steps
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Tables of a tree (`nodes`, feeders first), what each feeds, and for each its levels and P (rows: what reaches it,
-    the levels of its feeder)."""
+class Table:
+    """Of a node: what may reach it, numbers of entries with their memory, what it passes on (by both), and what an
+    entry costs at once that leaves it."""
 
-    tree: Tree
-    nodes: list[int]
-    fed: dict[int, list[int]]
-    levels: dict[int, Array]
-    needed: dict[int, Array]
-    arriving: list[float]
+    inputs: Array
+    entries: Array
+    memory: Array
+    outs: Array
+    arriving: float
+    children: list[int]
 
 
 @dataclass(frozen=True)
 class Priced:
-    """Of a price: V of each table by what reaches it, the level it takes there, and what that uses of the memory."""
+    """Of a price: the least of cost + price · memory, and the allocation that has it, roughly."""
 
     price: float
-    values: dict[int, Array]
-    chosen: dict[int, Ints]
+    value: float
     cost: float
     memory: float
-
-    @property
-    def value(self) -> float:
-        return self.cost + self.price * self.memory
+    spaces: Array
 
 
-def grid(tree: Tree, beta: float) -> Grid:
-    nodes = [i for i, table in enumerate(tree.tables) if table]
-    fed: dict[int, list[int]] = {STREAM: [], **{i: [] for i in nodes}}
-    levels = {STREAM: np.array([float(tree.rows)])}
-    needed = {}
-    for i in nodes:
-        above = feeder(tree, i)
-        fed[above].append(i)
-        levels[i] = _levels(tree, i, beta, float(levels[above][-1]))
-        needed[i] = _needed(tree, i, levels[above], levels[i])
-    return Grid(tree, nodes, fed, levels, needed, arrivals(tree))
+class Market:
+    """The tables of a tree, feeders first."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.tables: dict[int, Table] = {}
+        self.roots: list[int] = []
+        costs = arrivals(tree)
+        for i, table in enumerate(tree.tables):
+            if table:
+                above = feeder(tree, i)
+                (self.roots if above == STREAM else self.tables[above].children).append(i)
+                self.tables[i] = self._table(i, above, costs[i])
+
+    def _table(self, i: int, above: int, arriving: float) -> Table:
+        response, rows = curve(self.tree, i), float(self.tree.rows)
+        inputs = np.array([rows])
+        if above != STREAM:
+            outs = self.tables[above].outs
+            inputs = np.unique(np.geomspace(max(1.0, float(outs.min())), max(1.0, float(outs.max())), INPUTS))
+        entries = response.grid(np.inf)
+        return Table(
+            inputs, entries, entries * self.tree.entries[i],
+            response.outs(entries[None, :], inputs[:, None]), arriving, [],
+        )  # fmt: skip
+
+    def priced(self, price: float) -> Priced:
+        values: dict[int, Array] = {}
+        for i in reversed(self.tables):
+            table = self.tables[i]
+            values[i] = self._weighed(table, table.outs, price, values).min(axis=1)
+        spaces, out, cost = np.zeros(len(self.tree.parents)), {STREAM: float(self.tree.rows)}, 0.0
+        for i, table in self.tables.items():
+            fed = out[feeder(self.tree, i)]
+            outs = curve(self.tree, i).outs(table.entries, np.array(fed))
+            best = int(self._weighed(table, outs, price, values).argmin())
+            spaces[i], out[i] = table.memory[best], float(outs[best])
+            cost += out[i] * table.arriving
+        return Priced(price, sum(float(values[i][0]) for i in self.roots), cost, float(spaces.sum()), spaces)
+
+    def _weighed(self, table: Table, outs: Array, price: float, values: dict[int, Array]) -> Array:
+        found = outs * table.arriving + price * table.memory
+        for x in table.children:
+            found = found + np.interp(outs, self.tables[x].inputs, values[x])
+        return found
+
+    def prices(self) -> tuple[float, list[Priced]]:
+        """The highest bound, and of all that were tried those within the memory."""
+        memory = self.tree.memory
+        free = self.priced(0.0)
+        if free.memory <= memory:
+            return free.value, [free]
+        nothing = sum(self.tree.rows * table.arriving for table in self.tables.values())
+        low, high = free, Priced(np.inf, nothing, nothing, 0.0, np.zeros(len(self.tree.parents)))
+        bound, fitting = free.value, [high]
+        for _ in range(ROUNDS):
+            # Where the lines cost + price · memory of the two meet: the bound is highest there, or between.
+            price = max(0.0, high.cost - low.cost) / max(low.memory - high.memory, 1e-9)
+            found = self.priced(price)
+            bound = max(bound, found.value - price * memory)
+            if found.memory <= memory:
+                fitting.append(found)
+            if found.memory <= high.memory or found.memory >= low.memory:
+                break
+            low, high = (low, found) if found.memory <= memory else (found, high)
+        return bound, fitting
 
 
-def _levels(tree: Tree, i: int, beta: float, most: float) -> Array:
-    """g_i β^ℓ, from the least that the table can pass on up to all that may come."""
-    response = curve(tree, i)
-    least = max(1.0, min(most, response.out(response.most, most)))
-    steps = int(np.ceil(np.log(most / least) / np.log(beta) - 1e-9))
-    return least * beta ** np.arange(max(0, steps) + 1)
-
-
-def _needed(tree: Tree, i: int, tuples: Array, levels: Array) -> Array:
-    """P: the least memory with which the table passes on each level at most (columns) of each number of tuples."""
-    response = curve(tree, i)
-    entries = response.grid(np.inf, STEPS)
-    # The more entries the less comes out (and what does not obey that is no gain): from the right, it rises.
-    rising = np.minimum.accumulate(response.outs(entries[None, :], tuples[:, None]), axis=1)[:, ::-1]
-    falling = entries[::-1]
-    reach = levels * (1.0 + 1e-9)
-    needed = np.array([np.interp(reach, each, falling, left=np.inf, right=0.0) for each in rising])
-    needed[reach[None, :] >= tuples[:, None]] = 0.0
-    return needed * tree.entries[i]
-
-
-def priced(grid: Grid, price: float) -> Priced:
-    """The least of cost + price · memory."""
-    values: dict[int, Array] = {}
-    chosen: dict[int, Ints] = {}
-    for i in reversed(grid.nodes):
-        sums = weighed(grid, values, i, price)
-        chosen[i] = sums.argmin(axis=1)
-        values[i] = sums[np.arange(len(sums)), chosen[i]]
-    levels = taken(grid, chosen)
-    memory = sum(float(grid.needed[i][levels[feeder(grid.tree, i)], levels[i]]) for i in grid.nodes)
-    value = sum(float(values[i][0]) for i in grid.fed[STREAM])
-    return Priced(price, values, chosen, value - price * memory, memory)
-
-
-def weighed(grid: Grid, values: dict[int, Array], i: int, price: float) -> Array:
-    """Of a table, cost + price · memory of it and all below: by what reaches it, and by level."""
-    below = grid.levels[i] * grid.arriving[i]
-    for x in grid.fed[i]:
-        below = below + values[x]
-    needed = grid.needed[i]
-    return below + (price * needed if price > 0.0 else np.where(np.isinf(needed), np.inf, 0.0))
-
-
-def taken(grid: Grid, chosen: dict[int, Ints]) -> dict[int, int]:
-    """The level that each table takes, from the stream down."""
-    levels = {STREAM: 0}
-    for i in grid.nodes:
-        levels[i] = int(chosen[i][levels[feeder(grid.tree, i)]])
-    return levels
-
-
-def spaces_of(grid: Grid, chosen: dict[int, Ints]) -> Array:
-    """Of every node of the tree."""
-    levels = taken(grid, chosen)
-    spaces = np.zeros(len(grid.tree.parents))
-    for i in grid.nodes:
-        spaces[i] = grid.needed[i][levels[feeder(grid.tree, i)], levels[i]]
-    return spaces
-
-
-def changing(grid: Grid, spaces: Sequence[float]) -> float:
-    """The cost of an epoch but for what no allocation changes, what the stream itself meets: as V counts it."""
-    tree = grid.tree
-    whole = tree.rows * tree_cost(tree, buckets_of(tree, spaces))
-    return whole - tree.rows * (grid.arriving[STREAM] + tree.each * len(grid.nodes))
-
-
-def prices(grid: Grid) -> tuple[Priced, list[Priced]]:
-    """The price with the highest bound, and of all that were tried those within the memory."""
-    memory = grid.tree.memory
-    free = priced(grid, 0.0)
-    if free.memory <= memory:
-        return free, [free]
-    low, high = free, priced(grid, 2.0 * free.value / max(memory, 1e-9) + 1.0)
-    best, fitting = free, [high] if high.memory <= memory else []
-    for _ in range(ROUNDS):
-        # Where the two lines cost + price · (memory − M) meet: the bound can be highest there only.
-        middle = (high.cost - low.cost) / max(low.memory - high.memory, 1e-9)
-        found = priced(grid, middle)
-        bound = found.value - middle * memory
-        if bound > best.value - best.price * memory:
-            best = found
-        if found.memory <= memory:
-            fitting.append(found)
-        if found.memory in (low.memory, high.memory) or found.value >= low.cost + middle * low.memory - 1e-9 * bound:
-            break
-        low, high = (low, found) if found.memory <= memory else (found, high)
-    return best, fitting
-
-
-def lagrange(tree: Tree, beta: float = COARSE) -> list[float]:
+def lagrange(tree: Tree) -> list[float]:
     """Spaces by price; they sum up to the memory at most."""
-    laid = grid(tree, beta)
-    if not laid.nodes:
+    market = Market(tree)
+    if not market.tables:
         return [0.0] * len(tree.parents)
-    _, fitting = prices(laid)
-    found = np.array([spaces_of(laid, each.chosen) for each in fitting] or [np.zeros(len(tree.parents))])
-    return finished(tree, laid.nodes, found)
+    _, fitting = market.prices()
+    nodes = list(market.tables)
+    found = finished(tree, nodes, np.array([each.spaces for each in fitting]))
+    return descended(tree, nodes, found, FEW_MOVES)
 
 
 def finished(tree: Tree, nodes: Sequence[int], spaces: Array) -> list[float]:
@@ -193,14 +155,14 @@ def finished(tree: Tree, nodes: Sequence[int], spaces: Array) -> list[float]:
     return [float(space) for space in best]
 
 
-def descended(tree: Tree, nodes: Sequence[int], spaces: Sequence[float]) -> list[float]:
+def descended(tree: Tree, nodes: Sequence[int], spaces: Sequence[float], moves: int = MOVES) -> list[float]:
     """The same after moving memory between any two tables where that saves, less and less of it."""
     entries, here = np.array(tree.entries), np.array(spaces)
     most = np.array([curve(tree, i).most * tree.entries[i] for i in nodes])
     own = np.array(list(nodes))
     cost = float(tree_costs(tree, here[None, :] / entries)[0])
     share = 0.5
-    for _ in range(MOVES):
+    for _ in range(moves):
         given = share * here[own]
         tried = np.repeat(here[None, :], len(own) ** 2, axis=0)
         giver, taker = np.divmod(np.arange(len(own) ** 2), len(own))

@@ -43,12 +43,12 @@ class Popularity:
     def distinct(self, tuples: ArrayLike) -> Array:
         """Expected groups among so many tuples: Σ 1 − (1 − p)^n."""
         n = np.asarray(tuples, np.float64)
-        return -np.expm1(n[..., None] * _logs(self.chance)) @ self.groups
+        return np.asarray(-np.expm1(n[..., None] * _logs(self.chance)) @ self.groups)
 
     def fresh(self, tuples: ArrayLike) -> Array:
         """Probability that the tuple after so many is of a group not among them: Σ p (1 − p)^n."""
         n = np.asarray(tuples, np.float64)
-        return np.exp(n[..., None] * _logs(self.chance)) @ (self.groups * self.chance)
+        return np.asarray(np.exp(n[..., None] * _logs(self.chance)) @ (self.groups * self.chance))
 
 
 def _logs(chance: Array) -> Array:
@@ -171,9 +171,9 @@ def below(popularity: Popularity, spread: float, feeder: float, time: float, tup
     """The popularity in the input of a node whose feeder passes on what its own table cannot keep.
 
     A group of the node of popularity q consists of m ∝ q^`spread` groups of the feeder, which has `feeder` groups in
-    all.  In `tuples` tuples each of those, of popularity q/m, passes on (1 − e^−y) + (n − t) q/m e^−y entries, y = t
-    q/m, with t the `time` that an entry stays there (`eviction.Che`).  With `spread` 1 the popularity stays what it was,
-    with 0 and a large table it becomes even.
+    all.  In `tuples` tuples each of those, of popularity q/m, passes on (1 − e^−y) + (n − t) q/m e^−y entries, where y
+    is t q/m and t the `time` that an entry stays there (`eviction.Che`).  With `spread` 1 the popularity stays what it
+    was, with 0 and a large table it becomes even.
     """
     many = popularity.chance**spread
     many *= feeder / float(many @ popularity.groups)
@@ -207,7 +207,7 @@ def _merged(groups: Array, chance: Array, most: int = 64) -> Popularity:
     if len(groups) <= most:
         return Popularity(groups, chance)
     number = np.floor(np.log(chance / chance[0]) / np.log(chance[-1] / chance[0]) * (most - 1)).astype(np.int64)
-    counts = np.bincount(number, groups)
+    counts = np.bincount(number, groups).astype(np.float64)
     shares = np.bincount(number, groups * chance)
     kept = counts > 0
     return Popularity(counts[kept], shares[kept] / counts[kept])

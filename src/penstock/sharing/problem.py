@@ -26,9 +26,9 @@ class Problem:
     `epoch` is w, the length of a query's epoch in any unit; where they differ, `rows` and `groups` are of one unit.
 
     Of seed aggregate-tree: `curve` is how a relation's table responds below a feeder (None: below the stream); without
-    it, or where it gives None, tables are direct-mapped.  `passing` is what any entry costs that a table passes on, beside
-    what it costs where it arrives, and `each` what a table costs for each tuple of the stream, whatever reaches it; both
-    are 0 in the papers.
+    it, or where it gives None, tables are direct-mapped.  `passing` is what any entry costs that a table passes on,
+    beside what it costs where it arrives, and `each` what a table costs for each tuple of the stream, whatever reaches
+    it; both are 0 in the papers.
     """
 
     queries: tuple[Grain, ...]

@@ -22,14 +22,21 @@ def packed(masks: Iterable[int], words: int) -> Masks:
     return np.array(rows, np.uint64).reshape(-1, words)
 
 
+def unpacked(masks: Masks) -> NDArray[np.bool_]:
+    """A column for each bit, the lowest first."""
+    octets = np.ascontiguousarray(masks).astype("<u8").view(np.uint8)
+    return np.unpackbits(octets, axis=1, bitorder="little").astype(bool)
+
+
 class Siblings:
-    """`children` are numbers of nodes; `unions[c]` adopts those of them where `adopts[c]` is set, two at least."""
+    """`children` are numbers of nodes; `unions[c]` (`bits[c]`) adopts those where `adopts[c]` is set, two at least."""
 
     def __init__(self, words: int) -> None:
         self.words = words
         self.children: list[int] = []
         self.masks: Masks = np.empty((0, words), np.uint64)
         self.unions: Masks = np.empty((0, words), np.uint64)
+        self.bits: NDArray[np.bool_] = np.empty((0, 64 * words), bool)
         self.adopts: NDArray[np.bool_] = np.empty((0, 0), bool)
 
     def change(self, children: Iterable[int], mask_of: dict[int, int]) -> None:
@@ -45,7 +52,7 @@ class Siblings:
             self._add(new, packed((mask_of[child] for child in new), self.words))
         kept = self.adopts.sum(axis=1) >= 2
         if not kept.all():
-            self.unions, self.adopts = self.unions[kept], self.adopts[kept]
+            self.unions, self.bits, self.adopts = self.unions[kept], self.bits[kept], self.adopts[kept]
 
     def _add(self, children: list[int], masks: Masks) -> None:
         self.adopts = np.concatenate([self.adopts, _contains(self.unions, masks)], axis=1)
@@ -53,9 +60,10 @@ class Siblings:
         self.masks = np.concatenate([self.masks, masks])
         pairs = (masks[:, None, :] | self.masks[None, :, :]).reshape(-1, self.words)
         together = np.concatenate([self.unions, pairs])
-        _, first = np.unique(together, axis=0, return_index=True) if self.words > 1 else np.unique(together, return_index=True)
+        _, first = np.unique(together, axis=0 if self.words > 1 else None, return_index=True)
         fresh = together[np.sort(first[first >= len(self.unions)])]
         self.unions = np.concatenate([self.unions, fresh])
+        self.bits = np.concatenate([self.bits, unpacked(fresh)])
         self.adopts = np.concatenate([self.adopts, _contains(fresh, self.masks)])
 
     def mask(self, union: int) -> int:

@@ -19,8 +19,8 @@ from penstock.sharing.problem import Problem
 class Tree(NamedTuple):
     """Figures of each node, parents first.  `evict` and `epochs` are 0 for phantoms: what they pass on stays inside.
 
-    `tables[i]` is false for a query without a table: whatever reaches it passes straight on.  `curves` is empty where all
-    tables are direct-mapped, and has None for those that are.
+    `tables[i]` is false for a query without a table: whatever reaches it passes straight on.  `curves` is empty where
+    all tables are direct-mapped, and has None for those that are.
     """
 
     parents: Sequence[int]
