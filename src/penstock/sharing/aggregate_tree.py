@@ -26,6 +26,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.sharing.allocation import allocator
 from penstock.sharing.choosing import Choice, Step
@@ -37,8 +38,10 @@ from penstock.sharing.search import Objective
 from penstock.sharing.siblings import Siblings
 from penstock.sharing.tree import buckets_of, plant
 
+Array = NDArray[np.float64]
+
 EPSILON = 1e-3  # share of the cost that a step must save
-LOOKUPS, FIRST_LOOKUPS = 48, 192  # unions whose groups are asked for, in a step and in the first one
+LOOKUPS, FIRST_LOOKUPS = 48, 256  # unions of a node's children whose groups are asked for in a step, and in the first
 TRIES = 3  # moves of a step that are allocated for, before there is an end
 BY_PRICE = ("lagrange", "fptas", "all-or-nothing")  # too slow for every step; the price of memory stands for them
 
@@ -114,7 +117,6 @@ class _Search:
     def _best(self) -> list[Move]:
         """The moves that save most."""
         best = sorted(self._removals(), reverse=True)[:TRIES]
-        self.left, self.lookups = self.lookups, LOOKUPS
         fed = self.tree.children()
         for parent in self.siblings.keys() - fed.keys():
             del self.siblings[parent]
@@ -125,6 +127,7 @@ class _Search:
             siblings.change(children, self.tree.masks)
             for move in self._unions(parent, siblings, best):
                 best = sorted((*best, move), reverse=True)[:TRIES]
+        self.lookups = LOOKUPS
         return best
 
     def _removals(self) -> Iterator[Move]:
@@ -139,32 +142,18 @@ class _Search:
         """Unions worth more than the last of the best, the most promising first."""
         tree, problem, known = self.tree, self.problem, self.known
         fed, above = tree.fed(parent), 0 if parent == STREAM else tree.masks[parent]
-        marginals = np.array([tree.marginal[child] for child in siblings.children])
-        groups = np.array([known.groups(tree.masks[child]) for child in siblings.children])
-        leaving = siblings.adopts @ marginals
-        least = np.where(siblings.adopts, groups, 0.0).max(axis=1, initial=1.0)
+        leaving = siblings.adopts @ np.array([tree.marginal[child] for child in siblings.children])
         fixed = problem.each * problem.rows
-        gains, weights = fed * (leaving - self.cheapest) - fixed, leaving + problem.passing
-        bounds = gains - least * weights
+        order = self._promising(siblings, fed * (leaving - self.cheapest) - fixed, leaving + problem.passing, best)
         floor = [move.saved for move in best]
-        worst = min(floor) if len(floor) == TRIES else 0.0
-        possible = np.flatnonzero(bounds > worst)
-        guessed = (
-            gains[possible] - np.maximum(known.guess(siblings.bits[possible]), least[possible]) * weights[possible]
-        )
-        for union in possible[np.argsort(-guessed)]:
+        for union in order:
             worst = min(floor) if len(floor) == TRIES else 0.0
-            if bounds[union] <= worst:
-                continue
             mask = siblings.mask(int(union))
             if mask == above or tree.numbers.get(mask) in tree.tables:
                 continue
             size, probe = known.size(mask)
             gross, each = fed * (float(leaving[union]) - probe) - fixed, float(leaving[union]) + problem.passing
-            if not known.asked(mask):
-                if self.left <= 0:
-                    continue
-                self.left -= 1
+            siblings.groups[union] = known.groups(mask)
             if gross - known.groups(mask) * each <= worst:
                 continue
             entries, fixed_part, slopes, bottom = known.curve(mask, above).points
@@ -173,3 +162,17 @@ class _Search:
             if saved > worst:
                 floor = sorted((*floor, saved), reverse=True)[:TRIES]
                 yield Move(saved, mask, parent, STREAM)
+
+    def _promising(self, siblings: Siblings, gains: Array, weights: Array, best: list[Move]) -> NDArray[np.intp]:
+        """Unions to look at, by what they save at most: all whose groups are known, and so many others as may be asked
+        for, by what they seem to save."""
+        worst = best[-1].saved if len(best) == TRIES else 0.0
+        groups = np.array([self.known.groups(self.tree.masks[child]) for child in siblings.children])
+        asked = ~np.isnan(siblings.groups)
+        least = np.where(asked, siblings.groups, np.where(siblings.adopts, groups, 0.0).max(axis=1, initial=1.0))
+        bounds = gains - least * weights
+        known = np.flatnonzero(asked & (bounds > worst))
+        others = np.flatnonzero(~asked & (bounds > worst))
+        guessed = np.maximum(self.known.guess(siblings.bits[others]), least[others])
+        others = others[np.argsort(guessed * weights[others] - gains[others], kind="stable")]
+        return np.concatenate([known[np.argsort(-bounds[known], kind="stable")], others[: self.lookups]])

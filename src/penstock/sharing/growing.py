@@ -40,6 +40,7 @@ class Known:
         self._decode: Callable[[int], Grain] = decoder(codes)
         self._grains: dict[int, Grain] = dict(self.queries)
         self._groups: dict[int, float] = {}
+        self._fitted, self._factors = 0, np.empty(0)
         self._curves: dict[tuple[int, int], Curve] = {}
         self._sizes: dict[int, tuple[float, float]] = {}
 
@@ -53,26 +54,22 @@ class Known:
             self._groups[mask] = float(self.problem.groups(self.grain(mask)))
         return self._groups[mask]
 
-    def asked(self, mask: int) -> bool:
-        return mask in self._groups
-
     def guess(self, bits: NDArray[np.bool_]) -> Array:
         """Groups of relations that have not been asked for (a row of bits each), from those that have.
 
         As if each bit multiplied the groups by a factor of its own, fitted to what is known, up to as many as there
         are tuples: good enough to say where to look first.
         """
-        rows = float(self.problem.rows)
-        known = [(mask, groups) for mask, groups in self._groups.items() if groups < 0.5 * rows] or [
-            *self._groups.items()
-        ]
-        there = unpacked(packed((mask for mask, _ in known), -(-bits.shape[1] // 64)))[:, : bits.shape[1]]
-        wanted = np.log([groups for _, groups in known])
-        pull = 0.1 * np.eye(bits.shape[1])  # bits that never differ have no factor of their own
-        factors = np.linalg.lstsq(
-            np.concatenate([there.astype(np.float64), pull]), np.append(wanted, np.zeros(len(pull))), rcond=None
-        )[0]
-        return rows * -np.expm1(-np.exp(np.minimum(bits @ factors, 700.0)) / rows)
+        rows, width = float(self.problem.rows), bits.shape[1]
+        if len(self._groups) > 1.2 * self._fitted:
+            self._fitted = len(self._groups)
+            few = {mask: groups for mask, groups in self._groups.items() if groups < 0.5 * rows} or self._groups
+            there = unpacked(packed(few, -(-width // 64)))[:, :width].astype(np.float64)
+            pull = 0.1 * np.eye(width)  # bits that never differ have no factor of their own
+            wanted = np.append(np.log(list(few.values())), np.zeros(width))
+            self._factors = np.linalg.lstsq(np.concatenate([there, pull]), wanted, rcond=None)[0]
+        powers = np.minimum(bits @ self._factors, 700.0)
+        return np.asarray(-rows * np.expm1(-np.exp(powers) / rows), np.float64)
 
     def curve(self, mask: int, above: int) -> Curve:
         """Of a table below another one, or the stream (0)."""

@@ -52,7 +52,7 @@ class Popularity:
 
 
 def _logs(chance: Array) -> Array:
-    return np.log1p(-np.minimum(chance, 1.0 - 1e-12))
+    return np.asarray(np.log1p(-np.minimum(chance, 1.0 - 1e-12)))
 
 
 def harmonic(count: ArrayLike, alpha: float) -> Array:

@@ -36,6 +36,7 @@ class Siblings:
         self.children: list[int] = []
         self.masks: Masks = np.empty((0, words), np.uint64)
         self.unions: Masks = np.empty((0, words), np.uint64)
+        self.groups: NDArray[np.float64] = np.empty(0)  # of the unions, as far as they are known
         self.bits: NDArray[np.bool_] = np.empty((0, 64 * words), bool)
         self.adopts: NDArray[np.bool_] = np.empty((0, 0), bool)
 
@@ -53,6 +54,7 @@ class Siblings:
         kept = self.adopts.sum(axis=1) >= 2
         if not kept.all():
             self.unions, self.bits, self.adopts = self.unions[kept], self.bits[kept], self.adopts[kept]
+            self.groups = self.groups[kept]
 
     def _add(self, children: list[int], masks: Masks) -> None:
         self.adopts = np.concatenate([self.adopts, _contains(self.unions, masks)], axis=1)
@@ -64,6 +66,7 @@ class Siblings:
         fresh = together[np.sort(first[first >= len(self.unions)])]
         self.unions = np.concatenate([self.unions, fresh])
         self.bits = np.concatenate([self.bits, unpacked(fresh)])
+        self.groups = np.append(self.groups, np.full(len(fresh), np.nan))
         self.adopts = np.concatenate([self.adopts, _contains(fresh, self.masks)])
 
     def mask(self, union: int) -> int:
