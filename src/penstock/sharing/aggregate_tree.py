@@ -42,6 +42,7 @@ Array = NDArray[np.float64]
 
 EPSILON = 1e-3  # share of the cost that a step must save
 LOOKUPS, FIRST_LOOKUPS = 48, 256  # unions of a node's children whose groups are asked for in a step, and in the first
+MOST_UNIONS = 4096  # of a node's children that are kept in mind
 TRIES = 3  # moves of a step that are allocated for, before there is an end
 BY_PRICE = ("lagrange", "fptas", "all-or-nothing")  # too slow for every step; the price of memory stands for them
 
@@ -125,6 +126,8 @@ class _Search:
                 continue
             siblings = self.siblings.setdefault(parent, Siblings(self.words))
             siblings.change(children, self.tree.masks)
+            if len(siblings.unions) > 2 * MOST_UNIONS:
+                self._limit(parent, siblings)
             for move in self._unions(parent, siblings, best):
                 best = sorted((*best, move), reverse=True)[:TRIES]
         self.lookups = LOOKUPS
@@ -137,6 +140,12 @@ class _Search:
             kept = fed * probe + self.problem.each * self.problem.rows + tree.out[n] * tree.leaving[n]
             kept += tree.price * size * tree.buckets[n]
             yield Move(kept - fed * (tree.leaving[n] - self.problem.passing), tree.masks[n], tree.parents[n], n)
+
+    def _limit(self, parent: int, siblings: Siblings) -> None:
+        """The most promising unions alone: those of hundreds of children are too many to be looked at in every step."""
+        leaving = siblings.adopts @ np.array([self.tree.marginal[child] for child in siblings.children])
+        saved = (self.tree.fed(parent) - self.known.guess(siblings.bits)) * leaving
+        siblings.keep(np.argsort(-saved, kind="stable")[:MOST_UNIONS])
 
     def _unions(self, parent: int, siblings: Siblings, best: list[Move]) -> Iterator[Move]:
         """Unions worth more than the last of the best, the most promising first."""

@@ -53,8 +53,12 @@ class Siblings:
             self._add(new, packed((mask_of[child] for child in new), self.words))
         kept = self.adopts.sum(axis=1) >= 2
         if not kept.all():
-            self.unions, self.bits, self.adopts = self.unions[kept], self.bits[kept], self.adopts[kept]
-            self.groups = self.groups[kept]
+            self.keep(np.flatnonzero(kept))
+
+    def keep(self, places: NDArray[np.intp]) -> None:
+        """Only these unions."""
+        self.unions, self.bits, self.adopts = self.unions[places], self.bits[places], self.adopts[places]
+        self.groups = self.groups[places]
 
     def _add(self, children: list[int], masks: Masks) -> None:
         self.adopts = np.concatenate([self.adopts, _contains(self.unions, masks)], axis=1)
