@@ -7,7 +7,8 @@ All queries start below the stream.  Each step takes the best of two kinds of mo
 * a table that is no longer worth it goes, and its children fall to its parent (lines 15 to 23).
 
 Then every node is hung below the table that passes on the least of all that can feed it, wherever that stands, which
-is never worse (the paper only looks among siblings).
+is never worse (the paper only looks among siblings).  In the end, few queries are tried without each of the tables
+found: what was best at first may have kept better ones out.
 
     AB BC CD  ──►  ABC(AB BC) CD  ──►  ABCD(ABC(AB BC) CD)
 
@@ -43,6 +44,7 @@ Array = NDArray[np.float64]
 EPSILON = 1e-3  # share of the cost that a step must save
 LOOKUPS, FIRST_LOOKUPS = 48, 256  # unions of a node's children whose groups are asked for in a step, and in the first
 MOST_UNIONS = 4096  # of a node's children that are kept in mind
+MOST_AGAIN = 24  # queries up to which it is tried what would come without each table that was found
 TRIES = 3  # moves of a step that are allocated for, before there is an end
 BY_PRICE = ("lagrange", "fptas", "all-or-nothing")  # too slow for every step; the price of memory stands for them
 
@@ -70,12 +72,10 @@ def aggregate_tree(
     """
     divide = allocator(alloc)
     search = _Search(Growing(Known(problem), None if alloc in BY_PRICE else divide, objective))
-    began, steps = perf_counter(), [Step(None, search.tree.cost)]
-    while perf_counter() - began < seconds:
-        added = search.step(epsilon)
-        if added is None:
-            break
-        steps.append(Step(search.known.grain(added), search.tree.cost))
+    ends = perf_counter() + seconds
+    steps = [Step(None, search.tree.cost), *search.grow(epsilon, ends)]
+    while more := search.again(epsilon, ends):
+        steps += more
     configuration, numbers = search.tree.configuration()
     planted = plant(configuration, problem, [n in search.tree.tables for n in numbers])
     spaces = divide(planted)
@@ -87,11 +87,39 @@ class _Search:
         self.tree, self.known, self.problem = tree, tree.known, tree.problem
         self.words = max(1, -(-max(mask.bit_length() for mask in tree.masks.values()) // 64))
         self.siblings: dict[int, Siblings] = {}
+        self.barred: set[int] = set()
         self.lookups = FIRST_LOOKUPS
         self.cheapest = min(self.known.size(mask)[1] for mask in tree.masks.values())
         for mask in tree.masks.values():
             self.known.groups(mask)
         self.tree.solve()
+        self.start = tree.copy()
+
+    def grow(self, epsilon: float, ends: float) -> list[Step]:
+        """Steps until none is worth it, or time is up."""
+        steps: list[Step] = []
+        while perf_counter() < ends and (changed := self.step(epsilon)) is not None:
+            steps.append(Step(self.known.grain(changed), self.tree.cost))
+        return steps
+
+    def again(self, epsilon: float, ends: float) -> list[Step]:
+        """The greedy without one of the tables it has found, from the rest of the tree or from the start: the steps, if
+        that is cheaper."""
+        before = self.tree
+        for number in before.order() if len(before.queries) <= MOST_AGAIN else []:
+            mask = before.masks[number]
+            shorter = before.copy()
+            shorter.remove(number)
+            for other in (shorter, self.start):
+                self.tree = other.copy()
+                self.tree.settle()
+                self.barred.add(mask)
+                steps = [Step(self.known.grain(mask), self.tree.cost), *self.grow(epsilon, ends)]
+                self.barred.discard(mask)
+                if self.tree.cost < before.cost * (1.0 - epsilon):
+                    return steps
+        self.tree = before
+        return []
 
     def step(self, epsilon: float) -> int | None:
         """Carry out the best move; the mask of the table that came or went, None where no move is worth it."""
@@ -103,9 +131,7 @@ class _Search:
                 other.remove(move.removed)
             else:
                 other.place(move.mask, move.parent, self._adopted(move))
-            other.solve()
-            if other.hang():
-                other.solve()
+            other.settle()
             if other.cost < self.tree.cost * (1.0 - epsilon):
                 self.tree = other
                 return move.mask
@@ -158,7 +184,7 @@ class _Search:
         for union in order:
             worst = min(floor) if len(floor) == TRIES else 0.0
             mask = siblings.mask(int(union))
-            if mask == above or tree.numbers.get(mask) in tree.tables:
+            if mask == above or mask in self.barred or tree.numbers.get(mask) in tree.tables:
                 continue
             size, probe = known.size(mask)
             gross, each = fed * (float(leaving[union]) - probe) - fixed, float(leaving[union]) + problem.passing

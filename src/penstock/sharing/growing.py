@@ -10,6 +10,7 @@ are judged by a few sums, without allocating memory anew.  `solve` then allocate
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ class Known:
         codes = encode(problem.queries)
         self.problem = problem
         self.queries = {code: grain for grain, code in codes.items()}
+        self.numbers = count(len(codes))  # of nodes, never twice: what is known of siblings goes by them
         self._decode: Callable[[int], Grain] = decoder(codes)
         self._grains: dict[int, Grain] = dict(self.queries)
         self._groups: dict[int, float] = {}
@@ -132,7 +134,7 @@ class Growing:
         """A table for this relation below `parent`, feeding these."""
         number = self.numbers.get(mask)
         if number is None:
-            number = max(self.masks) + 1
+            number = next(self.known.numbers)
             self.masks[number], self.numbers[mask], self.evict[number] = mask, number, 0.0
         self.parents[number] = parent
         self.tables.add(number)
@@ -169,6 +171,12 @@ class Growing:
     def order(self) -> list[int]:
         """Tables, feeders first."""
         return sorted(self.tables, key=lambda number: -self.masks[number].bit_count())
+
+    def settle(self) -> None:
+        """Solve, hang all where they belong, and solve again if that has moved any."""
+        self.solve()
+        if self.hang():
+            self.solve()
 
     def solve(self) -> None:
         if self.allocator is None:

@@ -119,7 +119,7 @@ def estimated(counts: ArrayLike, tuples: float, groups: float) -> Popularity:
 
 
 def fitted(groups: float, alpha: float, tuples: float) -> Popularity:
-    """The Zipf law of exponent α under which so many groups come among so many tuples; a flatter one where none does."""
+    """The Zipf law of exponent α under which so many groups come among so many tuples; a flatter one if none does."""
     return _tail(0, 1.0, alpha, tuples, groups)
 
 
@@ -141,7 +141,7 @@ def _tail(start: int, mass: float, alpha: float, tuples: float, groups: float) -
     if shown.max() < 0.99 * groups:  # under this law, so many groups never come
         return _tail(start, mass, max(0.0, alpha - 0.1), tuples, groups)
     top = float(np.exp(np.interp(groups, np.maximum.accumulate(shown), np.log(ends[last]))))
-    ends = np.append(ends[ends < top], top)
+    ends = np.append(ends[ends < top * (1.0 - 1e-6)], top)
     counts = np.diff(ends, prepend=float(start))
     weights = np.diff(harmonic(ends, alpha), prepend=float(harmonic(start, alpha)))
     return Popularity(counts, weights / counts * (mass / float(weights.sum())))
