@@ -37,7 +37,7 @@ from penstock.sharing.outflow import tree_cost
 from penstock.sharing.problem import Problem
 from penstock.sharing.search import Objective
 from penstock.sharing.siblings import Siblings
-from penstock.sharing.tree import buckets_of, plant
+from penstock.sharing.tree import buckets_of, given, plant
 
 Array = NDArray[np.float64]
 
@@ -79,6 +79,7 @@ def aggregate_tree(
     configuration, numbers = search.tree.configuration()
     planted = plant(configuration, problem, [n in search.tree.tables for n in numbers])
     spaces = divide(planted)
+    planted = given(planted, spaces)
     return Choice(configuration, tuple(spaces), objective(planted, buckets_of(planted, spaces)), tuple(steps))
 
 

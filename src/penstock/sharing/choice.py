@@ -21,7 +21,7 @@ from penstock.sharing.cost import flows, tuple_cost
 from penstock.sharing.grain import Grain
 from penstock.sharing.problem import Problem
 from penstock.sharing.search import Forest, Objective, Search
-from penstock.sharing.tree import buckets_of, plant
+from penstock.sharing.tree import buckets_of, given, plant
 
 # Subsets of more candidates than this take minutes.
 MOST_EXHAUSTIVE = 16
@@ -178,4 +178,5 @@ def _tables(search: Search, configuration: Configuration) -> list[bool]:
 def _allocated(search: Search, configuration: Configuration, tables: Sequence[bool], steps: Sequence[Step]) -> Choice:
     tree = plant(configuration, search.problem, tables)
     spaces = search.allocator(tree)
+    tree = given(tree, spaces)
     return Choice(configuration, tuple(spaces), search.objective(tree, buckets_of(tree, spaces)), tuple(steps))

@@ -88,6 +88,11 @@ def buckets_of(tree: Tree, spaces: Sequence[float]) -> list[float]:
     return [space / entry for space, entry in zip(spaces, tree.entries, strict=True)]
 
 
+def given(tree: Tree, spaces: Sequence[float]) -> Tree:
+    """The tree with tables where there is space for them: without any, all passes by unprobed."""
+    return tree._replace(tables=[table and space > 0.0 for table, space in zip(tree.tables, spaces, strict=True)])
+
+
 def responses(tree: Tree, buckets: Sequence[float]) -> list[tuple[float, float]]:
     """(entries, x) of every node: in an epoch it passes on entries + x · what reaches it; (0, 1) without a table.
 
