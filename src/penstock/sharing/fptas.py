@@ -17,7 +17,8 @@ their costs, so they need no budget β²C − βc for the children, nor entries 
 Mostly there is no need for fronts: at the best price λ of memory, V − λM is a bound for all allocations (`lagrange`),
 and what the price finds is within 1 + ε of it.  Else an allocation whose cost + λ·memory exceeds the bound by more than
 the gap between it and the cost that is looked for cannot be the one (`_slack`), which leaves a few levels of each
-table.  The paper took minutes.
+table.  The paper took minutes.  Where even that would take many seconds, levels are coarser (`MOST_CELLS`), and what is
+certain is a larger ε.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 
 from penstock.sharing.configuration import STREAM
 from penstock.sharing.lagrange import ROUGH, Market, descended, finished
-from penstock.sharing.levels import Grid, Priced, grid, prices, spaces_of, weighed
+from penstock.sharing.levels import Grid, Priced, cells, grid, prices, spaces_of, weighed
 from penstock.sharing.outflow import arrivals, feeder, tree_cost
 from penstock.sharing.tree import Tree, buckets_of
 
@@ -37,6 +38,7 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 EPSILON = 0.1
+MOST_CELLS = 1_000_000  # of all P_i: about a second
 MOST_FINISHED = 64  # allocations of the last front, cheapest first, that are tried with what they leave over
 
 
@@ -69,6 +71,7 @@ def _by_fronts(tree: Tree, known: list[float], cost: float, epsilon: float) -> l
     """Within 1 + ε, where an allocation of this cost (but for what all have) is known."""
     depth = _depth(tree)
     beta = (1.0 + epsilon / 2.0) ** (1.0 / (2 * depth + 1))
+    beta **= max(1.0, cells(tree, beta) / MOST_CELLS) ** 0.5
     laid = grid(tree, beta)
     best, fitting = prices(laid)
     spaces = [np.array(known), *(spaces_of(laid, each.chosen) for each in fitting)]

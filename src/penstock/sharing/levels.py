@@ -69,6 +69,18 @@ def grid(tree: Tree, beta: float) -> Grid:
     return Grid(tree, nodes, fed, levels, needed, arrivals(tree))
 
 
+def cells(tree: Tree, beta: float) -> float:
+    """How many numbers the grid has, about: as 1/ln² β."""
+    sizes, tops, total = {STREAM: 1}, {STREAM: float(tree.rows)}, 0.0
+    for i, table in enumerate(tree.tables):
+        if table:
+            above = feeder(tree, i)
+            levels = _levels(tree, i, beta, tops[above])
+            sizes[i], tops[i] = len(levels), float(levels[-1])
+            total += sizes[above] * sizes[i]
+    return total
+
+
 def _levels(tree: Tree, i: int, beta: float, most: float) -> Array:
     """g_i β^ℓ, from the least that the table can pass on up to all that may come."""
     response = curve(tree, i)
