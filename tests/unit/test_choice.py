@@ -10,7 +10,8 @@ import pytest
 
 from penstock.errors import ConfigError
 from penstock.sharing.allocation import ALLOCATORS, allocate
-from penstock.sharing.choice import Choice, choose
+from penstock.sharing.choice import choose
+from penstock.sharing.choosing import Choice
 from penstock.sharing.collision import rate
 from penstock.sharing.configuration import Configuration, arrange
 from penstock.sharing.cost import cycle_cost, epoch_cost, flows, per_cycle, per_epoch, per_tuple

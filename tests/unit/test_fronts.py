@@ -91,7 +91,11 @@ def test_choosing_without_fronts_gives_tables_to_those_that_feed_only(chooser: s
     problem = paper_problem(GROUPS, PAIRS, 40_000, c2=3)
     found = choose(chooser, problem, alloc, fronts=False)
     made = found.configuration
-    assert [space > 0 for space in found.spaces] == [bool(made.children(i)) for i in range(len(made.nodes))]
+    feeding = [bool(made.children(i)) for i in range(len(made.nodes))]
+    if alloc in ("fptas", "lagrange", "all-or-nothing"):  # which may leave even these without
+        assert all(feeds or not space for space, feeds in zip(found.spaces, feeding, strict=True))
+    else:
+        assert [space > 0 for space in found.spaces] == feeding
     assert found.cost == pytest.approx(cost(made, found.spaces, problem))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from numba import njit, types
 
-I64, U64, F64, I32, U8 = types.int64, types.uint64, types.float64, types.int32, types.uint8
+I64, U64, F64, I32, U32, U8 = types.int64, types.uint64, types.float64, types.int32, types.uint32, types.uint8
 
 
 def ro(dtype: Any, dimensions: int = 1) -> Any:

@@ -28,7 +28,8 @@ from penstock.lab.report import (
 from penstock.lab.smap import MEMORY, PHIS, SINGLE, bare, model_cost, problem, shape
 from penstock.lab.streams import Stream, drawn, nested
 from penstock.sharing.allocation import allocate
-from penstock.sharing.choice import Choice, choose
+from penstock.sharing.choice import choose
+from penstock.sharing.choosing import Choice
 from penstock.sharing.notation import name_letters, parse, text
 from penstock.sharing.problem import Problem
 

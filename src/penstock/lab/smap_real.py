@@ -29,7 +29,8 @@ from penstock.lab.smap import (
 from penstock.lab.smap_choice import uniform_streams
 from penstock.lab.streams import PRINTED, Stream
 from penstock.sharing.allocation import allocate
-from penstock.sharing.choice import Choice, choose
+from penstock.sharing.choice import choose
+from penstock.sharing.choosing import Choice
 from penstock.sharing.notation import parse, text
 from penstock.sharing.problem import Problem
 

@@ -6,6 +6,12 @@
     pr   proportional to √(g·h) (heuristic 4)
     es   exhaustive at 1 % of the memory, exact by dynamic programming (`exhaustive`)
 
+and those of seed aggregate-tree (Sec. VI and VII), which make `outflow.tree_cost` least and may leave memory over:
+
+    fptas            within 1 + ε of the best, whatever the tables (`fptas`)
+    lagrange         quicker: memory at a price (`lagrange`)
+    all-or-nothing   the best for uniform data: all tables whole or not at all, but for one (`all_or_nothing`)
+
 A new one is a function on a `Tree`, one line in `ALLOCATORS`, and one test.  Throughout, g stands for g/l_a, as in the
 paper.  Where c2 differs between queries, a query weighs g·h·c2 and a phantom g·h times the mean c2 below it; where
 it does not, c2 cancels and what the paper prints remains.  Tables that a tree does not have get no space.
@@ -17,9 +23,12 @@ from collections.abc import Callable, Sequence
 from math import sqrt
 
 from penstock.errors import ConfigError
+from penstock.sharing.all_or_nothing import all_or_nothing
 from penstock.sharing.collision import MU
 from penstock.sharing.configuration import STREAM, Configuration
 from penstock.sharing.exhaustive import exhaustive
+from penstock.sharing.fptas import fptas
+from penstock.sharing.lagrange import lagrange
 from penstock.sharing.problem import Problem
 from penstock.sharing.tree import Tree, plant
 
@@ -29,7 +38,10 @@ Allocator = Callable[[Tree], list[float]]
 def allocate(
     name: str, configuration: Configuration, problem: Problem, *, tables: Sequence[bool] | None = None
 ) -> tuple[float, ...]:
-    """The space of each node; they sum up to the problem's memory.  Nodes without a table (`tables`) get 0."""
+    """The space of each node; they sum up to the problem's memory, those of seed aggregate-tree to that at most.
+
+    Nodes without a table (`tables`) get 0.
+    """
     return tuple(allocator(name)(plant(configuration, problem, tables)))
 
 
@@ -121,4 +133,7 @@ ALLOCATORS: dict[str, Allocator] = {
     "pl": lambda tree: proportional(tree, linear=True),
     "pr": lambda tree: proportional(tree, linear=False),
     "es": exhaustive,
+    "fptas": fptas,
+    "lagrange": lagrange,
+    "all-or-nothing": all_or_nothing,
 }

@@ -3,45 +3,30 @@
     gc     greedy by increasing collision rates: all memory is allocated anew for every candidate (Fig. 6)
     gp     greedy by increasing space: φ·g buckets for each relation, while any candidate fits (Fig. 5)
     epes   all sets of phantoms: the yardstick, for small sets of queries only
+    tree   unions of siblings, for dozens and hundreds of queries (`aggregate_tree`; seed aggregate-tree, Sec. V)
 
-Any chooser works with any allocator of `allocation`.  `fronts` takes tables from queries that do without.
+Any chooser works with any allocator of `allocation` and any kind of table.  `fronts` takes tables from queries that do
+without.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from penstock.errors import ConfigError
+from penstock.sharing.aggregate_tree import aggregate_tree
+from penstock.sharing.choosing import Choice, Step
 from penstock.sharing.configuration import Configuration, arrange, arranged
 from penstock.sharing.cost import flows, tuple_cost
 from penstock.sharing.grain import Grain
 from penstock.sharing.problem import Problem
 from penstock.sharing.search import Forest, Objective, Search
-from penstock.sharing.tree import buckets_of, plant
+from penstock.sharing.tree import buckets_of, given, plant
 
 # Subsets of more candidates than this take minutes.
 MOST_EXHAUSTIVE = 16
 # How many times the parents are tried anew.
 MOST_SETTLING = 4
-
-
-@dataclass(frozen=True)
-class Step:
-    """One phantom added (None: the start, without any), and the cost with it."""
-
-    added: Grain | None
-    cost: float
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A configuration, the space of each of its nodes (0: no table), its cost per tuple, and how it was found."""
-
-    configuration: Configuration
-    spaces: tuple[float, ...]
-    cost: float
-    steps: tuple[Step, ...]
 
 
 def choose(
@@ -57,9 +42,12 @@ def choose(
     """The configuration that this chooser finds; `phi` is GP's φ, `phantoms` the candidates (None: all unions).
 
     `objective` is what becomes least: the cost of a tuple (Eq. 7, as in the paper), `cost.epoch_cost` with a tuple's
-    part of the end of the epoch, or `cost.cycle_cost` where epochs differ.  With `fronts=False`, only relations
-    that feed others have tables.
+    part of the end of the epoch, `cost.cycle_cost` where epochs differ, or `outflow.tree_cost` (seed aggregate-tree,
+    Eq. 2).  With `fronts=False`, only relations that feed others have tables; in a `tree` that is always so, and its
+    candidates are unions of siblings, whatever `phantoms` says.
     """
+    if name == "tree":
+        return aggregate_tree(problem, alloc, objective=objective)
     search = Search(problem, alloc, fronts=fronts, objective=objective, phantoms=phantoms)
     if name == "gc":
         return _settled(search, *_increasing_collisions(search))
@@ -67,7 +55,7 @@ def choose(
         return _finished(search, *_increasing_space(search, phi))
     if name == "epes":
         return _all_subsets(search)
-    raise ConfigError(f"no phantom chooser is named '{name}'", "choose one of gc, gp, epes")
+    raise ConfigError(f"no phantom chooser is named '{name}'", "choose one of gc, gp, epes, tree")
 
 
 def _increasing_collisions(search: Search) -> tuple[Forest, list[Step]]:
@@ -190,4 +178,5 @@ def _tables(search: Search, configuration: Configuration) -> list[bool]:
 def _allocated(search: Search, configuration: Configuration, tables: Sequence[bool], steps: Sequence[Step]) -> Choice:
     tree = plant(configuration, search.problem, tables)
     spaces = search.allocator(tree)
+    tree = given(tree, spaces)
     return Choice(configuration, tuple(spaces), search.objective(tree, buckets_of(tree, spaces)), tuple(steps))

@@ -21,14 +21,15 @@ from penstock.sharing.collision import distinct, occupied
 from penstock.sharing.configuration import STREAM, Configuration
 from penstock.sharing.epochs import cycle, flush_counts
 from penstock.sharing.problem import Problem
-from penstock.sharing.tree import Tree, plant, rates_of
+from penstock.sharing.tree import Tree, plant, rates_of, responses
 
 
 @dataclass(frozen=True)
 class Flow:
     """One relation, per tuple of the stream: `fed` F_R, `rate` x_R, `evictions` F_R·x_R, `cost` in the unit of c1.
 
-    `occupied` is the number of entries that stand in its table at the end of an epoch.
+    `occupied` is the number of entries that stand in its table at the end of an epoch, or what counts as such
+    (`tree.responses`).
     """
 
     fed: float
@@ -42,11 +43,12 @@ def flows(configuration: Configuration, buckets: Sequence[float], problem: Probl
     """What happens at each relation; the costs sum up to `per_tuple`."""
     tree = plant(configuration, problem, [b > 0 for b in buckets])
     found: list[Flow] = []
+    standing = _entries(tree, buckets, False)
     for i, x in enumerate(rates_of(tree, buckets)):
         parent = tree.parents[i]
         fed = 1.0 if parent == STREAM else found[parent].evictions
         probes = tree.probe[i] if tree.tables[i] else 0.0
-        entries = occupied(tree.groups[i], buckets[i])
+        entries = standing[i]
         found.append(Flow(fed, x, fed * x, entries, fed * (probes + x * tree.evict[i])))
     return tuple(found)
 
@@ -153,6 +155,8 @@ def flush_cost(tree: Tree, buckets: Sequence[float], entries: Sequence[float]) -
 def _entries(tree: Tree, buckets: Sequence[float], printed: bool) -> list[float]:
     if printed:
         return list(buckets)
+    if tree.curves:
+        return [entries for entries, _ in responses(tree, buckets)]
     return [occupied(g, b) for g, b in zip(tree.groups, buckets, strict=True)]
 
 

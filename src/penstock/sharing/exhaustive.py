@@ -48,12 +48,20 @@ def exhaustive(tree: Tree, steps: int = STEPS, *, optional: bool = False) -> lis
         if not tree.tables[i]:
             best[i], own[i] = below, np.zeros(steps + 1, dtype=np.intp)
             continue
-        x = rates(tree.groups[i], grid * (tree.memory / steps / tree.entries[i]), tree.lengths[i])
+        x = _rates(tree, i, grid * (tree.memory / steps / tree.entries[i]))
         probes = np.full(steps + 1, float(tree.probe[i]))
         probes[0] = 0.0 if optional and not fed[i] else np.inf
         best[i], own[i] = _divide(probes, x, below)
     feed(STREAM)
     return _unfold(tree, fed, own, shares, steps)
+
+
+def _rates(tree: Tree, i: int, buckets: NDArray[np.floating]) -> Costs:
+    """x of a table with each of these numbers of buckets."""
+    curve = tree.curves[i] if tree.curves else None
+    if curve is None:
+        return rates(tree.groups[i], buckets, tree.lengths[i])
+    return np.array([curve.response(float(b), tree.rows)[1] for b in buckets])
 
 
 def _band(values: Costs) -> Costs:

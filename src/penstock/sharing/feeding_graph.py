@@ -38,7 +38,7 @@ def feeding_graph(grains: Iterable[Grain], passes: Callable[[Grain], float]) -> 
     distinct = tuple(dict.fromkeys(grains))
     # Ties: the coarser one is the nearer parent; the names make plans repeatable.
     relations = tuple(sorted(distinct, key=lambda grain: (passes(grain), fineness(grain), sorted(grain))))
-    codes = list(_encode(relations).values())
+    codes = list(encode(relations).values())
     feeders = tuple(
         sum(1 << number for number, fine in enumerate(codes) if fine & code == code and fine != code) for code in codes
     )
@@ -51,7 +51,7 @@ def consistent(groups: Mapping[Grain, float]) -> dict[Grain, float]:
 
     Estimates may say otherwise; by them alone, a relation might prefer a parent's parent to the parent.
     """
-    codes = _encode(groups)
+    codes = encode(groups)
     known = [(codes[grain], count) for grain, count in groups.items()]
     return {grain: max(count for code, count in known if code & fine == code) for grain, fine in codes.items()}
 
@@ -62,7 +62,7 @@ def candidates(queries: Iterable[Grain], most: int = MOST_CANDIDATES) -> list[Gr
     Unions of few queries come first and, where there are more than `most`, the rest is left out but for the union
     of all, which many phantoms need above them.
     """
-    codes = _encode(queries)
+    codes = encode(queries)
     base = set(codes.values())
     found: dict[int, None] = dict.fromkeys(base)
     edge = list(base)
@@ -76,11 +76,11 @@ def candidates(queries: Iterable[Grain], most: int = MOST_CANDIDATES) -> list[Gr
     phantoms = [code for code in found if code not in base]
     if len(phantoms) > most:
         phantoms = [whole, *(code for code in phantoms[: most - 1] if code != whole)]
-    grain_of = _decoder(codes)
+    grain_of = decoder(codes)
     return [grain_of(code) for code in phantoms if code not in base]
 
 
-def _encode(grains: Iterable[Grain]) -> dict[Grain, int]:
+def encode(grains: Iterable[Grain]) -> dict[Grain, int]:
     """Each grain as bits: a base takes as many as it occurs in different finenesses, the finest has all of them."""
     grains = list(grains)
     places = _places(grains)
@@ -97,7 +97,8 @@ def _places(grains: Iterable[Grain]) -> dict[tuple[str, int], int]:
     return places
 
 
-def _decoder(codes: Mapping[Grain, int]) -> Callable[[int], Grain]:
+def decoder(codes: Mapping[Grain, int]) -> Callable[[int], Grain]:
+    """The grain of any union of encoded ones."""
     places = _places(codes)
 
     def decode(code: int) -> Grain:

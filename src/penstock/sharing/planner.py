@@ -18,7 +18,8 @@ from typing import Protocol
 
 from penstock.logical.query import Stream
 from penstock.logical.types import Kind
-from penstock.sharing.choice import Choice, choose
+from penstock.sharing.choice import choose
+from penstock.sharing.choosing import Choice
 from penstock.sharing.collision import rate
 from penstock.sharing.configuration import STREAM, Configuration, Node
 from penstock.sharing.cost import end_of_epoch, epoch_cost, flows, flush_bound

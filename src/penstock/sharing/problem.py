@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from penstock.sharing.eviction import Curve
 from penstock.sharing.grain import Grain, letters
 from penstock.sharing.notation import name_letters
 
@@ -23,6 +24,11 @@ class Problem:
     `memory` and `entry` are in one unit, words in the paper and bytes in the engine.  `length` is asked for a relation
     at a depth (1: fed by the stream), `evict` for queries only: what it costs to pass one entry on to the HFTA.
     `epoch` is w, the length of a query's epoch in any unit; where they differ, `rows` and `groups` are of one unit.
+
+    Of seed aggregate-tree: `curve` is how a relation's table responds below a feeder (None: below the stream); without
+    it, or where it gives None, tables are direct-mapped.  `passing` is what any entry costs that a table passes on,
+    beside what it costs where it arrives, and `each` what a table costs for each tuple of the stream, whatever reaches
+    it; both are 0 in the papers.
     """
 
     queries: tuple[Grain, ...]
@@ -34,6 +40,9 @@ class Problem:
     probe: Callable[[Grain], float]
     evict: Callable[[Grain], float]
     epoch: Callable[[Grain], int] = lambda grain: 1
+    curve: Callable[[Grain, Grain | None], Curve | None] | None = None
+    passing: float = 0.0
+    each: float = 0.0
 
 
 def paper_problem(

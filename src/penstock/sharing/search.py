@@ -16,7 +16,7 @@ from penstock.sharing.cost import tuple_cost
 from penstock.sharing.feeding_graph import candidates, consistent, feeding_graph
 from penstock.sharing.grain import Grain
 from penstock.sharing.problem import Problem
-from penstock.sharing.tree import Tree
+from penstock.sharing.tree import Tree, curves_of
 
 # The cost of a planted tree with given buckets: what a choice makes least.
 Objective = Callable[[Tree, Sequence[float]], float]
@@ -120,6 +120,9 @@ class Search:
             epochs=[*map(self.epochs.__getitem__, relations)],
             memory=self.problem.memory,
             rows=self.problem.rows,
+            curves=curves_of(self.problem, [*map(self.graph.relations.__getitem__, relations)], parents),
+            passing=self.problem.passing,
+            each=self.problem.each,
         )
 
     def _lengths_of(self, relations: list[int], parents: list[int]) -> list[float]:

@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from penstock.sharing.collision import rate
+from penstock.sharing.collision import occupied, rate
 from penstock.sharing.configuration import STREAM, Configuration
+from penstock.sharing.eviction import Curve
+from penstock.sharing.grain import Grain
 from penstock.sharing.problem import Problem
 
 
 class Tree(NamedTuple):
     """Figures of each node, parents first.  `evict` and `epochs` are 0 for phantoms: what they pass on stays inside.
 
-    `tables[i]` is false for a query without a table: whatever reaches it passes straight on.
+    `tables[i]` is false for a query without a table: whatever reaches it passes straight on.  `curves` is empty where
+    all tables are direct-mapped, and has None for those that are.
     """
 
     parents: Sequence[int]
@@ -31,6 +34,9 @@ class Tree(NamedTuple):
     epochs: Sequence[int]
     memory: float
     rows: float
+    curves: Sequence[Curve | None] = ()
+    passing: float = 0.0
+    each: float = 0.0
 
     def leaves(self) -> list[bool]:
         feeding = set(self.parents)
@@ -55,14 +61,56 @@ def plant(configuration: Configuration, problem: Problem, tables: Sequence[bool]
         epochs=[problem.epoch(node.grain) if node.query else 0 for node in nodes],
         memory=problem.memory,
         rows=problem.rows,
+        curves=curves_of(problem, [node.grain for node in nodes], [node.parent for node in nodes]),
+        passing=problem.passing,
+        each=problem.each,
     )
+
+
+def curves_of(problem: Problem, grains: Sequence[Grain], parents: Sequence[int]) -> list[Curve | None]:
+    if problem.curve is None:
+        return []
+    return [
+        problem.curve(grain, None if parent == STREAM else grains[parent])
+        for grain, parent in zip(grains, parents, strict=True)
+    ]
 
 
 def rates_of(tree: Tree, buckets: Sequence[float]) -> list[float]:
     """x of every node; 1 where there is no table."""
+    if tree.curves:
+        return [slope for _, slope in responses(tree, buckets)]
     return [rate(g, b, length) for g, b, length in zip(tree.groups, buckets, tree.lengths, strict=True)]
 
 
 def buckets_of(tree: Tree, spaces: Sequence[float]) -> list[float]:
     """b = space/h of every node."""
     return [space / entry for space, entry in zip(spaces, tree.entries, strict=True)]
+
+
+def given(tree: Tree, spaces: Sequence[float]) -> Tree:
+    """The tree with tables where there is space for them: without any, all passes by unprobed."""
+    return tree._replace(tables=[table and space > 0.0 for table, space in zip(tree.tables, spaces, strict=True)])
+
+
+def responses(tree: Tree, buckets: Sequence[float]) -> list[tuple[float, float]]:
+    """(entries, x) of every node: in an epoch it passes on entries + x · what reaches it; (0, 1) without a table.
+
+    Of a direct-mapped table, these are the entries that stand in it at the end.  A table that evicts the least recently
+    used passes on b + f(n − t) (`eviction.Che`): x is f, and the entries b − f·t, for what has filled the table was not
+    evicted.
+    """
+    found: list[tuple[float, float]] = []
+    out: list[float] = []
+    for i, parent in enumerate(tree.parents):
+        fed = tree.rows if parent == STREAM else out[parent]
+        curve = tree.curves[i] if tree.curves else None
+        if not tree.tables[i]:
+            each = (0.0, 1.0)
+        elif curve is None:
+            each = occupied(tree.groups[i], buckets[i]), rate(tree.groups[i], buckets[i], tree.lengths[i])
+        else:
+            each = curve.response(buckets[i], fed)
+        found.append(each)
+        out.append(each[0] + each[1] * fed)
+    return found
