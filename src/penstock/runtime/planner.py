@@ -27,7 +27,7 @@ from penstock.sharing.grain import union
 from penstock.sharing.lattice import lattice
 from penstock.sharing.plan import SharedPlan, relations, unshared_plan
 from penstock.sharing.planner import plan_stream, reprice
-from penstock.sharing.planning import NONE, OFF, Planning
+from penstock.sharing.planning import AUTO, NONE, OFF, Planning
 from penstock.sources.base import Source
 
 DRIFT = 1.25  # a figure that changes by this factor calls for a look at the plan,
@@ -62,8 +62,10 @@ class Planner:
 
     @property
     def memory(self) -> float:
-        """Half of the cache, unless told: leaves and the tuples at hand need some of it as well."""
-        return cache_size() / 2 if self.planning.memory is None else self.planning.memory
+        """The cache of a core, unless told; `auto` takes half of it: leaves and the tuples at hand need some as well."""
+        if self.planning.memory is not None:
+            return self.planning.memory
+        return cache_size() / 2 if self.planning.plan == AUTO else cache_size()
 
     @property
     def sampling(self) -> bool:
