@@ -62,7 +62,7 @@ class Planner:
 
     @property
     def memory(self) -> float:
-        """The cache of a core, unless told; `auto` takes half: leaves and the tuples at hand need some of it as well."""
+        """The cache of a core, unless told; `auto` takes half: leaves and the tuples at hand need some as well."""
         if self.planning.memory is not None:
             return self.planning.memory
         return cache_size() / 2 if self.planning.plan == AUTO else cache_size()
