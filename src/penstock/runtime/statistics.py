@@ -2,7 +2,7 @@
 
 From a sample (`runtime.survey`): groups, flow length, share of tuples and width of any relation. From the counters of
 tasks (`runtime.work`): tuples of a task, exact groups of every query, and what tables really evict. The flow length of
-a depth is the paper's l_m = x_model/x_measured, averaged over the tables of that depth (seed smap, Sec. 5.3); at depth
+a depth is the paper's l_m = x_model/x_measured (seed smap, Sec. 5.3), of all tables of that depth together; at depth
 one it corrects the sample's.
 """
 
