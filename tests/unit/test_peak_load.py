@@ -9,7 +9,7 @@ import pytest
 from penstock.sharing.allocation import allocate
 from penstock.sharing.cost import end_of_epoch, per_tuple
 from penstock.sharing.notation import parse
-from penstock.sharing.peak_load import shift, shrink, within_peak
+from penstock.sharing.peak_load import flush_load, shift, shrink, within_peak
 from penstock.sharing.problem import paper_problem
 from penstock.sharing.tree import buckets_of, plant
 
@@ -21,6 +21,7 @@ GROUPS = {
 MADE = parse("ABCD(AB BCD(BC BD CD))")
 PROBLEM = paper_problem(GROUPS, ["AB", "BC", "BD", "CD"], 40_000, c2=15, length=[40, 8, 4])
 SPACES = allocate("sl", MADE, PROBLEM)
+LOAD, PRINTED = flush_load(MADE, PROBLEM), flush_load(MADE, PROBLEM, printed=True)
 
 
 def buckets(spaces: tuple[float, ...]) -> list[float]:
@@ -39,7 +40,7 @@ def cost(spaces: tuple[float, ...]) -> float:
 @pytest.mark.parametrize("part", [0.95, 0.8, 0.5, 0.1])
 def test_shrinking_meets_the_limit_and_no_more(part: float, printed: bool) -> None:
     limit = part * load(SPACES, printed)
-    found = shrink(MADE, SPACES, PROBLEM, limit, printed=printed)
+    found = shrink(SPACES, flush_load(MADE, PROBLEM, printed=printed), limit)
     assert load(found, printed) == pytest.approx(limit, rel=1e-5)
     assert load(found, printed) <= limit
     factors = [after / before for after, before in zip(found, SPACES, strict=True)]
@@ -48,13 +49,13 @@ def test_shrinking_meets_the_limit_and_no_more(part: float, printed: bool) -> No
 
 def test_the_peak_falls_more_slowly_than_tables_shrink() -> None:
     limit = 0.5 * load(SPACES)
-    assert sum(shrink(MADE, SPACES, PROBLEM, limit)) < 0.5 * sum(SPACES)
+    assert sum(shrink(SPACES, LOAD, limit)) < 0.5 * sum(SPACES)
 
 
 @pytest.mark.parametrize("part", [0.98, 0.9])
 def test_shifting_keeps_all_memory_and_meets_the_limit(part: float) -> None:
     limit = part * load(SPACES, True)
-    found = shift(MADE, SPACES, PROBLEM, limit, printed=True)
+    found = shift(MADE, SPACES, PRINTED, limit)
     assert found is not None
     assert sum(found) == pytest.approx(sum(SPACES))
     assert load(found, True) <= limit
@@ -63,7 +64,7 @@ def test_shifting_keeps_all_memory_and_meets_the_limit(part: float) -> None:
 
 
 def test_shifting_cannot_meet_every_limit() -> None:
-    assert shift(MADE, SPACES, PROBLEM, 0.01 * load(SPACES)) is None
+    assert shift(MADE, SPACES, LOAD, 0.01 * load(SPACES)) is None
 
 
 def test_shifting_may_raise_the_peak_and_is_not_used_then() -> None:
@@ -71,21 +72,23 @@ def test_shifting_may_raise_the_peak_and_is_not_used_then() -> None:
     problem = paper_problem(GROUPS, ["AB", "BC", "BD", "CD"], 40_000, c2=15)
     spaces = allocate("sl", MADE, problem)
     limit = 0.99 * end_of_epoch(MADE, buckets(spaces), problem)
-    assert shift(MADE, spaces, problem, limit) is None
-    assert within_peak(MADE, spaces, problem, limit) == shrink(MADE, spaces, problem, limit)
+    flushing = flush_load(MADE, problem)
+    assert shift(MADE, spaces, flushing, limit) is None
+    assert within_peak(MADE, spaces, problem, flushing, limit) == shrink(spaces, flushing, limit)
 
 
 def test_without_phantoms_there_is_nothing_to_shift_to() -> None:
     made = parse("A B")
     problem = paper_problem(GROUPS, ["A", "B"], 4000)
     spaces = allocate("sl", made, problem)
-    assert shift(made, spaces, problem, 1.0) is None
-    assert end_of_epoch(made, [s / 2 for s in within_peak(made, spaces, problem, 1000.0)], problem) <= 1000
+    flushing = flush_load(made, problem)
+    assert shift(made, spaces, flushing, 1.0) is None
+    assert end_of_epoch(made, [s / 2 for s in within_peak(made, spaces, problem, flushing, 1000.0)], problem) <= 1000
 
 
 def test_what_meets_the_limit_stays() -> None:
-    assert within_peak(MADE, SPACES, PROBLEM, 1.01 * load(SPACES)) == SPACES
-    assert shrink(MADE, SPACES, PROBLEM, 1.01 * load(SPACES)) == SPACES
+    assert within_peak(MADE, SPACES, PROBLEM, LOAD, 1.01 * load(SPACES)) == SPACES
+    assert shrink(SPACES, LOAD, 1.01 * load(SPACES)) == SPACES
 
 
 def test_the_cheaper_way_that_meets_the_limit_is_taken() -> None:
@@ -93,9 +96,8 @@ def test_the_cheaper_way_that_meets_the_limit_is_taken() -> None:
     taken = []
     for part in (0.98, 0.9, 0.7, 0.4):
         limit = part * load(SPACES, True)
-        small, moved = (method(MADE, SPACES, PROBLEM, limit, printed=True) for method in (shrink, shift))
-        found = within_peak(MADE, SPACES, PROBLEM, limit, printed=True)
-        assert small is not None
+        small, moved = shrink(SPACES, PRINTED, limit), shift(MADE, SPACES, PRINTED, limit)
+        found = within_peak(MADE, SPACES, PROBLEM, PRINTED, limit)
         assert load(found, True) <= limit
         assert cost(found) == min(cost(each) for each in (small, moved) if each is not None)
         taken.append("shift" if found == moved else "shrink")
@@ -104,4 +106,4 @@ def test_the_cheaper_way_that_meets_the_limit_is_taken() -> None:
 
 
 def test_nothing_is_left_where_the_limit_is_nothing() -> None:
-    assert load(within_peak(MADE, SPACES, PROBLEM, 0.0)) == 0
+    assert load(within_peak(MADE, SPACES, PROBLEM, LOAD, 0.0)) == 0

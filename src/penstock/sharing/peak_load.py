@@ -2,7 +2,8 @@
 
 All tables are flushed at once, so their sizes make a peak of load.  `shrink` makes all tables smaller by one factor,
 `shift` moves space from queries, whose entries leave at c2, to phantoms; `within_peak` takes the cheaper that meets the
-limit.  For queries of different epochs the peak is at the end of a cycle, where all are flushed, and is the same.
+limit.  What a flush costs is given to them: E_e (`flush_load`), or the bound that the engine plans with.  For queries
+of different epochs the peak is at the end of a cycle, where all are flushed, and is the same.
 """
 
 from __future__ import annotations
@@ -15,26 +16,17 @@ from penstock.sharing.problem import Problem
 from penstock.sharing.tree import buckets_of, plant
 
 Spaces = tuple[float, ...]
-Load = Callable[[Sequence[float]], float]
+Load = Callable[[Sequence[float]], float]  # what it costs to flush tables of these spaces
 # How finely a share is searched for: whole hundredths first, then halves.
 HUNDREDTHS = 100
 HALVINGS = 30
 
 
-def shrink(
-    configuration: Configuration,
-    spaces: Sequence[float],
-    problem: Problem,
-    limit: float,
-    *,
-    printed: bool = False,
-    load: Load | None = None,
-) -> Spaces:
+def shrink(spaces: Sequence[float], load: Load, limit: float) -> Spaces:
     """All spaces times one factor, as large as the limit allows.
 
     The factor is found numerically: smaller tables collide more, so E_e falls more slowly than they shrink.
     """
-    load = load or _load(configuration, problem, printed)
 
     def smaller(share: float) -> Spaces:
         return tuple((1.0 - share) * space for space in spaces)
@@ -43,20 +35,11 @@ def shrink(
     return smaller(1.0 if found is None else found)  # no tables at all have nothing to flush
 
 
-def shift(
-    configuration: Configuration,
-    spaces: Sequence[float],
-    problem: Problem,
-    limit: float,
-    *,
-    printed: bool = False,
-    load: Load | None = None,
-) -> Spaces | None:
+def shift(configuration: Configuration, spaces: Sequence[float], load: Load, limit: float) -> Spaces | None:
     """The same share of every query's space moved to the phantoms, by their size; None where none meets the limit.
 
     With less space a query passes on more of what is flushed into it, so E_e may even rise.
     """
-    load = load or _load(configuration, problem, printed)
     phantoms = [not node.query for node in configuration.nodes]
     in_phantoms = sum(space for space, phantom in zip(spaces, phantoms, strict=True) if phantom)
     in_queries = sum(spaces) - in_phantoms
@@ -75,30 +58,21 @@ def shift(
 
 
 def within_peak(
-    configuration: Configuration,
-    spaces: Sequence[float],
-    problem: Problem,
-    limit: float,
-    *,
-    printed: bool = False,
-    load: Load | None = None,
+    configuration: Configuration, spaces: Sequence[float], problem: Problem, load: Load, limit: float
 ) -> Spaces:
-    """The spaces, changed only if their peak is above the limit: by shrink or shift, whichever costs less per tuple.
-
-    `load` is what the flush of spaces costs (None: E_e).
-    """
-    load = load or _load(configuration, problem, printed)
+    """The spaces, changed only if their peak is above the limit: by shrink or shift, whichever costs less per tuple."""
     if load(spaces) <= limit:
         return tuple(spaces)
     tree = plant(configuration, problem)
-    tried = [method(configuration, spaces, problem, limit, load=load) for method in (shrink, shift)]
+    tried = (shrink(spaces, load, limit), shift(configuration, spaces, load, limit))
     return min(
         (found for found in tried if found is not None),
         key=lambda found: per_tuple(configuration, buckets_of(tree, found), problem),
     )
 
 
-def _load(configuration: Configuration, problem: Problem, printed: bool) -> Load:
+def flush_load(configuration: Configuration, problem: Problem, *, printed: bool = False) -> Load:
+    """E_e of Eq. 8."""
     tree = plant(configuration, problem)
     return lambda spaces: end_of_epoch(configuration, buckets_of(tree, spaces), problem, printed=printed)
 

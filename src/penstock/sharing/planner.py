@@ -230,7 +230,7 @@ def _limited(choice: Choice, task: Task, limit: float | None) -> Choice:
     if limit is None:
         return choice
     configuration, problem = choice.configuration, task.problem()
-    spaces = within_peak(configuration, choice.spaces, problem, limit, load=task.peak(configuration))
+    spaces = within_peak(configuration, choice.spaces, problem, task.peak(configuration), limit)
     return Choice(configuration, spaces, _price(configuration, spaces, problem, task.objective()), choice.steps)
 
 
