@@ -31,7 +31,7 @@ from penstock.lab.smap import (
     running_lengths,
     shape,
 )
-from penstock.lab.smap_peak_load import flush_bound, shifted, shrunk
+from penstock.lab.smap_peak_load import flush_bound
 from penstock.lab.streams import PRINTED, Stream, drawn, in_flows, nested, of_rows, subsets
 from penstock.sharing.allocation import allocate
 from penstock.sharing.choice import choose
@@ -240,15 +240,6 @@ def test_flushes_stay_below_the_bound(memory: int) -> None:
         ]
         flush = run_epochs(stream, tables).per_flush(C1, C2)
         assert flush < flush_bound(plan.configuration, buckets, asked)
-
-
-def test_shrink_and_shift_meet_the_limit() -> None:
-    configuration = parse("AB(A B)")
-    spaces = [60.0, 20.0, 20.0]
-    assert shrunk(configuration, spaces, sum, 50) == [30.0, 10.0, 10.0]
-    made = shifted(configuration, spaces, lambda given: given[1] + given[2], 30)
-    assert made == pytest.approx([70.0, 15.0, 15.0])
-    assert shifted(configuration, spaces, sum, 50) is None
 
 
 def work_of(memory: float = 20_000, **settings: object) -> Work:

@@ -28,12 +28,12 @@ from penstock.sharing.collision import occupied
 from penstock.sharing.configuration import STREAM, Configuration
 from penstock.sharing.cost import end_of_epoch
 from penstock.sharing.notation import text
+from penstock.sharing.peak_load import shift, shrink
 from penstock.sharing.problem import Problem
 
 MEMORY = 40_000
 PARTS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98)
 HASHES = 5
-STEPS = 200
 Load = Callable[[Configuration, Sequence[float], Problem], float]
 LOADS: dict[str, Load] = {
     "printed": lambda configuration, buckets, asked: end_of_epoch(configuration, buckets, asked, printed=True),
@@ -102,42 +102,16 @@ def peak(stream: Stream, queries: Sequence[str], clustered: bool, scale: float, 
         loads[way] = of(plan.spaces)
         found = []
         for part in PARTS[::3] if settings.quick else PARTS:
-            for method in (shrunk, shifted):
-                spaces = method(configuration, plan.spaces, of, part * loads[way])
+            limit = part * loads[way]
+            made = {"shrunk": shrink(plan.spaces, of, limit), "shifted": shift(configuration, plan.spaces, of, limit)}
+            for method, spaces in made.items():
                 if spaces is not None:
                     cost, flushes = counted(spaces)
-                    found.append(Limited(part, method.__name__, cost, max(flushes) / (part * loads[way])))
+                    found.append(Limited(part, method, cost, max(flushes) / limit))
         limited[way] = tuple(found)
     cost, flushes = counted(plan.spaces)
     name = stream.name if scale == 1 else f"{stream.name}, M × {scale:.1f}"
     return Peak(f"{name} {queries[0]}…", text(configuration), cost, loads, tuple(flushes), limited)
-
-
-def shrunk(
-    configuration: Configuration, spaces: Sequence[float], load: Callable[[Sequence[float]], float], limit: float
-) -> list[float] | None:
-    """All tables smaller by one factor, the largest (of so many) that meets the limit."""
-    for step in range(STEPS, 0, -1):
-        made = [space * step / STEPS for space in spaces]
-        if load(made) <= limit:
-            return made
-    return None
-
-
-def shifted(
-    configuration: Configuration, spaces: Sequence[float], load: Callable[[Sequence[float]], float], limit: float
-) -> list[float] | None:
-    """A part of the space of queries that feed nothing moved to phantoms, by their size; the least that meets it."""
-    phantoms = [not node.query for node in configuration.nodes]
-    above = sum(space for space, phantom in zip(spaces, phantoms, strict=True) if phantom)
-    below = sum(spaces) - above
-    for step in range(STEPS) if above else ():
-        share = step / STEPS
-        growth = 1 + share * below / above
-        made = [space * (growth if phantom else 1 - share) for space, phantom in zip(spaces, phantoms, strict=True)]
-        if load(made) <= limit:
-            return made
-    return None
 
 
 def run(settings: Settings, tell: Tell) -> Findings:
@@ -181,12 +155,12 @@ def planning_seconds(settings: Settings) -> list[tuple[str, int, float]]:
 
 def _method_claims(found: Sequence[Peak]) -> list[Claim]:
     def answer(one: Peak, way: str, near: bool) -> Answer:
-        shrink, shift = (dict(one.costs(way, method)) for method in ("shrunk", "shifted"))
-        parts = [part for part in PARTS if part in shrink and (part >= 0.9) is near]
+        shrunk, shifted = (dict(one.costs(way, method)) for method in ("shrunk", "shifted"))
+        parts = [part for part in PARTS if part in shrunk and (part >= 0.9) is near]
         if not parts:
             return Answer(one.name, "not asked", False)
-        possible = [part for part in parts if part in shift]
-        wins = [part for part in possible if shift[part] <= shrink[part]]
+        possible = [part for part in parts if part in shifted]
+        wins = [part for part in possible if shifted[part] <= shrunk[part]]
         ours = f"shift cheaper at {len(wins)} of {len(parts)} limits, meets {len(possible)}"
         return Answer(one.name, ours, len(wins) * 2 > len(parts) if near else len(wins) * 2 < len(parts))
 
