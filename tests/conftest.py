@@ -1,8 +1,12 @@
-"""Fixtures shared by all tests: one Spark session for the whole run, started only where a test asks for it."""
+"""What all tests share: one Spark session for the whole run, started only where a test asks for it, and a machine of
+usual costs, in this process and in those that tests start: plans must not depend on where and beside what tests run."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +15,19 @@ from calling import Caller
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    from penstock.runtime import calibrate, machine
+    from penstock.sharing.costs import USUAL
+
+    cache = tempfile.TemporaryDirectory(prefix="penstock-tests-")
+    config.add_cleanup(cache.cleanup)
+    os.environ["XDG_CACHE_HOME"] = cache.name
+    path = calibrate._path()
+    assert path is not None
+    calibrate._store(path, USUAL)
+    machine.L2 = Path(cache.name, "unknown")
 
 
 @pytest.fixture(scope="session")

@@ -86,7 +86,6 @@ def fixed_costs(folder: Path, flip: Flip, settled: SharedPlan, patch: pytest.Mon
     text, settings = app_text(folder / "second.parquet", KEYS, flip.batch), measured.settings(flip.batch)
     app, sources = resolved(text)
     plans = {"settled": {"s": settled}}
-    patch.setattr("penstock.runtime.planner.calibrated", lambda: USUAL)
     tried = [(NONE, 0), ("auto", MEMORY), ("auto", MEMORY // 8), ("gc", MEMORY), ("gp", MEMORY)]
     for plan, memory in tried:
         planner = Planner(Planning(plan, memory=memory))
@@ -139,7 +138,6 @@ def test_wrong_estimates_keep_the_gain(
     text, settings = app_text(tmp_path / "in.parquet", KEYS, BATCH), measured.settings(BATCH)
     app, sources = resolved(text)
     planner = Planner(Planning(memory=MEMORY))
-    monkeypatch.setattr("penstock.runtime.planner.calibrated", lambda: USUAL)
     planner.look(app, sources, settings.batch_rows, settings.parallelism)
     known = planner.known["s"]
     right = planner.plans(app)["s"]
@@ -281,7 +279,6 @@ def test_predicted_evictions_are_those_measured(kind: str, tmp_path: Path, monke
     by at most 0.03 (zipf 0.15), 0.01 (0.06) in the mean, where the stream feeds a table; deeper, where one flow length
     stands for tables that differ, by at most 0.4 and 0.15 in the mean."""
     monkeypatch.setattr("penstock.sharing.planner.KEEP_BELOW", 0.0)
-    monkeypatch.setattr("penstock.runtime.planner.calibrated", lambda: USUAL)
     data = STREAMS[kind](np.random.default_rng(8), 3 * BATCH)
     write(tmp_path / "in.parquet", data)
     text, settings = app_text(tmp_path / "in.parquet", KEYS, BATCH), measured.settings(BATCH, 1)

@@ -18,7 +18,6 @@ from test_random_runs import check
 from penstock.errors import ConfigError
 from penstock.runtime import planner as planners
 from penstock.runtime import version as versions
-from penstock.sharing.costs import USUAL
 from penstock.sharing.planning import ALLOCATIONS, AUTO, OFF, Planning
 from penstock.testing.generators import random_case
 
@@ -40,8 +39,7 @@ def random_planning(seed: int) -> Planning:
 
 
 def restless(patch: pytest.MonkeyPatch) -> None:
-    """Costs of no machine in particular; every look takes place, every other plan is taken up."""
-    patch.setattr(planners, "calibrated", lambda: USUAL)
+    """Every look takes place, every other plan is taken up."""
     patch.setattr(planners, "DRIFT", 1.0)
     patch.setattr(planners, "LEAST_TUPLES", 0)
     patch.setattr(planners, "GAIN", inf)

@@ -22,7 +22,6 @@ from penstock.runtime.planner import Planner
 from penstock.runtime.statistics import Known, exact_groups, measured_depths, rows_of
 from penstock.runtime.survey import Survey
 from penstock.runtime.version import Version
-from penstock.sharing.costs import USUAL
 from penstock.sharing.grain import union
 from penstock.sharing.lattice import lattice
 from penstock.sharing.plan import relations, unshared_plan, unshared_plans
@@ -32,11 +31,6 @@ from penstock.sources.registry import open_source
 
 ROWS = 20_000
 QUERIES = {"ab": "", "bc": "", "ac": "", "a": "", "b": "WHERE v > 50", "c": "WHERE v > 50"}
-
-
-@pytest.fixture(autouse=True)
-def usual_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planners, "calibrated", lambda: USUAL)
 
 
 def write(path: Path, length: int, rows: int = ROWS) -> None:
