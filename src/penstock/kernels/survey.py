@@ -1,4 +1,5 @@
-"""Counting on a sample: groups of a relation, and what a direct-mapped table would evict. See `runtime.survey`."""
+"""Counting on a sample: groups of a relation, how often each comes, and what a direct-mapped table would evict. See
+`runtime.survey`."""
 
 from __future__ import annotations
 
@@ -57,3 +58,34 @@ def count_evictions(hashes, n, resident):
                 out += 1
             resident[bucket] = h
     return int64(out)
+
+
+@kernel(I64, ro(U64), ro(U64), I64, rw(U64), rw(U64), rw(I64), rw(I64))
+def count_below(hashes, feeder, n, passed, known, number, counts):
+    """How often each group comes among tuples that a feeder passes on, the first of each of its groups; returns the
+    number of groups. `feeder` empty: all tuples come. `passed`, `known` and `number` are zero, powers of two, and more
+    than n; `counts` has room for n groups.
+    """
+    last = uint64(known.shape[0] - 1)
+    raw = feeder.shape[0] == 0
+    groups = 0
+    for i in range(n):
+        if not raw:
+            h = feeder[i]
+            slot = mix(h) & last
+            while passed[slot] != 0 and passed[slot] != h:
+                slot = (slot + uint64(1)) & last
+            if passed[slot] == h:
+                continue
+            passed[slot] = h
+        h = hashes[i]
+        slot = mix(h) & last
+        while known[slot] != 0 and known[slot] != h:
+            slot = (slot + uint64(1)) & last
+        if known[slot] == 0:
+            known[slot] = h
+            number[slot] = groups
+            counts[groups] = 0
+            groups += 1
+        counts[number[slot]] += 1
+    return int64(groups)
