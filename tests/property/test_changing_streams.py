@@ -124,7 +124,11 @@ class Wrong:
 
     def popularity(self, grain: Grain, feeder: Grain | None) -> Popularity:
         counts, groups = self.known.survey.below(grain, feeder, self.known.net), self.groups(grain)
-        return estimated(counts, max(groups, self.rows if feeder is None else self.groups(feeder)), groups)
+        tuples = self.rows / self.locality(grain) if feeder is None else self.groups(feeder)
+        return estimated(counts, max(groups, tuples), groups)
+
+    def locality(self, grain: Grain) -> float:
+        return self.known.locality(grain)
 
     def share(self, grain: Grain) -> float:
         return self.known.share(grain)

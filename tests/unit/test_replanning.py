@@ -66,7 +66,7 @@ def task(app: QuerySet, groups: int = 100, rows: int = 1_000_000, **tables: Mapp
 
 
 def sample_of(app: QuerySet, sources: Mapping[str, Any]) -> Survey:
-    found = sampled(unshared_plan(app, "s"), sources["s"])
+    found = sampled(unshared_plan(app, "s"), sources["s"], 1 << 20)
     assert found is not None
     return found
 

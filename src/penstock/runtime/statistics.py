@@ -67,18 +67,22 @@ class Known:
 
     def length(self, grain: Grain, depth: int) -> float:
         if depth == 1:
-            return self.survey.counted(grain, self.net).length * self.depths.get(1, 1.0)
+            return self.survey.length(grain, self.net) * self.depths.get(1, 1.0)
         return self.depths.get(depth, 1.0)
 
     def popularity(self, grain: Grain, feeder: Grain | None) -> Popularity:
-        """In the relation's own input: of a feeder's groups each comes once."""
+        """In the relation's own input: of a feeder's groups each comes once, of those that come close together in the
+        stream one."""
         groups = self.groups(grain)
-        tuples = self.rows * self.share(grain) if feeder is None else self.groups(feeder)
+        tuples = self.rows * self.share(grain) / self.locality(grain) if feeder is None else self.groups(feeder)
         counts = self.survey.below(grain, feeder, self.net)
         return estimated(counts, max(tuples, groups), groups) if len(counts) else uniform(groups)
 
+    def locality(self, grain: Grain) -> float:
+        return self.survey.locality(grain, self.net)
+
     def share(self, grain: Grain) -> float:
-        return self.survey.counted(grain, self.net).tuples / max(1, self.survey.tuples)
+        return self.survey.share(grain)
 
     def bits(self, grain: Grain) -> int:
         return self.survey.bits(grain, self.net)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Protocol
 
 from penstock.logical.types import Kind
@@ -27,6 +27,7 @@ from penstock.sharing.popularity import Popularity
 from penstock.sharing.problem import Problem
 from penstock.sharing.tree import Tree, buckets_of, given, plant
 
+States = frozenset[tuple[State, Kind]]
 EACH = 0.5  # ns a tuple of the stream for one more table, whatever little reaches it: calls for each chunk
 DOUBT = 4.0  # times as many groups as expected that a limit on flushes holds for (`runtime.survey`)
 LEAST_SHARE = 1e-6  # of the tuples, where the sample has none that a query chooses
@@ -35,13 +36,19 @@ LINKS = 36  # bytes of an entry for its chain and its place in the order of use 
 
 class Statistics(Protocol):
     """What is known of a stream: tuples of a task, and for any grain its groups in a task, its flow length at a depth,
-    how often its groups come in what a feeder passes on, the share of tuples that it takes, and the bits of its key."""
+    how often its groups come in what a feeder passes on, how many tuples of a group come close together in the stream,
+    the share of tuples that it takes, and the bits of its key.
+
+    The flow length is what a direct-mapped table evicts less than of groups that come at random and equally often:
+    their popularity is in it. That of LRU tables is known, so they are told of the order alone.
+    """
 
     @property
     def rows(self) -> float: ...
     def groups(self, grain: Grain) -> float: ...
     def length(self, grain: Grain, depth: int) -> float: ...
     def popularity(self, grain: Grain, feeder: Grain | None) -> Popularity: ...
+    def locality(self, grain: Grain) -> float: ...
     def share(self, grain: Grain) -> float: ...
     def bits(self, grain: Grain) -> int: ...
 
@@ -76,16 +83,25 @@ class Task:
 
     def _size(self, grain: Grain) -> tuple[int, int]:
         if grain not in self._sizes:
-            fed = [query for query, coarse in self.net.grains.items() if feeds(grain, coarse)]
-            self._sizes[grain] = max(1, -(-self.known.bits(grain) // 64)), self.state_words(fed)
+            # Many queries keep the same: one of them that is fed is enough.
+            needed = [kept for kept, wanting in self._alike.items() if any(feeds(grain, coarse) for coarse in wanting)]
+            self._sizes[grain] = max(1, -(-self.known.bits(grain) // 64)), _words_of(needed)
         return self._sizes[grain]
 
     def state_words(self, queries: Sequence[str]) -> int:
-        return sum(_words(state, kind) for state, kind in set().union(*(self._states[query] for query in queries)))
+        return _words_of([self._states[query] for query in queries])
 
     @cached_property
-    def _states(self) -> dict[str, frozenset[tuple[State, Kind]]]:
+    def _states(self) -> dict[str, States]:
         return {r.query: frozenset((s, r.types[s.column].kind) for s in r.states) for r in self.relations}
+
+    @cached_property
+    def _alike(self) -> dict[States, list[Grain]]:
+        """Grains of the queries, by what they keep."""
+        found: dict[States, list[Grain]] = {}
+        for query, grain in self.net.grains.items():
+            found.setdefault(self._states[query], []).append(grain)
+        return found
 
     def size(self, grain: Grain, kind: str = DIRECT) -> float:
         """Bytes of an entry."""
@@ -107,24 +123,29 @@ class Task:
         """With tables of this kind."""
         known = self.known
 
+        @cache
         def probe(grain: Grain) -> float:
             return known.share(grain) * self.probing(grain, kind)
 
+        @cache
         def insert(grain: Grain) -> float:
             return known.share(grain) * self.inserting(grain)
 
+        @cache
+        def entry(grain: Grain) -> float:
+            return self.size(grain, kind)
+
         return Problem(
-            tuple(self.queries), known.rows, self.memory, known.groups, lambda grain: self.size(grain, kind),
-            known.length, probe, insert, curve=self._curve if kind == LRU else None,
-            passing=self.costs.passing, each=EACH,
+            tuple(self.queries), known.rows, self.memory, known.groups, entry, known.length, probe, insert,
+            curve=self._curve if kind == LRU else None, passing=self.costs.passing, each=EACH,
         )  # fmt: skip
 
     def _curve(self, grain: Grain, feeder: Grain | None) -> Curve:
-        """Of an LRU table. How deep it will stand is not known yet; below a table flows are as at depth two."""
+        """Of an LRU table. What comes close together in the stream, the first table absorbs."""
         if (grain, feeder) not in self._curves:
-            length = self.known.length(grain, 1 if feeder is None else 2)
             found = Che(self.known.popularity(grain, feeder), self.known.rows)
-            self._curves[grain, feeder] = Taken(found, max(self.known.share(grain), LEAST_SHARE), length)
+            flows = self.known.locality(grain) if feeder is None else 1.0
+            self._curves[grain, feeder] = Taken(found, max(self.known.share(grain), LEAST_SHARE), flows)
         return self._curves[grain, feeder]
 
     def planted(self, configuration: Configuration, spaces: Sequence[float], kinds: Sequence[str]) -> Tree:
@@ -176,6 +197,10 @@ class Task:
 
 def whole_buckets(tree: Tree, spaces: Sequence[float]) -> list[float]:
     return [float(int(b)) for b in buckets_of(tree, spaces)]
+
+
+def _words_of(kept: Sequence[States]) -> int:
+    return sum(_words(state, kind) for state, kind in frozenset[tuple[State, Kind]]().union(*kept))
 
 
 def _words(state: State, kind: Kind) -> int:
