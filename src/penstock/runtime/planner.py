@@ -77,7 +77,7 @@ class Planner:
         if self.planning.plan == NONE:
             return
         for name, source in sources.items():
-            survey = sample_source(app, name, source)
+            survey = sample_source(app, name, source, batch_rows)
             if survey is not None and survey.tuples:
                 rows = min(source.rows(), batch_rows) / max(1, parallelism)
                 self.known[name] = Known(lattice(relations(app, name)), survey, max(1.0, rows))
@@ -159,8 +159,10 @@ class Planner:
 def _signature(known: Known) -> Signature:
     """Groups and flow lengths in the sample, of the queries and of the finest of all phantoms; lengths measured."""
     grains = dict.fromkeys((*known.net.grains.values(), union(*known.net.grains.values())))
-    counts = {grain: known.survey.counted(grain, known.net) for grain in grains}
-    found: Signature = {grain: (float(max(1, count.groups)), count.length) for grain, count in counts.items()}
+    survey, net = known.survey, known.net
+    found: Signature = {
+        grain: (float(max(1, survey.counted(grain, net).groups)), survey.length(grain, net)) for grain in grains
+    }
     return found | {depth: (length,) for depth, length in known.depths.items()}
 
 
@@ -170,11 +172,11 @@ def _drift(before: Signature, now: Signature) -> float:
     return max((max(old, new) / min(old, new) for old, new in pairs), default=1.0)
 
 
-def sample_source(app: QuerySet, stream: str, source: Source) -> Survey | None:
-    """The first tuples of a source; None where there are none. What is wrong with it, the run will say."""
+def sample_source(app: QuerySet, stream: str, source: Source, batch_rows: int) -> Survey | None:
+    """Tuples of a source's first batch; None where there are none. What is wrong with it, the run will say."""
     from penstock.runtime.lfta import sampled
 
     try:
-        return sampled(unshared_plan(app, stream), source)
+        return sampled(unshared_plan(app, stream), source, batch_rows)
     except (OSError, PenstockError):
         return None

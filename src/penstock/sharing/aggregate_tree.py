@@ -23,7 +23,8 @@ that they feed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from time import perf_counter
+from math import inf
+from time import thread_time
 from typing import NamedTuple
 
 import numpy as np
@@ -64,15 +65,14 @@ def aggregate_tree(
     *,
     objective: Objective = tree_cost,
     epsilon: float = EPSILON,
-    seconds: float = float("inf"),
+    ends: float = inf,
 ) -> Choice:
     """The tree that the greedy finds, with its memory allocated; leaf queries have no tables.
 
-    After so many `seconds` it takes what it has.
+    When the thread's processor time is `ends` it takes what it has.
     """
     divide = allocator(alloc)
     search = _Search(Growing(Known(problem), None if alloc in BY_PRICE else divide, objective))
-    ends = perf_counter() + seconds
     steps = [Step(None, search.tree.cost), *search.grow(epsilon, ends)]
     while more := search.again(epsilon, ends):
         steps += more
@@ -99,7 +99,7 @@ class _Search:
     def grow(self, epsilon: float, ends: float) -> list[Step]:
         """Steps until none is worth it, or time is up."""
         steps: list[Step] = []
-        while perf_counter() < ends and (changed := self.step(epsilon)) is not None:
+        while thread_time() < ends and (changed := self.step(epsilon)) is not None:
             steps.append(Step(self.known.grain(changed), self.tree.cost))
         return steps
 
