@@ -24,9 +24,7 @@ import pyarrow.parquet as pq
 
 from penstock.bench.job import NULL_TEXT, SCHEMA
 from penstock.bench.peers import SOURCE_ROOT
-from penstock.sources.base import Split
 from penstock.sources.generate import FLOW_ATTRIBUTES, open_generate
-from penstock.sources.parquet import open_parquet
 from penstock.sources.parquet_write import write_parquet
 
 Progress = Callable[[str], None]
@@ -133,11 +131,16 @@ def texts(file: Path, rows: int, count: int, work: Path) -> Path:
 
 
 def _copy(file: Path, target: Path, start: int, stop: int) -> None:
-    source = open_parquet(str(file), {})
+    source, at = pq.ParquetFile(file), 0
     aside = target.with_name(f".{target.name}.tmp")
-    with pq.ParquetWriter(aside, source.schema()) as writer:
-        for batch in source.read(Split(start, stop), source.schema().names, READ_ROWS):
-            writer.write_batch(batch)
+    with pq.ParquetWriter(aside, source.schema_arrow) as writer:
+        for batch in source.iter_batches(READ_ROWS):
+            part = batch.slice(max(0, start - at), max(0, min(stop, at + len(batch)) - max(start, at)))
+            at += len(batch)
+            if len(part):
+                writer.write_batch(part)
+            if at >= stop:
+                break
     aside.rename(target)
 
 

@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from penstock.bench import data, machine, memory, parts
+from penstock.bench import data, jobs, machine, memory, parts
 from penstock.bench.contenders import CONTENDERS, PARTS, SINKS, TEXTS, Contender
 from penstock.bench.digest import agrees
 from penstock.bench.job import Answer, Job
@@ -27,7 +27,6 @@ Expected = dict[int, Answer | str]  # by number of records
 
 COUNTS, QUICK_COUNTS = (12, 20, 78), (12,)
 ROWS, QUICK_ROWS = 10_000_000, 1_000_000
-BATCH_ROWS = 1_000_000
 GAP = timedelta(days=62)  # before the record that closes all windows
 TIMEOUT = 3600.0
 
@@ -80,21 +79,12 @@ def checked(
     return counts, names
 
 
-def job_of(found: data.Data, count: int, work: Path) -> Job:
-    """All records of these data, through so many queries."""
-    return Job(
-        str(found.file), found.rows, found.queries[:count], str(work), machine.cores(), 0.0,
-        value=found.value, window_seconds=found.window_seconds, delay_seconds=found.delay_seconds,
-        batch_rows=min(BATCH_ROWS, max(1, found.rows // 5)),
-    )  # fmt: skip
-
-
 def _compare(
     contenders: list[Contender], found: data.Data, count: int, work: Path, tell: Progress
 ) -> Iterator[dict[str, Any]]:
     expected: Expected = {}
     for sink, title in SINKS.items():
-        whole = replace(job_of(found, count, work), sink=sink)
+        whole = replace(jobs.job_of(found, count, work), sink=sink)
         for contender in (c for c in contenders if sink in c.sinks):
             own = _own_job(contender, whole)
             tell(f"{contender.name}: {found.name}, {count} queries, {own.rows:,} records, {title}")

@@ -1,4 +1,7 @@
-"""A benchmark's result for people: one table per amount of work, the ratio to penstock first."""
+"""Results of `multiquery` and `packets` for people: one table per amount of work, the ratio to penstock first.
+
+`bench.figures` has the tables of the other benchmarks, and of where penstock's time goes.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,29 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from penstock.bench.figures import show_parts, show_planning, show_scaling
+
+OTHERS = {"planning": show_planning, "scaling": show_scaling}
+
 
 def show(report: dict[str, Any], console: Console) -> None:
-    """Print the machine, the tables and the growth of memory."""
+    """Print the machine, the tables, where the time went, and the growth of memory."""
     where = report["machine"]
     console.print(
         f"[bold]{report['name']}[/bold]: {report['rows']:,} records on {where['cpu']}, {where['cores']} cores, "
         f"{where['memory'] / 2**30:.0f} GB memory, L2 {where['l2'] / 2**10:.0f} KB, Python {where['python']}"
     )
+    if report["name"] in OTHERS:
+        OTHERS[report["name"]](report, console)
+        return
     for work in dict.fromkeys(line["work"] for line in report["results"]):
         console.print(_table(work, [line for line in report["results"] if line["work"] == work]))
-    for note in _notes(report["results"]):
+    for note in (*report.get("notes", ()), *_notes(report["results"])):
         console.print(note)
     console.print("ratio: seconds per record, warm, against penstock; above 1 penstock is faster")
     if _by_core(report["results"]):
         console.print("/s/core: records a second of processor time, all processes of the engine together")
+    show_parts(report, console)
     for text in _memory(report.get("memory", {})):
         console.print(text)
 

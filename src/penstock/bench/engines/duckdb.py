@@ -77,9 +77,7 @@ def _grouping_sets(connection: Any, job: Job) -> pa.Table:
 
 
 def _digests_of_queries(job: Job) -> tuple[str, ...]:
-    return tuple(
-        str(digest_files([_place(job, number)], [*keys, *REST])) for number, keys in enumerate(job.queries)
-    )
+    return tuple(str(digest_files([_place(job, number)], [*keys, *REST])) for number, keys in enumerate(job.queries))
 
 
 def _masks(job: Job) -> dict[int, tuple[str, ...]]:

@@ -64,7 +64,7 @@ def opened(job: Job) -> Any:
 
     app = penstock.App(master=f"local[{job.threads}]")
     # Addresses as the numbers that the peers read, and the watermark of Spark's streaming queries.
-    delay = {} if job.delay_seconds is None else {"delay": f"{job.delay_seconds} seconds"}
+    delay: dict[str, Any] = {} if job.delay_seconds is None else {"delay": f"{job.delay_seconds} seconds"}
     app.stream(STREAM, f"parquet:{job.file}", fields=_numbers(job), time=job.time, **delay)
     for number, keys in enumerate(job.queries):
         sink = f"parquet:{job.work}/out-{number}" if job.sink == PARQUET else "discard:"
