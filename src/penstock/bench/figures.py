@@ -9,7 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-AXES = {"queries": "more queries", "data": "a longer stream", "cores": "more cores"}
+AXES = {"queries": "more queries", "data": "a longer stream", "cores": "more cores"}  # as the work of a line has them
 RUN = {  # figures of a run, and how they are called
     "startup_seconds": "start-up {:.1f} s",
     "planning_seconds": "planning {:.2f} s",
@@ -43,16 +43,21 @@ def show_planning(report: dict[str, Any], console: Console) -> None:
 
 def show_scaling(report: dict[str, Any], console: Console) -> None:
     """Microseconds a record, by what grows."""
-    headings = ("µs a record", "against first", "CPU µs", "tasks µs", "merges µs", "cold s")
+    headings = ("µs a record", "ratio", "CPU µs", "tasks µs", "merges µs", "cold s")
     for plan, axis in dict.fromkeys((line["plan"], line["axis"]) for line in report["results"]):
-        table = _table(f"{AXES[axis]}, --plan {plan}", "", headings)
-        for line in (line for line in report["results"] if (line["plan"], line["axis"]) == (plan, axis)):
-            table.add_row(line["work"], *_costs(line))
+        lines = [line for line in report["results"] if (line["plan"], line["axis"]) == (plan, axis)]
+        said = [line["work"].split(", ") for line in lines]
+        place = list(AXES).index(axis)
+        same = [text for number, text in enumerate(said[0]) if number != place]
+        table = _table(f"{AXES[axis]}: {', '.join(same)}, --plan {plan}", "", headings)
+        for line, parts in zip(lines, said, strict=True):
+            table.add_row(parts[place], *_costs(line))
         console.print(table)
     for note in dict.fromkeys(line["note"] for line in report["results"]):
         if note:
             console.print(note)
-    console.print("warm, on Spark, to Parquet; CPU: all processes; tasks and merges: alone, in one thread")
+    console.print("warm, on Spark, to Parquet; ratio: against the first line; CPU: all processes")
+    console.print("tasks, merges: without Spark, processor time of one thread")
 
 
 def _costs(line: dict[str, Any]) -> Iterable[str]:
