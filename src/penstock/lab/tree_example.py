@@ -54,9 +54,7 @@ def costs_of(case: Case, settings: Settings) -> list[float]:
     epoch = Epoch(columns)
     planner = Planner(epoch)
     memory = case.share * epoch.groups("ABCD")
-    return [
-        planner.allocated(parse(strategy), QUERIES, memory).run([epoch]).per_tuple for strategy in STRATEGIES
-    ]
+    return [planner.allocated(parse(strategy), QUERIES, memory).run([epoch]).per_tuple for strategy in STRATEGIES]
 
 
 def example_claims(settings: Settings) -> list[Claim]:
@@ -64,7 +62,9 @@ def example_claims(settings: Settings) -> list[Claim]:
     for case in CASES:
         costs = costs_of(case, settings)
         told = ", ".join(f"{cost:.2f}" for cost in costs)
-        answers.append(Answer(case.name, f"{told}, best {1 + int(np.argmin(costs))}", 1 + int(np.argmin(costs)) == case.best))
+        answers.append(
+            Answer(case.name, f"{told}, best {1 + int(np.argmin(costs))}", 1 + int(np.argmin(costs)) == case.best)
+        )
     return [
         judged(
             "Example 1: which of the strategies of Fig. 1 is best",

@@ -1,13 +1,14 @@
-"""Plans for aggregate trees, as the experiments compare them: what is known of an epoch, and four ways to plan with it.
+"""Plans for aggregate trees, as the experiments compare them: what is known of an epoch, and five ways to plan with it.
 
     ours      LRU tables by Che's approximation, FPTAS, all of an epoch's cost
     paper     the same by Lemma 6.1: what the paper plans with
     direct    direct-mapped tables by the model of collisions (seed smap, Eq. 13), FPTAS, all of an epoch's cost
-    slc       what the paper compares itself with: direct-mapped tables by Eq. 13, space by supernodes (SL of seed smap),
-              only what happens during the epoch counts (Sec. VIII-A)
+    slc       what the paper compares itself with: direct-mapped tables by Eq. 13, space by supernodes (SL of seed
+              smap), only what happens during the epoch counts (Sec. VIII-A)
+    uniform   LRU tables by Lemma 7.1, all or nothing: the paper's for uniform data (Sec. VII)
 
-All of them grow their trees by Algorithm 1, as in the paper. Memory is counted in entries, whatever their width, and all
-hash operations cost the same (Sec. VIII-A, B).
+All of them grow their trees by Algorithm 1, as in the paper. Memory is counted in entries, whatever their width, and
+all hash operations cost the same (Sec. VIII-A, B).
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from penstock.lab.tree_streams import Epoch
 from penstock.lab.tree_tables import Counted, Direct, Lru, Table, run_tree, together
 from penstock.sharing import eviction
 from penstock.sharing.aggregate_tree import aggregate_tree
+from penstock.sharing.all_or_nothing import all_or_nothing
+from penstock.sharing.allocation import ALLOCATORS, Allocator
 from penstock.sharing.collision import rate, rates
 from penstock.sharing.configuration import Configuration
-from penstock.sharing.eviction import Che, Curve, Lemma
+from penstock.sharing.eviction import Che, Curve, Lemma, Taken
 from penstock.sharing.fptas import fptas
 from penstock.sharing.grain import Grain, letters
 from penstock.sharing.notation import name_letters
@@ -36,8 +39,7 @@ from penstock.sharing.problem import Problem
 from penstock.sharing.tree import Tree, given, plant
 
 EPSILON = 0.05  # Sec. VIII-A
-SAMPLE = 1 << 16  # tuples that popularity is read off; numbers of groups are exact
-SHRUNK = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.06, 0.03)  # of the memory that a peak load leaves to SLC
+SHRUNK = (1.0, 0.6, 0.3, 0.1)  # of the memory that a peak load leaves to SLC
 
 
 @dataclass(frozen=True)
@@ -58,50 +60,56 @@ class Colliding(Curve):
 
 
 class Model(NamedTuple):
-    """A curve for a relation below a feeder (empty: the stream), and the table that it is of."""
+    """A curve for a relation below a feeder (empty: the stream), its table, and how memory is allocated."""
 
     curve: Callable[[Epoch, str, str], Curve]
     table: type[Table]
+    allocate: Allocator = lambda tree: fptas(tree, EPSILON)
 
 
 def che(epoch: Epoch, letters: str, feeder: str) -> Curve:
-    """By popularity in the node's own input: the feeder's groups once each."""
-    tuples = epoch.groups(feeder) if feeder else epoch.rows
-    counts = epoch.counts(letters, feeder, SAMPLE)
-    return Che(estimated(counts, float(tuples), float(epoch.groups(letters))), float(epoch.rows))
+    """As the engine plans: by popularity in the node's own input, the feeder's groups once each; of the stream's tuples
+    those that come close together once."""
+    groups, counts = float(epoch.groups(letters)), epoch.sampled(letters, feeder)
+    length = 1.0 if feeder else epoch.locality(letters)
+    tuples = epoch.groups(feeder) if feeder else epoch.rows / length
+    return Taken(Che(estimated(counts, max(tuples, groups), groups), float(epoch.rows)), 1.0, length)
 
 
 def lemma(epoch: Epoch, letters: str, feeder: str) -> Curve:
     """The paper takes the exponent that the relation has in the stream; Lemma 6.1 goes up to 1."""
-    return Lemma(float(epoch.groups(letters)), min(1.0, exponent(epoch.counts(letters, most=SAMPLE))))
+    return Lemma(float(epoch.groups(letters)), min(1.0, exponent(epoch.sampled(letters))))
 
 
 MODELS = {
     "ours": Model(che, Lru),
     "paper": Model(lemma, Lru),
     "direct": Model(lambda epoch, letters, feeder: eviction.Direct(float(epoch.groups(letters))), Direct),
-    "slc": Model(lambda epoch, letters, feeder: Colliding(float(epoch.groups(letters))), Direct),
+    "slc": Model(lambda epoch, letters, feeder: Colliding(float(epoch.groups(letters))), Direct, ALLOCATORS["sl"]),
+    "uniform": Model(lambda epoch, letters, feeder: Lemma(float(epoch.groups(letters)), 0.0), Lru, all_or_nothing),
 }
 
 
 @dataclass(frozen=True)
 class Planner:
-    """What is known of an epoch; every figure is taken once."""
+    """What is known of an epoch, every figure taken once: numbers of groups are exact, popularity is a sample's."""
 
     epoch: Epoch
-    known: dict[tuple[str, str, str], Curve] = field(default_factory=dict, repr=False)
-    asked: set[str] = field(default_factory=set, repr=False)
+    groups: dict[Grain, float] = field(default_factory=dict, repr=False)
+    curves: dict[tuple[str, Grain, Grain | None], Curve] = field(default_factory=dict, repr=False)
 
     def problem(self, queries: Sequence[str], memory: float, model: str) -> Problem:
         def groups(grain: Grain) -> float:
-            self.asked.add(name_letters(grain))
-            return float(self.epoch.groups(name_letters(grain)))
+            if grain not in self.groups:
+                self.groups[grain] = float(self.epoch.groups(name_letters(grain)))
+            return self.groups[grain]
 
         def curve(grain: Grain, feeder: Grain | None) -> Curve:
-            key = model, name_letters(grain), name_letters(feeder or frozenset())
-            if key not in self.known:
-                self.known[key] = MODELS[model].curve(self.epoch, *key[1:])
-            return self.known[key]
+            key = model, grain, feeder
+            if key not in self.curves:
+                names = name_letters(grain), name_letters(feeder or frozenset())
+                self.curves[key] = MODELS[model].curve(self.epoch, *names)
+            return self.curves[key]
 
         return Problem(
             queries=tuple(letters(query) for query in queries),
@@ -115,14 +123,13 @@ class Planner:
             curve=curve,
         )
 
-    def plan(self, queries: Sequence[str], memory: float, model: str = "ours") -> Plan:
+    def plan(self, queries: Sequence[str], memory: float, model: str = "ours", before: Plan | None = None) -> Plan:
+        """By Algorithm 1; with a plan from before, as the engine plans again: from its tree as well."""
         problem = self.problem(queries, memory, model)
         start = process_time()
-        if model == "slc":
-            choice = aggregate_tree(problem, "sl")
-            return Plan(model, choice.configuration, choice.spaces, problem, process_time() - start)
-        grown = self.allocated(aggregate_tree(problem, "lagrange").configuration, queries, memory, model)
-        return replace(grown, seconds=process_time() - start)
+        by = "sl" if model == "slc" else "lagrange"  # what trees are judged by as they grow
+        grown = aggregate_tree(problem, by, start=before.configuration if before else None).configuration
+        return replace(self.allocated(grown, queries, memory, model), seconds=process_time() - start)
 
     def again(self, plan: Plan, memory: float) -> Plan:
         """The same tree with other memory."""
@@ -132,10 +139,10 @@ class Planner:
     def allocated(
         self, configuration: Configuration, queries: Sequence[str], memory: float, model: str = "ours"
     ) -> Plan:
-        """This tree, by FPTAS."""
+        """This tree."""
         problem = self.problem(queries, memory, model)
         start = process_time()
-        spaces = fptas(_tree(configuration, problem), EPSILON)
+        spaces = MODELS[model].allocate(_tree(configuration, problem))
         return Plan(model, configuration, tuple(spaces), problem, process_time() - start)
 
 
@@ -160,13 +167,9 @@ class Plan:
         return tree_cost(given(_tree(self.configuration, self.problem), self.entries), self.entries)
 
     @property
-    def whole(self) -> bool:
-        """Whether every table has room for all groups of its relation."""
-        return all(
-            b >= 0.999 * self.problem.groups(node.grain)
-            for i, (node, b) in enumerate(zip(self.configuration.nodes, self.entries, strict=True))
-            if self.configuration.children(i)
-        )
+    def spare(self) -> bool:
+        """Whether memory is left over: all tables have what they can use."""
+        return sum(self.entries) < 0.99 * self.problem.memory
 
     def same(self, other: Plan) -> bool:
         """The same tree, entries within 1 %."""

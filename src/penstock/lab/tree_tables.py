@@ -5,8 +5,9 @@ Sec. III-C), and the direct-mapped one of `kernels.tables`, which evicts on ever
 input is all that its parent passes on, in order, so tables run one after the other, a whole epoch at a time, as in
 `lab.measure`. Entries are told by the first row of their group; what a child makes of one follows from that row.
 
-At the end of the epoch tables are flushed from the stream down: each takes in what its parent flushes, evicting as ever,
-and then gives away all it holds. Queries hold all their groups (Sec. III-D): each entry that arrives is one operation.
+At the end of the epoch tables are flushed from the stream down: each takes in what its parent flushes, evicting as
+ever, and then gives away all it holds. Queries hold all their groups (Sec. III-D): each entry that arrives is one
+operation.
 """
 
 from __future__ import annotations
