@@ -4,7 +4,8 @@
 seed aggregate-tree (LRU tables), and the cheaper of them with tables of either kind where each does better, within the
 memory and parts of it; it takes the cheapest that it has found when its time is up. Sharing has to promise a gain worth
 having. A named chooser, allocator and kind of table is followed as the papers have it (seed smap, Sec. 4 and 6;
-aggregate-tree, Sec. V to VII, which counts hash operations). What the choice rests on goes into the plan (`Basis`), for `sharing.explain`.
+aggregate-tree, Sec. V to VII, which counts hash operations). What the choice rests on goes into the plan (`Basis`),
+for `sharing.explain`.
 """
 
 from __future__ import annotations
