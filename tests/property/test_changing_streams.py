@@ -142,8 +142,8 @@ def test_wrong_estimates_keep_the_gain(
     kind: Callable[[int, int], Columns], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planned with half to one and a half times the groups there are: at least nine tenths of the right plan's gain
-    over no sharing, and at most 1.15 times its cost (what LRU tables cost more than direct-mapped ones, where plans with
-    either promise nearly the same)."""
+    over no sharing, and at most 1.15 times its cost (as much as LRU tables cost more than direct-mapped ones, where
+    plans with either promise nearly the same)."""
     write(tmp_path / "in.parquet", kind(3, 3 * BATCH))
     text, settings = app_text(tmp_path / "in.parquet", KEYS, BATCH), measured.settings(BATCH)
     app, sources = resolved(text)
