@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from penstock.kernels import lru, tables
 from penstock.sharing.collision import occupied, rate
-from penstock.sharing.eviction import Che, Curve, Direct, Lemma, Whole
+from penstock.sharing.eviction import Che, Curve, Direct, Lemma, Taken, Whole
 from penstock.sharing.popularity import (
     Popularity,
     below,
@@ -75,6 +75,25 @@ def test_a_sample_is_enough(alpha: float) -> None:
     for share in (0.01, 0.1, 0.5):
         capacity = int(share * groups)
         assert curve.out(capacity, tuples) == pytest.approx(passed(codes, capacity), rel=0.10)
+
+
+@pytest.mark.parametrize(("share", "flows"), [(0.25, 1), (1.0, 6), (0.5, 6)])
+def test_filters_and_flows_before_a_table(share: float, flows: int) -> None:
+    """A table that takes a part of the tuples, which come in flows: what it passes on of all that come to it."""
+    groups, tuples = 5_000, 240_000
+    drawn_flows = drawn(5, groups, 0.8, tuples // flows)
+    taken = np.random.default_rng(1).random(len(drawn_flows)) < share
+    codes = np.repeat(drawn_flows[taken], flows)
+    law = Che(zipf(groups, 0.8), tuples)
+    curve = Taken(law, share, flows)
+    for capacity in (50, 500, 4_000):
+        assert share * curve.out(capacity, tuples) == pytest.approx(passed(codes, capacity), rel=0.05)
+        fixed, slope = curve.response(capacity, tuples)
+        assert fixed + slope * tuples == pytest.approx(float(curve.outs(np.array([capacity]), np.array([tuples]))[0]))
+    assert curve.response(0, tuples) == (0.0, 1.0)
+    entries, fixed_parts, slopes, _ = curve.points
+    assert (entries[0], fixed_parts[0], slopes[0]) == (0.0, 0.0, 1.0)
+    assert curve.most == law.most
 
 
 def test_the_paper_takes_lru_for_lfu() -> None:

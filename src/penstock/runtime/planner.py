@@ -23,6 +23,7 @@ from penstock.runtime.machine import cache_size
 from penstock.runtime.statistics import Known, exact_groups, measured_depths, rows_of
 from penstock.runtime.survey import Survey
 from penstock.runtime.version import Version
+from penstock.sharing import planner as sharing
 from penstock.sharing.grain import union
 from penstock.sharing.lattice import lattice
 from penstock.sharing.plan import SharedPlan, relations, unshared_plan
@@ -87,12 +88,16 @@ class Planner:
         """A plan for every stream, and for every query whose results are read."""
         return {name: self._plan(app, name) for name in dict.fromkeys(query.stream for query in app.queries)}
 
-    def _plan(self, app: QuerySet, name: str) -> SharedPlan:
+    def _plan(self, app: QuerySet, name: str, before: SharedPlan | None = None) -> SharedPlan:
+        """In place of one `before` planning takes no longer than it may, whatever is asked for: a batch waits."""
         kept, known = relations(app, name), self.known.get(name)
         if self.planning.plan == NONE or known is None or not self._covers(known, kept):
             return unshared_plan(app, name, self.planning.memory or 0 if self.planning.plan == NONE else 0)
         known = known.of(lattice(kept))
-        return plan_stream(app.stream(name), kept, self.planning, known, calibrated(), self.memory)
+        planning = self.planning
+        if before is not None and planning.plan_budget is None:
+            planning = replace(planning, plan_budget=sharing.BUDGET)
+        return plan_stream(app.stream(name), kept, planning, known, calibrated(), self.memory, before)
 
     def _covers(self, known: Known, kept: tuple[Any, ...]) -> bool:
         """Whether the sample has all components that these relations need: not those of a query that was just added."""
@@ -128,7 +133,7 @@ class Planner:
             return None
         self.known[name] = known
         try:
-            found = self._plan(version.app, name)
+            found = self._plan(version.app, name, plan)
         except ConfigError:  # more candidates than the chooser takes: at the start a user is told, now the plan stays
             return None
         old = reprice(plan, known, calibrated())

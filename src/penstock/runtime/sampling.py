@@ -45,6 +45,10 @@ class Chosen:
     ranges: dict[str, Range]
     rows: int
 
+    def component(self, name: str) -> Array:
+        """One that is left out is zero."""
+        return self.components[name] if name in self.components else np.zeros(self.rows, np.int64)
+
     def cut(self, start: int, stop: int) -> Chosen:
         masks = {name: None if mask is None else mask[start:stop].copy() for name, mask in self.masks.items()}
         components = {name: values[start:stop].copy() for name, values in self.components.items()}
@@ -72,16 +76,17 @@ class Sampler:
 
 def _joined(runs: Sequence[Chosen]) -> Chosen:
     ranges: dict[str, Range] = {}
-    for run in runs:
-        ranges = union(ranges, run.ranges)
+    for run in runs:  # without those of columns that are all NULL there
+        ranges = union(ranges, {name: span for name, span in run.ranges.items() if span[0] <= span[1]})
     masks: dict[str, Array | None] = {}
     for name in runs[0].masks:
         parts = [(run.masks[name], run.rows) for run in runs]
         every = all(mask is None for mask, _ in parts)
         whole = [np.ones(rows, bool) if mask is None else mask for mask, rows in parts]
         masks[name] = None if every else np.concatenate(whole)
-    components = {name: np.concatenate([run.components[name] for run in runs]) for name in runs[0].components}
-    return Chosen(masks, components, ranges, sum(run.rows for run in runs))
+    names = dict.fromkeys(name for run in runs for name in run.components)
+    components = {name: np.concatenate([run.component(name) for run in runs]) for name in names}
+    return Chosen(masks, components, runs[0].ranges | ranges, sum(run.rows for run in runs))
 
 
 def survey_of(relations: tuple[Relation, ...], chosen: Chosen) -> Survey:

@@ -41,6 +41,7 @@ def choose(
     objective: Objective = tuple_cost,
     phantoms: Iterable[Grain] | None = None,
     ends: float = inf,
+    start: Configuration | None = None,
 ) -> Choice:
     """The configuration that this chooser finds; `phi` is GP's φ, `phantoms` the candidates (None: all unions).
 
@@ -48,10 +49,10 @@ def choose(
     part of the end of the epoch, `cost.cycle_cost` where epochs differ, or `outflow.tree_cost` (seed aggregate-tree,
     Eq. 2).  With `fronts=False`, only relations that feed others have tables; in a `tree` that is always so, and its
     candidates are unions of siblings, whatever `phantoms` says.  GC and the tree take what they have when the thread's
-    processor time is `ends`.
+    processor time is `ends`; a tree may `start` from an earlier one.
     """
     if name == "tree":
-        return aggregate_tree(problem, alloc, objective=objective, ends=ends)
+        return aggregate_tree(problem, alloc, objective=objective, ends=ends, start=start)
     search = Search(problem, alloc, fronts=fronts, objective=objective, phantoms=phantoms)
     if name == "gc":
         return _settled(search, *_increasing_collisions(search, ends))

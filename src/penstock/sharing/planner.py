@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import log
+from math import inf, log
 from time import thread_time
 
 from penstock.logical.query import Stream
@@ -36,7 +36,9 @@ from penstock.sharing.tree import responses
 
 WORTH = 0.95  # of the cost without sharing: what a shared plan must promise to stay below
 SHARES = (1.0, 0.125)  # of the memory that are tried: smaller tables are nearer to the core
-BUDGET = 0.2  # seconds of processor time for planning, unless told
+BUDGET = 0.2  # seconds of processor time for planning, unless told;
+FIRST = 4.0  # times as much for the first plan of a stream, for which all has to be counted
+SEARCHING = 0.75  # of that time; allocating memory and building the plan take the rest
 MOST = 200  # candidates that are counted
 MOST_FRONTED = 24  # queries up to which it is tried which of them do better with tables of their own
 MOST_PASSED = 0.7  # of its tuples: a phantom that passes on more cannot pay
@@ -62,10 +64,12 @@ def plan_stream(
     known: Statistics,
     costs: Costs,
     memory: float,
+    before: SharedPlan | None = None,
 ) -> SharedPlan:
-    """The plan for these queries, by what is known of the stream."""
+    """The plan for these queries, by what is known of the stream; `before` is the one that it may replace."""
     task = Task(relations, lattice(relations), known, costs, memory)
-    considered = dict(_considered(task, planning))
+    start = None if before is None or before.basis is None else before.basis.configuration
+    considered = dict(_considered(task, planning, start))
     best = min(considered, key=lambda name: considered[name].cost)
     if planning.plan == AUTO and considered[best].cost > WORTH * considered[NONE].cost:
         best = NONE
@@ -81,37 +85,41 @@ def reprice(plan: SharedPlan, known: Statistics, costs: Costs) -> float:
     return task.price(basis.configuration, basis.spaces, [priced.kind for priced in basis.relations])
 
 
-def _considered(task: Task, planning: Planning) -> Iterator[tuple[str, Option]]:
+def _considered(task: Task, planning: Planning, start: Configuration | None) -> Iterator[tuple[str, Option]]:
     """The alternatives by name; of a plan that is asked for, just that."""
     if planning.plan == NONE or len(task.queries) < 2:
         yield NONE, _bare(task)
     elif planning.plan == AUTO:
-        yield from _compared(task, planning)
+        yield from _compared(task, planning, start)
     else:
         tree = planning.plan == TREE
         alloc = ("fptas" if tree else "sl") if planning.alloc == AUTO else planning.alloc
         kind = (LRU if tree else DIRECT) if planning.tables == AUTO else planning.tables
         phantoms = () if tree else _worthwhile(task)
-        chosen = choose(planning.plan, task.problem(kind), alloc, objective=tree_cost, phantoms=phantoms)
+        ends = inf if planning.plan_budget is None else thread_time() + SEARCHING * planning.plan_budget
+        chosen = choose(
+            planning.plan, task.problem(kind), alloc, objective=tree_cost, phantoms=phantoms, ends=ends, start=start
+        )
         yield f"{planning.plan}-{alloc}", _limited(_option(task, chosen, kind), planning.peak_load)
 
 
-def _compared(task: Task, planning: Planning) -> Iterator[tuple[str, Option]]:
+def _compared(task: Task, planning: Planning, start: Configuration | None) -> Iterator[tuple[str, Option]]:
     """What `auto` compares, as far as its time goes."""
-    ends = thread_time() + (BUDGET if planning.plan_budget is None else planning.plan_budget)
+    began, budget = thread_time(), BUDGET if planning.plan_budget is None else planning.plan_budget
+    budget *= 1.0 if start is not None else FIRST
     yield NONE, _bare(task)
     found: list[Option] = []
-    for name, option in _found(task, planning, ends):
+    for name, option in _found(task, planning, began + SEARCHING * budget, start):
         found.append(option)
         yield name, _limited(option, planning.peak_load)
     best = min(found, key=lambda option: option.cost)
-    if planning.tables == AUTO and thread_time() < ends:
+    if planning.tables == AUTO and thread_time() < began + budget:
         mixed = _mixed(best)
         if len(set(_used(mixed))) > 1:
             yield _named("mixed", "", mixed.task), _limited(mixed, planning.peak_load)
 
 
-def _found(task: Task, planning: Planning, ends: float) -> Iterator[tuple[str, Option]]:
+def _found(task: Task, planning: Planning, ends: float, start: Configuration | None) -> Iterator[tuple[str, Option]]:
     """The best trees, and the best phantoms as seed smap has them; at least one, whatever the time."""
     few = len(task.queries) <= MOST_FRONTED
     for share in SHARES:
@@ -120,7 +128,7 @@ def _found(task: Task, planning: Planning, ends: float) -> Iterator[tuple[str, O
             if planning.tables not in (AUTO, kind):
                 continue
             alloc = ("sl" if kind == DIRECT else "lagrange") if planning.alloc == AUTO else planning.alloc
-            option = _phantoms(smaller, alloc, ends) if kind == DIRECT else _tree(smaller, alloc, ends)
+            option = _phantoms(smaller, alloc, ends) if kind == DIRECT else _tree(smaller, alloc, ends, start)
             yield _named("gc" if kind == DIRECT else TREE, alloc, smaller), option
             if thread_time() >= ends:
                 return
@@ -141,8 +149,8 @@ def _phantoms(task: Task, alloc: str, ends: float) -> Option:
     return min(found, _priced(task, bare.configuration, spaces, found.kinds), key=lambda option: option.cost)
 
 
-def _tree(task: Task, alloc: str, ends: float) -> Option:
-    return _option(task, choose(TREE, task.problem(LRU), alloc, objective=tree_cost, ends=ends), LRU)
+def _tree(task: Task, alloc: str, ends: float, start: Configuration | None) -> Option:
+    return _option(task, choose(TREE, task.problem(LRU), alloc, objective=tree_cost, ends=ends, start=start), LRU)
 
 
 def _option(task: Task, choice: Choice, kind: str) -> Option:
