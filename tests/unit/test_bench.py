@@ -268,7 +268,8 @@ def test_peers_agree(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch)
     report = multiquery.run(work=tmp_path, rows=20_000, engines=[name], queries=[12], streams=["flows", "zeek"])
     assert [line["sink"] for line in report["results"]] == [PARQUET, DISCARD] * 2
     for line in report["results"]:
-        assert line["same_answer"], line["note"]
+        uncounted = name == "clickhouse" and line["sink"] == DISCARD
+        assert line["same_answer"] or (uncounted and line["same_answer"] is None), line["note"]
         assert line["seconds"] > 0
         assert line["cpu_seconds"] >= 0
         assert line["ratio_to_penstock"] is None

@@ -63,7 +63,7 @@ CONTENDERS = (
         note="batch, one aggregate by all attributes rolled up by hand; on a prefix",
     ),
     Contender(
-        "flink", "flink", "pyflink", most=78 * 500_000, form=TEXTS, note="one statement set, to text; on a prefix"
+        "flink", "flink", "pyflink", most=78 * 300_000, form=TEXTS, note="one statement set, to text; on a prefix"
     ),
     Contender("duckdb", "duckdb", "duckdb", note="batch, in process, separate queries"),
     Contender(
