@@ -23,10 +23,10 @@ from penstock.lab.tree_tables import Direct, run_tree
 from penstock.sharing.notation import text
 
 MEMORY = (1_000, 10_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 3_200_000, 5_000_000)
-QUICK_MEMORY = (10_000, 100_000, 1_000_000, 5_000_000)
+QUICK_MEMORY = (10_000, 100_000, 5_000_000)
 SHOWN = 100_000
 FIXED = 500_000  # whose tree is kept while the memory changes
-SIZES, QUICK_SIZES = 50, 8
+SIZES, QUICK_SIZES = 50, 5
 FEW = 120_000  # records of an epoch up to which planning is quick enough for all sizes
 
 
