@@ -7,10 +7,8 @@ and then given to each; only the panes at the fringes are taken window by window
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,32 +22,12 @@ from penstock.runtime.ordering import Ranked, first_rows
 from penstock.runtime.tally import Tally, per_window, tally
 from penstock.sharing.plan import Relation, State, bounds_relation, relation
 from penstock.state.groups import Groups
-from penstock.state.segment import Block, Segment
+from penstock.state.opened import Segments
+from penstock.state.segment import Block
 
 Array = np.ndarray
 PIECE = 1 << 16  # rows that are taken at a time
 SHORT = 256  # rows: runs shorter than that are not read one by one
-
-
-class Segments:
-    """Segments opened once per task."""
-
-    def __init__(self, folder: Path, references: Iterable[Mapping[str, Any]]) -> None:
-        self._folder, self._references = folder, list(references)
-        self._open: dict[str, Segment] = {}
-
-    def blocks(self, query: str) -> Iterator[Block]:
-        for reference in self._references:
-            if query not in reference["panes"]:
-                continue
-            path = reference["path"]
-            if path not in self._open:
-                self._open[path] = Segment(self._folder / path, dict(reference))
-            yield from self._open[path].of(query)
-
-    @property
-    def bytes_read(self) -> int:
-        return sum(segment.bytes_read for segment in self._open.values())
 
 
 @dataclass(frozen=True)

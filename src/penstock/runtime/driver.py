@@ -38,6 +38,7 @@ from penstock.state import account, garbage
 from penstock.state import manifest as manifests
 from penstock.state.lease import Lease
 from penstock.state.manifest import Manifest, stream_state
+from penstock.state.opened import Segments
 from penstock.state.windows import write_windows
 
 REMEMBERED = 1_000  # batches of a run that its summary lists: the last ones
@@ -78,6 +79,10 @@ class BatchDriver:
     forgotten_at: float | None = None  # when the last batch ended that is no more among the reports
     changing: threading.Lock = field(default_factory=threading.Lock)
     peaks: dict[str, int] = field(default_factory=dict)  # greatest figures of memory over all batches of the run
+    opened: Segments = field(init=False)  # their indexes, as long as they live
+
+    def __post_init__(self) -> None:
+        self.opened = Segments(self.checkpoint / garbage.SEGMENTS)
 
     def __call__(self, given: DataFrame | None, batch: int) -> None:
         try:
@@ -167,12 +172,13 @@ class BatchDriver:
         before, version = self.manifest, versions.load(self.checkpoint, offset["plan"])
         streams = moved(before, version, offset, tasks)
         segments = before.segments + [task["segment"] for task in tasks]
-        hfta = Hfta(self.spark, self.job, version, self.sinks, before, offset, streams, segments)
+        self.opened.keep(segments)
+        hfta = Hfta(self.spark, self.job, version, self.sinks, before, offset, streams, segments, self.opened)
         hfta.close()
         floors = open_panes(version, hfta.streams)
         kept = [{"unit": str(batch)} | segment for segment in live(hfta.segments, floors)]
         keeps = keeps_of(version, floors, hfta.streams)
-        kept, compactions = compact(self.spark, self.job, version, kept, keeps, batch)
+        kept, compactions = compact(self.spark, self.job, version, kept, self.opened, keeps, batch)
         written = [*tasks, *hfta.feeds]
         manifest = Manifest(
             batch=batch,

@@ -169,9 +169,12 @@ class Segment:
         except OSError as error:
             raise StateError(f"segment {path} cannot be read: {why(error)}", RESTORE) from error
         self.blocks = [Block(self, meta) for meta in self.index["blocks"]]
+        self._of: dict[str, list[Block]] = {}
+        for block in self.blocks:
+            self._of.setdefault(block.meta["query"], []).append(block)
 
     def of(self, query: str) -> list[Block]:
-        return [block for block in self.blocks if block.meta["query"] == query]
+        return self._of.get(query, [])
 
     def integers(self, meta: dict[str, Any], start: int = 0, stop: int | None = None) -> Array:
         """Values [start, stop) of an integer column as int64."""
