@@ -101,11 +101,17 @@ def write(path: Path, seed: int, sizes: list[int], slots: int = 32) -> tuple[dic
     return writer.close(), made
 
 
+def slots_of(block: Block) -> np.ndarray:
+    """The slot of every row."""
+    lengths = np.diff(block.cuts)
+    return np.repeat(np.arange(len(lengths)) % block.segment.slots, lengths)
+
+
 def read_everything(path: Path, reference: dict[str, Any] | None = None) -> None:
     segment = Segment(path, reference)
     for block in segment.blocks:
         rows_out(block, 0, block.rows)
-        block.slots[: block.rows]
+        slots_of(block)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -158,9 +164,24 @@ def test_panes_and_slots_are_found(tmp_path: Path) -> None:
         assert set(rows_out(block, start, stop)) == {row for row in rows_in(made[0]) if first <= row[0] < beyond}
     starts = block.starts
     for start, stop in pairwise(starts):
-        slots = block.slots[int(start) : int(stop)]
+        slots = slots_of(block)[int(start) : int(stop)]
         assert (np.diff(slots) >= 0).all()
         assert slots.max() < 32
+
+
+@pytest.mark.parametrize("rows", [30, 3_000])
+def test_where_slots_begin(tmp_path: Path, rows: int) -> None:
+    """Stored as such of long panes, and from the slot of every row of short ones."""
+    write(tmp_path / "s.seg", 6, [rows], slots=8)
+    (block,) = Segment(tmp_path / "s.seg").blocks
+    assert ("cuts" in block.meta) == (rows == 3_000)
+    assert block.cuts[:: block.segment.slots].tolist() == block.starts.tolist()
+    slots = slots_of(block)
+    for first, last in [(0, 1), (0, len(block.panes)), (2, 4)]:
+        begin, end = int(block.starts[first]), int(block.starts[last])
+        for low, high in [(0, 8), (3, 4), (2, 7), (5, 5)]:
+            found = [row for a, b in zip(*block.runs(begin, end, low, high), strict=True) for row in range(a, b)]
+            assert found == [row for row in range(begin, end) if low <= slots[row] < high]
 
 
 def test_a_group_has_the_same_slot_in_every_segment(tmp_path: Path) -> None:
@@ -179,7 +200,7 @@ def test_a_group_has_the_same_slot_in_every_segment(tmp_path: Path) -> None:
         (block,) = Segment(tmp_path / f"{turn}.seg").blocks
         named = _strings(*block.dictionary(TEXT))
         order = [named[code] for code in block.column(TEXT, 0, rows).tolist()]
-        slots.append(dict(zip(order, block.slots[:rows].tolist(), strict=True)))
+        slots.append(dict(zip(order, slots_of(block).tolist(), strict=True)))
     assert slots[0] == slots[1]
 
 

@@ -149,22 +149,29 @@ def _repeated(rows: BlockRows, index: Array | None, first: Array, counts: Array)
 
 
 def _chosen(block: Block, begin: int, end: int, item: MergeItem) -> Iterator[tuple[int, int, Array | None]]:
-    """The item's rows among [begin, end): ranges of bounded size, and which of their rows (None: all).
+    """The item's rows among [begin, end), which are whole panes: ranges of bounded size, and which of their rows (None:
+    all).
 
     Rows stand by pane and slot, so a range of slots is one run of rows in every pane: where the runs are long, only
     they are read.
     """
     runs, inside = [(begin, end)], None
-    if item.low > 0 or item.high < block.segment.index["slots"]:
-        slots = block.slots[begin:end]
-        inside = (slots >= item.low) & (slots < item.high)
-        edges = np.flatnonzero(np.diff(inside, prepend=False, append=False)) + begin
-        if len(edges) * SHORT < max(1, int(np.count_nonzero(inside))):
-            runs, inside = [(int(a), int(b)) for a, b in edges.reshape(-1, 2)], None
+    if begin < end and (item.low > 0 or item.high < block.segment.slots):
+        starts, stops = block.runs(begin, end, item.low, item.high)
+        lengths = stops - starts
+        if len(lengths) * SHORT < max(1, int(lengths.sum())):
+            runs = list(zip(starts.tolist(), stops.tolist(), strict=True))
+        else:
+            inside = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(int(lengths.sum()))
     for first, last in runs:
         for start in range(first, last, PIECE):
             stop = min(start + PIECE, last)
-            yield start, stop, None if inside is None else np.flatnonzero(inside[start - begin : stop - begin])
+            if inside is None:
+                yield start, stop, None
+            else:
+                low, high = np.searchsorted(inside, [start, stop])
+                if low < high:
+                    yield start, stop, inside[low:high] - start
 
 
 # -- where windows begin and end

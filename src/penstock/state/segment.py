@@ -3,9 +3,9 @@
     magic │ run 0: block (query) … dictionaries │ run 1: … │ index (JSON) │ tail: index size, its checksum, magic
 
 A task that outgrows its memory writes its groups early and starts a new *run*; a run brings its own
-dictionaries. A *block* holds one query's groups ordered by (pane, hash slot): the pane numbers with
-their first rows, the slot of every row in one byte, and each column in the fewest bytes that hold its range. So a
-reader finds a pane's rows from the index, its slots by bisection, and reads only those bytes.
+dictionaries. A *block* holds one query's groups ordered by (pane, hash slot): the pane numbers with their first rows,
+where each slot begins in each pane (of short panes: the slot of every row), and each column in the fewest bytes that
+hold its range. So a reader finds the rows of any panes and slots, and reads only those bytes. Groups of a run differ.
 
 Checksums are per page of the file, so that any byte range can be verified when it is read, and a damaged
 file is reported by name and offset.
@@ -124,12 +124,20 @@ class Block:
         return found
 
     @cached_property
-    def slots(self) -> Array:
-        """The slot of every row, in one byte."""
-        meta = self.meta["slots"]
-        if meta["kind"] == "u0":
-            return np.full(meta["n"], meta["base"], np.uint8)
-        return self.segment.stored(meta) + np.uint8(meta["base"])
+    def cuts(self) -> Array:
+        """Where the rows of a (pane, slot) begin, pane by pane, and the number of rows."""
+        if "cuts" in self.meta:
+            return self.segment.integers(self.meta["cuts"])
+        slots = self.segment.slots
+        cells = np.repeat(np.arange(len(self.panes)) * slots, np.diff(self.starts))
+        cells += self.segment.integers(self.meta["slots"])
+        return np.concatenate([[0], np.cumsum(np.bincount(cells, minlength=len(self.panes) * slots))])
+
+    def runs(self, begin: int, end: int, low: int, high: int) -> tuple[Array, Array]:
+        """(starts, stops) of the rows of slots [low, high) in the panes whose rows are [begin, end)."""
+        first, last = np.searchsorted(self.starts, [begin, end])
+        at = np.arange(first, last) * self.segment.slots
+        return self.cuts[at + low], self.cuts[at + high]
 
     def span(self, name: str) -> tuple[int, int]:
         """Least and greatest value of an integer column of the whole block."""
@@ -172,6 +180,10 @@ class Segment:
         self._of: dict[str, list[Block]] = {}
         for block in self.blocks:
             self._of.setdefault(block.meta["query"], []).append(block)
+
+    @property
+    def slots(self) -> int:
+        return int(self.index["slots"])
 
     def of(self, query: str) -> list[Block]:
         return self._of.get(query, [])

@@ -20,6 +20,7 @@ from penstock.state.segment import MAGIC, PAGE, TAIL, state_columns
 
 Array = np.ndarray
 NEAR = 1 << 16  # pane numbers this close together are counted, not sorted
+SPARSE = 4  # bytes that say where a slot begins, against one of each row
 
 
 class SegmentWriter:
@@ -57,10 +58,16 @@ class SegmentWriter:
             "rows": len(groups),
             "panes": self._column(panes),
             "starts": self._column(cuts[:: self.slots]),
-            "slots": self._column(slot_of(hashes[order], self.slots).astype(np.int64)),
+            **self._where(cuts, hashes, order),
             "columns": {name: self._column(values[order]) for name, values in columns.items()},
             "states": [[s.kind, s.column, len(words)] for s, words in groups.states.items()],
         }
+
+    def _where(self, cuts: Array, hashes: Array, order: Array) -> dict[str, Any]:
+        """Where slots begin in each pane; where that would take more room, the slot of every row."""
+        if len(cuts) * SPARSE <= len(order):
+            return {"cuts": self._column(cuts)}
+        return {"slots": self._column(slot_of(hashes[order], self.slots).astype(np.int64))}
 
     def end_run(self, dictionaries: dict[str, Dictionary]) -> None:
         """Store the dictionaries that the run's codes refer to."""
