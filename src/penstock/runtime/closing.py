@@ -16,9 +16,10 @@ import pyarrow as pa
 from penstock.logical.query import Query
 from penstock.logical.window import ROWS, Window
 from penstock.runtime.finish import finish
-from penstock.runtime.merge import BlockRows, GroupRows, Piece, Share, merge
+from penstock.runtime.merge import Share, merge
 from penstock.runtime.merge_plan import FOREVER, MergeItem
 from penstock.runtime.ordering import Ranked, first_rows
+from penstock.runtime.pieces import BlockRows, GroupRows, Piece, cells_of
 from penstock.runtime.tally import Tally, per_window, tally
 from penstock.sharing.plan import Relation, State, bounds_relation, relation
 from penstock.state.groups import Groups
@@ -93,9 +94,12 @@ def pane_pieces(bare: Relation, item: MergeItem, segments: Segments, gather: int
     first = item.first if gather is None or item.first > gather else -FOREVER
     for block in segments.blocks(bare.query):
         for start, stop, index in _chosen(block, *block.row_range(first, item.beyond), item):
-            numbers = block.pane_numbers(start, stop)
-            numbers = numbers if gather is None else np.maximum(numbers, gather)
-            yield Piece(BlockRows(block, start, stop), numbers if index is None else numbers[index], index)
+            rows = BlockRows(block, start, stop)
+            if gather is None:
+                yield Piece(rows, cells_of(block, start, stop, index), index)
+            else:
+                numbers = np.maximum(block.pane_numbers(start, stop), gather)
+                yield Piece(rows, numbers if index is None else numbers[index], index)
 
 
 def _core(bare: Relation, item: MergeItem, segments: Segments, panes: tuple[int, int]) -> Iterator[Piece]:

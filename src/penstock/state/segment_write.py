@@ -45,7 +45,8 @@ class SegmentWriter:
 
     def _block(self, query: str, groups: Groups) -> dict[str, Any]:
         panes, index = distinct(groups.panes)
-        hashes = canonical_hashes(groups.components, groups.dictionaries, len(groups))
+        by_code = {name: groups.dictionaries[name].hashes for name in groups.components if name in groups.dictionaries}
+        hashes = canonical_hashes(groups.components, by_code, len(groups))
         cuts = np.zeros(len(panes) * self.slots + 1, np.int64)
         order = np.empty(len(groups), np.int64)
         order_groups(hashes, index, len(panes), self.slots, cuts, order)
