@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 def pytest_configure(config: pytest.Config) -> None:
     from penstock.runtime import calibrate, machine
+    from penstock.sharing import planner
     from penstock.sharing.costs import USUAL
 
     cache = tempfile.TemporaryDirectory(prefix="penstock-tests-")
@@ -28,6 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     assert path is not None
     calibrate._store(path, USUAL)
     machine.L2 = Path(cache.name, "unknown")
+    planner.BUDGET = inf
 
 
 @pytest.fixture(scope="session")

@@ -11,14 +11,15 @@ from typing import Any
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve import resolve_app
 from penstock.sharing.configuration import STREAM, Configuration, Node
-from penstock.sharing.cost import end_of_epoch, epoch_cost, flows
+from penstock.sharing.cost import end_of_epoch, flows
 from penstock.sharing.costs import USUAL
 from penstock.sharing.grain import Grain, union
 from penstock.sharing.lattice import lattice
 from penstock.sharing.notation import text
-from penstock.sharing.plan import Basis, Priced, SharedPlan, Table, relations
-from penstock.sharing.planner import EACH
+from penstock.sharing.outflow import tree_cost
+from penstock.sharing.plan import KEEP, Basis, Priced, SharedPlan, Table, relations
 from penstock.sharing.problem import Problem
+from penstock.sharing.task import EACH
 from penstock.sharing.tree import plant
 from penstock.sources.base import fields
 from penstock.sources.generate import open_generate
@@ -68,28 +69,29 @@ def shared_plan(**changes: Any) -> SharedPlan:
         length=lambda grain, depth: LENGTHS[depth - 1],
         probe=lambda grain: 10.0 * share(grain),
         evict=lambda grain: 12.0 * share(grain),
+        passing=PASSING,
+        each=EACH,
     )
     configuration = Configuration(nodes)
     found = flows(configuration, BUCKETS, problem)
     priced = tuple(
         Priced(
             names[node.grain], configuration.depth(i), problem.groups(node.grain), BUCKETS[i], 40.0,
-            LENGTHS[configuration.depth(i) - 1], flow.fed * share(node.grain), flow.rate, flow.evictions, flow.occupied,
-            flow.cost, share(node.grain), problem.probe(node.grain), problem.evict(node.grain) if node.query else 0.0,
+            LENGTHS[configuration.depth(i) - 1], flow.rate, flow.occupied, share(node.grain),
+            problem.probe(node.grain), problem.evict(node.grain) if node.query else 0.0,
             (names[node.grain],) if node.query else (),
         )
         for i, (node, flow) in enumerate(zip(nodes, found, strict=True))
     )  # fmt: skip
     tree = plant(configuration, problem, [bool(b) for b in BUCKETS])
-    moved = sum(flow.evictions for flow, b in zip(found, BUCKETS, strict=True) if b)
-    cost = epoch_cost(tree, BUCKETS) + PASSING * moved + EACH * sum(map(bool, BUCKETS))
+    cost = tree_cost(tree, BUCKETS)
     spaces = tuple(40.0 * b for b in BUCKETS)
     alone = sum(one.insert for one in priced)
     basis = Basis(
         "gc-sl", 1 << 18, ROWS, USUAL, cost, end_of_epoch(configuration, BUCKETS, problem),
         (("none", alone), ("gc-sl", cost)), priced, configuration, spaces,
     )  # fmt: skip
-    tables = (Table("dst.src", STREAM, ("pairs", "talkers"), 5_000), Table("nets", 0, ("nets",), 100, keep=True))
+    tables = (Table("dst.src", STREAM, ("pairs", "talkers"), 5_000), Table("nets", 0, ("nets",), 100, policy=KEEP))
     notation = text(configuration, names.__getitem__)
     return SharedPlan(queries.stream("flows"), kept, notation, tables, replace(basis, **changes))
 

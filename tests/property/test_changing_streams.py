@@ -26,6 +26,7 @@ from penstock.sharing.grain import Grain
 from penstock.sharing.plan import SharedPlan
 from penstock.sharing.planner import plan_stream
 from penstock.sharing.planning import NONE, Planning
+from penstock.sharing.popularity import Popularity, estimated
 from penstock.sharing.problem import Problem
 from penstock.testing.asserts import assert_same_rows
 from penstock.testing.oracle import expect
@@ -120,6 +121,14 @@ class Wrong:
 
     def length(self, grain: Grain, depth: int) -> float:
         return self.known.length(grain, depth)
+
+    def popularity(self, grain: Grain, feeder: Grain | None) -> Popularity:
+        counts, groups = self.known.survey.below(grain, feeder, self.known.net), self.groups(grain)
+        tuples = self.rows / self.locality(grain) if feeder is None else self.groups(feeder)
+        return estimated(counts, max(groups, tuples), groups)
+
+    def locality(self, grain: Grain) -> float:
+        return self.known.locality(grain)
 
     def share(self, grain: Grain) -> float:
         return self.known.share(grain)

@@ -18,7 +18,7 @@ from test_random_runs import check
 from penstock.errors import ConfigError
 from penstock.runtime import planner as planners
 from penstock.runtime import version as versions
-from penstock.sharing.planning import ALLOCATIONS, AUTO, OFF, Planning
+from penstock.sharing.planning import ALLOCATIONS, AUTO, OFF, TABLES, TREE, Planning
 from penstock.testing.generators import random_case
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
@@ -32,10 +32,10 @@ def random_planning(seed: int) -> Planning:
     rng, case = random.Random(seed), random_case(seed)
     # Large tables for chunks of a few tuples, or an exhaustive search for many queries, would test patience.
     roomy, few = case.settings.chunk_rows >= 999, len(case.queries) <= 8
-    plan = rng.choice((AUTO, "gc", "gc", "gp", "gp", "epes" if few else "gc"))
-    alloc = rng.choice(ALLOCATIONS if few else ALLOCATIONS[:-1])
+    plan = rng.choice((AUTO, "gc", "gp", TREE, TREE, "epes" if few else "gc"))
+    alloc = rng.choice([alloc for alloc in ALLOCATIONS if few or alloc != "es"])
     memory = rng.choice((*MEMORY, MOST_MEMORY) if roomy else MEMORY[:-2])
-    return Planning(plan, alloc, memory, rng.choice((AUTO, AUTO, AUTO, OFF)), rng.choice(PEAKS))
+    return Planning(plan, alloc, memory, rng.choice((AUTO, AUTO, AUTO, OFF)), rng.choice(PEAKS), rng.choice(TABLES))
 
 
 def restless(patch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """The tree of tables against the paper's LFTA, one tuple at a time (`penstock.testing.phantoms`).
 
-Random forests of direct-mapped tables, random chunks, both policies on a collision, sums, counts, extremes, NULLs,
+Random forests of tables, random chunks, all policies of replacement, sums, counts, extremes, NULLs,
 prefixes, panes, queries that choose tuples, epochs that end in the middle: every table must pass on the same entries in
 the same order, every leaf take in the same, and counters agree. The simulator is told the engine's hash, no more.
 """
@@ -26,9 +26,9 @@ from penstock.runtime.rows import Cut, Format
 from penstock.runtime.tree import Tree
 from penstock.sharing.configuration import STREAM
 from penstock.sharing.layout import Layout, lay_out
-from penstock.sharing.plan import Relation, SharedPlan, State, Table, column_of, sieve_component
+from penstock.sharing.plan import EVICT, KEEP, LRU, Relation, SharedPlan, State, Table, column_of, sieve_component
 from penstock.testing import phantoms
-from penstock.testing.phantoms import FREQUENT, NEWEST, Phantoms
+from penstock.testing.phantoms import FREQUENT, NEWEST, RECENT, Phantoms
 from penstock.testing.reference import Entry, merge_entries
 
 Array = np.ndarray
@@ -43,6 +43,7 @@ FOLDS = ("add", *("add", "add", "min", "max") * 2)  # of count(*), then of the s
 WINDOWS = (Window(60, 60), Window(20, 20), Window(50, 20))
 GREATEST, LEAST = (1 << 63) - 1, -(1 << 63)
 TREES, SLOW_TREES = 60, 1500
+POLICIES = {EVICT: NEWEST, KEEP: FREQUENT, LRU: RECENT}
 
 
 @dataclass
@@ -95,7 +96,7 @@ class Case:
         return tuple(
             Table(
                 f"t{place[n]}", place.get(parents[n], STREAM), tuple(fed[n]), self.rng.choice([1, 2, 5, 30, 100]),
-                self.rng.random() < 0.4,
+                self.rng.choice(list(POLICIES)),
             )
             for n in sorted(useful)
         )  # fmt: skip
@@ -196,7 +197,7 @@ class Simulated(Phantoms):
         relations = [
             phantoms.Relation(
                 table.name, table.parent, self._key(table.parent, self.parts[number]), table.buckets, False,
-                FREQUENT if table.keep else NEWEST,
+                POLICIES[table.policy],
             )
             for number, table in enumerate(case.tables)
         ]  # fmt: skip
@@ -392,7 +393,7 @@ def test_the_cases_have_all_there_is() -> None:
     """Otherwise the comparisons above would prove less than they say."""
     cases = [Case(seed) for seed in range(TREES)]
     tables = [table for case in cases for table in case.tables]
-    assert {table.keep for table in tables} == {False, True}
+    assert {table.policy for table in tables} == set(POLICIES)
     assert any(depth(case.tables) == 4 for case in cases)
     assert any(sum(table.parent == STREAM for table in case.tables) > 2 for case in cases)
     assert any(len(case.values["v"].valid) for case in cases)

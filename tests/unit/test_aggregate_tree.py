@@ -206,7 +206,7 @@ def test_hundreds_of_queries() -> None:
 
 def test_time_limits_the_search() -> None:
     queries = [letters(a + b) for a, b in combinations("ABCDEFGH", 2)]
-    chosen = aggregate_tree(Figures(4, "ABCDEFGH").problem(queries, 1e6), "lagrange", seconds=0.0)
+    chosen = aggregate_tree(Figures(4, "ABCDEFGH").problem(queries, 1e6), "lagrange", ends=0.0)
     assert chosen.configuration.phantoms == ()
     assert len(chosen.steps) == 1
 

@@ -7,10 +7,11 @@ from itertools import combinations
 import pytest
 
 from penstock.sharing.allocation import allocate
+from penstock.sharing.configuration import Configuration
 from penstock.sharing.cost import end_of_epoch, per_tuple
 from penstock.sharing.notation import parse
-from penstock.sharing.peak_load import flush_load, shift, shrink, within_peak
-from penstock.sharing.problem import paper_problem
+from penstock.sharing.peak_load import Load, flush_load, shift, shrink, within_peak
+from penstock.sharing.problem import Problem, paper_problem
 from penstock.sharing.tree import buckets_of, plant
 
 GROUPS = {
@@ -32,8 +33,12 @@ def load(spaces: tuple[float, ...], printed: bool = False) -> float:
     return end_of_epoch(MADE, buckets(spaces), PROBLEM, printed=printed)
 
 
-def cost(spaces: tuple[float, ...]) -> float:
-    return per_tuple(MADE, buckets(spaces), PROBLEM)
+def per_tuple_of(made: Configuration, problem: Problem) -> Load:
+    tree = plant(made, problem)
+    return lambda spaces: per_tuple(made, buckets_of(tree, spaces), problem)
+
+
+cost = per_tuple_of(MADE, PROBLEM)
 
 
 @pytest.mark.parametrize("printed", [False, True])
@@ -74,7 +79,7 @@ def test_shifting_may_raise_the_peak_and_is_not_used_then() -> None:
     limit = 0.99 * end_of_epoch(MADE, buckets(spaces), problem)
     flushing = flush_load(MADE, problem)
     assert shift(MADE, spaces, flushing, limit) is None
-    assert within_peak(MADE, spaces, problem, flushing, limit) == shrink(spaces, flushing, limit)
+    assert within_peak(MADE, spaces, flushing, limit, per_tuple_of(MADE, problem)) == shrink(spaces, flushing, limit)
 
 
 def test_without_phantoms_there_is_nothing_to_shift_to() -> None:
@@ -83,11 +88,12 @@ def test_without_phantoms_there_is_nothing_to_shift_to() -> None:
     spaces = allocate("sl", made, problem)
     flushing = flush_load(made, problem)
     assert shift(made, spaces, flushing, 1.0) is None
-    assert end_of_epoch(made, [s / 2 for s in within_peak(made, spaces, problem, flushing, 1000.0)], problem) <= 1000
+    found = within_peak(made, spaces, flushing, 1000.0, per_tuple_of(made, problem))
+    assert end_of_epoch(made, [s / 2 for s in found], problem) <= 1000
 
 
 def test_what_meets_the_limit_stays() -> None:
-    assert within_peak(MADE, SPACES, PROBLEM, LOAD, 1.01 * load(SPACES)) == SPACES
+    assert within_peak(MADE, SPACES, LOAD, 1.01 * load(SPACES), cost) == SPACES
     assert shrink(SPACES, LOAD, 1.01 * load(SPACES)) == SPACES
 
 
@@ -97,7 +103,7 @@ def test_the_cheaper_way_that_meets_the_limit_is_taken() -> None:
     for part in (0.98, 0.9, 0.7, 0.4):
         limit = part * load(SPACES, True)
         small, moved = shrink(SPACES, PRINTED, limit), shift(MADE, SPACES, PRINTED, limit)
-        found = within_peak(MADE, SPACES, PROBLEM, PRINTED, limit)
+        found = within_peak(MADE, SPACES, PRINTED, limit, cost)
         assert load(found, True) <= limit
         assert cost(found) == min(cost(each) for each in (small, moved) if each is not None)
         taken.append("shift" if found == moved else "shrink")
@@ -106,4 +112,4 @@ def test_the_cheaper_way_that_meets_the_limit_is_taken() -> None:
 
 
 def test_nothing_is_left_where_the_limit_is_nothing() -> None:
-    assert load(within_peak(MADE, SPACES, PROBLEM, LOAD, 0.0)) == 0
+    assert load(within_peak(MADE, SPACES, LOAD, 0.0, cost)) == 0

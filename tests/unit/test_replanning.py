@@ -24,7 +24,7 @@ from penstock.runtime.survey import Survey
 from penstock.runtime.version import Version
 from penstock.sharing.grain import union
 from penstock.sharing.lattice import lattice
-from penstock.sharing.plan import relations, unshared_plan, unshared_plans
+from penstock.sharing.plan import EVICT, KEEP, relations, unshared_plan, unshared_plans
 from penstock.sharing.planning import NONE, OFF, Planning
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source
@@ -66,7 +66,7 @@ def task(app: QuerySet, groups: int = 100, rows: int = 1_000_000, **tables: Mapp
 
 
 def sample_of(app: QuerySet, sources: Mapping[str, Any]) -> Survey:
-    found = sampled(unshared_plan(app, "s"), sources["s"])
+    found = sampled(unshared_plan(app, "s"), sources["s"], 1 << 20)
     assert found is not None
     return found
 
@@ -179,7 +179,9 @@ def test_flow_lengths_are_measured_by_depth(stream: Path) -> None:
     few = {name: {"probes": 10, "evictions": 5} for name in tables}
     assert measured_depths(plan, [task(app, **few)], known) == {}
     assert measured_depths(unshared_plan(app, "s"), [task(app)], known) == {}
-    kept = replace(plan, tables=tuple(replace(table, keep=not table.keep) for table in plan.tables))
+    kept = replace(
+        plan, tables=tuple(replace(table, policy=EVICT if table.policy == KEEP else KEEP) for table in plan.tables)
+    )
     assert 1 not in measured_depths(kept, [task(app, **tables)], known)
 
 

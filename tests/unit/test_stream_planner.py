@@ -16,8 +16,10 @@ from penstock.sharing.configuration import STREAM
 from penstock.sharing.costs import USUAL
 from penstock.sharing.grain import Grain
 from penstock.sharing.plan import Relation, SharedPlan, relations
-from penstock.sharing.planner import Task, plan_stream, reprice
+from penstock.sharing.planner import plan_stream, reprice
 from penstock.sharing.planning import ALLOCATIONS, AUTO, NONE, Planning
+from penstock.sharing.popularity import Popularity, fitted
+from penstock.sharing.task import Task
 
 TEXT = "CREATE STREAM s (ts TIMESTAMP, a INT, b INT, c INT, src INET, x DOUBLE, v INT) FROM 'parquet:nowhere';"
 KEYS = ("a", "b", "c", "src", "src/24", "src/8", "a + b")
@@ -46,6 +48,13 @@ class Guessed:
 
     def length(self, grain: Grain, depth: int) -> float:
         return self._dice(depth, sorted(grain)).choice([1.0, 2.0, 40.0]) if self.long else 1.0
+
+    def popularity(self, grain: Grain, feeder: Grain | None) -> Popularity:
+        alpha = self._dice("alpha", sorted(grain), feeder and sorted(feeder)).choice([0.0, 0.5, 1.0, 1.3])
+        return fitted(self.groups(grain), alpha, self.rows if feeder is None else self.groups(feeder))
+
+    def locality(self, grain: Grain) -> float:
+        return self._dice("locality", sorted(grain)).choice([1.0, 1.0, 10.0]) if self.long else 1.0
 
     def share(self, grain: Grain) -> float:
         """More for a phantom than for what it feeds: a product over the bases that choose would be less."""

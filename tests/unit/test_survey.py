@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,12 +16,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.logical.expressions import Column
 from penstock.logical.resolve import resolve_app
+from penstock.logical.types import BIGINT
 from penstock.runtime import sampling
+from penstock.runtime.folding import pack_words
 from penstock.runtime.lfta import sampled
 from penstock.runtime.survey import Counted, Survey
 from penstock.sharing.grain import union
 from penstock.sharing.lattice import Lattice, lattice
+from penstock.sharing.layout import lay_out
 from penstock.sharing.plan import relations, unshared_plan
 from penstock.sources.registry import open_source
 
@@ -104,17 +109,24 @@ def surveyed(rows: list[Row], asked: list[Asked], folder: Path) -> tuple[Survey,
     pq.write_table(table, folder / "in.parquet")
     text = f"CREATE STREAM s (ts TIMESTAMP, a INT, b BIGINT, name STRING, src INET) FROM 'parquet:{folder}/in.parquet';"
     app = resolve_app("\n".join([text, *(q.text(f"q{i}") for i, q in enumerate(asked))]), "app.sql", None)
-    found = sampled(unshared_plan(app, "s"), open_source(app.streams[0].source, {}))
+    found = sampled(unshared_plan(app, "s"), open_source(app.streams[0].source, {}), 1 << 20)
     assert found is not None
     return found, lattice(relations(app, "s"))
 
 
-def brute(rows: list[Row], asked: list[Asked]) -> tuple[int, int, int, int]:
-    """Tuples, and groups in a quarter, a half and all of them, of the relation that feeds all these queries."""
+def brute(rows: list[Row], asked: list[Asked]) -> tuple[int, float, float, int]:
+    """Tuples, and groups in any quarter or half of 16 blocks and in all of them, of the relation that feeds all these
+    queries."""
     chosen = [row for row in rows if any(q.takes(row) for q in asked)]
     keys = [tuple(q.key(row) for q in asked) for row in chosen]
     n = len(keys)
-    return n, len(set(keys[: n // 4])), len(set(keys[: n // 2])), len(set(keys))
+    blocks: dict[Any, set[int]] = {}
+    for i, key in enumerate(keys):
+        blocks.setdefault(key, set()).add(16 * i // n)
+    quarter, half = (
+        sum(1 - math.comb(16 - len(those), some) / math.comb(16, some) for those in blocks.values()) for some in (4, 8)
+    )
+    return n, pytest.approx(quarter), pytest.approx(half), len(blocks)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -148,18 +160,18 @@ def numbers_of(keys: np.ndarray) -> Survey:
     """A survey of keys that are one number."""
     from penstock.sharing.layout import Layout, Place
 
-    return Survey(Layout({"value:k": Place(0, 0, 64, 0)}, 1), keys[: sampling.TUPLES].astype(np.uint64).reshape(1, -1))
+    return Survey(
+        Layout({"value:k": Place(0, 0, 64, 0), "null:k": Place(0, 0, 0, 0)}, 1),
+        keys[: sampling.TUPLES].astype(np.uint64).reshape(1, -1),
+    )
+
+
+GRAIN = frozenset({("value:k", 129)})
+NET = Lattice({"q": GRAIN}, {"value:k": Column("k", BIGINT)}, {})
 
 
 def counted(keys: np.ndarray) -> Counted:
-    from penstock.logical.expressions import Column
-    from penstock.logical.types import BIGINT
-
-    grain = frozenset({("value:k", 129)})
-    net = Lattice({"q": grain}, {"value:k": Column("k", BIGINT)}, {})
-    survey = numbers_of(keys)
-    survey.layout.places["null:k"] = survey.layout.places["value:k"].__class__(0, 0, 0, 0)  # type: ignore[index]
-    return survey.counted(grain, net)
+    return numbers_of(keys).counted(GRAIN, NET)
 
 
 def keys_of(kind: str, groups: int, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -173,16 +185,18 @@ def keys_of(kind: str, groups: int, n: int, rng: np.random.Generator) -> np.ndar
 
 
 def test_extrapolated_groups_are_near_enough() -> None:
-    """From 16,384 tuples to 50,000 and half a million, over uniform, zipf (0.6, 1.0, 1.3) and clustered keys of 100 to
-    300,000 groups: half are within a factor of 1.25, nine of ten within 2.5, all within 4; none is too low by 2."""
+    """From runs of 16,384 tuples in all to 50,000 and half a million, over uniform, zipf (0.6, 1.0, 1.3) and clustered
+    keys of 100 to 300,000 groups: half are within a factor of 1.25, nine of ten within 2.5, all within 4; none is too
+    low by 2."""
     rng = np.random.default_rng(7)
     factors = []
     for kind, groups in itertools.product(
         ("uniform", "zipf 0.6", "zipf 1.0", "zipf 1.3", "clustered"), (100, 3_000, 20_000, 300_000)
     ):
         keys = keys_of(kind, groups, 500_000, rng)
-        sample = counted(keys)
         for n in (50_000, 500_000):
+            starts = np.arange(16) * (n // 16)
+            sample = counted(keys[(starts[:, None] + np.arange(sampling.RUN)).ravel()])
             factors.append(sample.extrapolated(n / sampling.TUPLES) / len(np.unique(keys[:n])))
     print("extrapolated/true:", np.quantile(factors, [0, 0.1, 0.5, 0.9, 1]).round(2))
     away = np.maximum(factors, 1.0 / np.array(factors))
@@ -193,13 +207,13 @@ def test_extrapolated_groups_are_near_enough() -> None:
 
 
 def test_extrapolation_at_the_edges() -> None:
-    nothing = Counted(0, 0, 0, 0, 1.0)
+    nothing = Counted(0, 0, 0, 0)
     assert nothing.extrapolated(10) == 0
-    every = Counted(1000, 250, 500, 1000, 1.0)  # each tuple a group of its own
+    every = Counted(1000, 250, 500, 1000)  # each tuple a group of its own
     assert every.extrapolated(64) == pytest.approx(64_000)
-    full = Counted(1000, 10, 10, 10, 1.0)
+    full = Counted(1000, 10, 10, 10)
     assert full.extrapolated(1e6) == 10
-    assert Counted(1, 0, 0, 1, 1.0).extrapolated(1000) >= 1
+    assert Counted(1, 0, 0, 1).extrapolated(1000) >= 1
     assert full.extrapolated(0.005) == 5  # a task of five tuples
 
 
@@ -208,10 +222,59 @@ def test_flow_lengths(length: int) -> None:
     """Flows one after the other, of as many tuples: within 15 % of the truth."""
     rng = np.random.default_rng(length)
     keys = np.repeat(rng.integers(0, 2000, sampling.TUPLES // length + 1), length)
-    found = counted(keys).length
+    found = numbers_of(keys).length(GRAIN, NET)
     print(f"flows of {length}: {found:.2f}")
     assert found == pytest.approx(length, rel=0.15)
 
 
 def test_too_few_groups_tell_no_flow_length() -> None:
-    assert counted(np.arange(1000) % 5).length == 1.0
+    assert numbers_of(np.arange(1000) % 5).length(GRAIN, NET) == 1.0
+
+
+def test_locality_is_what_the_order_of_tuples_saves() -> None:
+    """Flows of ten in a row, and the same tuples in any order; how often groups come changes nothing."""
+    rng = np.random.default_rng(2)
+    skewed = rng.zipf(1.5, sampling.TUPLES) % 3000
+    assert numbers_of(skewed).locality(GRAIN, NET) == pytest.approx(1.0, abs=0.1)
+    flows = np.repeat(rng.integers(0, 5000, sampling.TUPLES // 10 + 1), 10)
+    found = numbers_of(flows).locality(GRAIN, NET)
+    print(f"flows of 10: {found:.2f}")
+    assert found == pytest.approx(10, rel=0.3)
+    assert numbers_of(rng.permutation(flows)).locality(GRAIN, NET) == pytest.approx(1.0, abs=0.1)
+
+
+def test_groups_below_a_feeder_come_once_for_each_of_its_own() -> None:
+    """Against plain counting; with queries that choose, a feeder's tuples are those of the relation."""
+    rng = np.random.default_rng(3)
+    a, b, kept = rng.integers(0, 30, 4000), rng.integers(0, 50, 4000), rng.random(4000) < 0.4
+    layout = lay_out({"value:a": (0, 29), "null:a": (0, 0), "value:b": (0, 49), "null:b": (0, 0), "sieve:q": (0, 1)})
+    words = pack_words(layout, {"value:a": a, "value:b": b, "sieve:q": (~kept).astype(np.int64)}, 4000)
+    survey = Survey(layout, words)
+    net = Lattice({}, {f"value:{name}": Column(name, BIGINT) for name in "ab"}, {})
+    for sieve, rows in ((("sieve:", 1), np.ones(4000, bool)), (("sieve:q", 1), kept)):
+        coarse, fine = frozenset({("value:a", 129), sieve}), frozenset({("value:a", 129), ("value:b", 129), sieve})
+        assert sorted(survey.below(coarse, None, net)) == sorted(np.unique(a[rows], return_counts=True)[1])
+        pairs = np.unique(np.stack([a[rows], b[rows]]), axis=1)
+        assert sorted(survey.below(coarse, fine, net)) == sorted(np.unique(pairs[0], return_counts=True)[1])
+        assert survey.share(coarse) == pytest.approx(rows.mean())
+
+
+def test_a_sample_is_made_of_runs_from_all_over() -> None:
+    """Whatever the chunks; at least half of what a sample may have, and all of a short task."""
+    rng = random.Random(4)
+    for rows in (1, 500, 5000, 16_384, 16_385, 300_000):
+        sampler, done = sampling.Sampler(), 0
+        while done < rows:
+            n = min(rows - done, rng.choice([1, 700, 4096, 32_768]) if rows < 1e5 else 32_768)
+            values = np.arange(done, done + n)
+            mask = values % 2 == 0 if done % 3 else None
+            sampler.add(sampling.Chosen({"q": mask}, {"value:k": values}, {"value:k": (done, done + n - 1)}, n))
+            done += n
+        whole = sampling._joined(sampler._runs)
+        found = whole.components["value:k"]
+        assert whole.rows == len(found) <= sampling.TUPLES
+        assert len(found) > 100 or rows < 1000
+        if rows > 1e5:
+            assert len(found) >= sampling.TUPLES // 2
+            assert np.quantile(found, [0.1, 0.5, 0.9]) == pytest.approx([0.1 * rows, 0.5 * rows, 0.9 * rows], rel=0.2)
+        assert whole.ranges["value:k"][1] >= found.max()

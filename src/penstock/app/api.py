@@ -180,7 +180,7 @@ class App:
     def plans(self, **options: Any) -> tuple[SharedPlan, ...]:
         """The plan of every stream, and of every query whose results are read, by a first sample of the sources.
 
-        Options: `plan`, `alloc`, `memory`, `peak_load` (see `Planning`), `batch_rows`, `parallelism`.
+        Options: those of `Planning`, `batch_rows`, `parallelism`.
         """
         from penstock.runtime.planner import Planner
 

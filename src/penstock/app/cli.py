@@ -35,8 +35,17 @@ errors = Console(stderr=True, highlight=False)
 AppFile = Annotated[Path, typer.Argument(metavar="APP.sql", help="The app: CREATE STREAM and CREATE QUERY statements.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable answer on stdout, everything else on stderr.")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="K=V", help="Replaces ${K} in the app's text.")]
-PlanKind = Annotated[str, typer.Option("--plan", help="How phantoms are chosen: auto, none, gc, gp, epes.")]
-Alloc = Annotated[str, typer.Option("--alloc", help="How they share memory: auto, sl, sr, pl, pr, es.")]
+PlanKind = Annotated[str, typer.Option("--plan", help="How phantoms are chosen: auto, none, gc, gp, epes, tree.")]
+Alloc = Annotated[
+    str, typer.Option("--alloc", help="How they share memory: auto, sl, sr, pl, pr, es, fptas, all-or-nothing.")
+]
+Tables = Annotated[
+    str, typer.Option("--tables", help="auto, direct-mapped (direct), or evicting the least recently used (lru).")
+]
+PlanBudget = Annotated[
+    float | None,
+    typer.Option("--plan-budget", metavar="S", help="Processor time for comparing plans; default: 0.2 s."),
+]
 Memory = Annotated[
     int | None, typer.Option(min=0, metavar="BYTES", help="For shared tables of a task; default: the L2 cache.")
 ]
@@ -128,8 +137,10 @@ def explain(
     variables: Set = None,
     plan: PlanKind = "auto",
     alloc: Alloc = "auto",
+    tables: Tables = "auto",
     memory: Memory = None,
     peak_load: PeakLoad = None,
+    plan_budget: PlanBudget = None,
     analyze: Annotated[
         bool, typer.Option("--analyze", help="Run the app, discard its results, show measured beside predicted.")
     ] = False,
@@ -149,8 +160,8 @@ def explain(
     draw = None if plot is None else _drawing(plot)
     loaded = _load(path, variables, master)
     options = {
-        "plan": plan, "alloc": alloc, "memory": memory, "peak_load": peak_load, "batch_rows": batch_rows,
-        "parallelism": parallelism,
+        "plan": plan, "alloc": alloc, "tables": tables, "memory": memory, "peak_load": peak_load,
+        "plan_budget": plan_budget, "batch_rows": batch_rows, "parallelism": parallelism,
     }  # fmt: skip
     explained = _analyzed(loaded, options, quiet) if analyze else loaded.explained(**options)
     if draw is not None:
@@ -202,9 +213,11 @@ def run(
     overwrite: Annotated[bool, typer.Option(help="Remove another run's results from the output first.")] = False,
     plan: PlanKind = "auto",
     alloc: Alloc = "auto",
+    tables: Tables = "auto",
     memory: Memory = None,
     replan: Annotated[str, typer.Option(help="auto: plan anew as the data change; off: keep the first plan.")] = "auto",
     peak_load: PeakLoad = None,
+    plan_budget: PlanBudget = None,
     batch_rows: BatchRows = None,
     task_memory: Annotated[int | None, typer.Option(metavar="BYTES", help="Cap on a task's tables.")] = None,
     parallelism: Parallelism = None,
@@ -219,7 +232,8 @@ def run(
     settings = {
         "output": output, "overwrite": overwrite, "batch_rows": batch_rows,
         "task_memory": task_memory, "parallelism": parallelism, "until": until,
-        "plan": plan, "alloc": alloc, "memory": memory, "replan": replan, "peak_load": peak_load,
+        "plan": plan, "alloc": alloc, "tables": tables, "memory": memory, "replan": replan, "peak_load": peak_load,
+        "plan_budget": plan_budget,
     }  # fmt: skip
     write_to(sys.stderr if as_json else None)
     try:

@@ -29,7 +29,7 @@ from penstock.kernels.tables import copy_row, start_row
 
 AFTER, ROW, USED, TAG = 0, 1, 2, 3  # of a node
 SIZE, FIRST, LAST, DRAINED = 0, 1, 2, 3  # of a state: residents, part of the log in use, residents already drained
-LOG, LEAST_LOG = 3, 1 << 13  # lines of a log for every place, and at least
+LOG, LEAST_LOG = 3, 1 << 8  # lines of a log for every place, and at least
 BUCKETS = 2  # for every place, unless told otherwise: the paper has 1, where a third of the chains misleads the core
 
 

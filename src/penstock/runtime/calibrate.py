@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
@@ -20,13 +20,14 @@ from time import perf_counter_ns
 import numpy as np
 import xxhash
 
-from penstock.kernels import fold, hashing, tables
+from penstock.kernels import fold, hashing, lru, tables
 from penstock.sharing.collision import rate
 from penstock.sharing.costs import Costs, Curve
+from penstock.sharing.task import LINKS
 
 Array = np.ndarray
 TUPLES = 32_768
-PROBED = (1 << 14, 1 << 18, 1 << 20, 1 << 23)  # bytes of direct-mapped tables
+PROBED = (1 << 14, 1 << 18, 1 << 20, 1 << 23)  # bytes of tables before leaves
 INSERTED = (1 << 14, 1 << 18, 1 << 20, 1 << 23, 1 << 25)  # of exact ones
 WIDTH = 5  # words of an entry: a key of two, count(*) and two states
 ENTRY = 8 * WIDTH
@@ -48,9 +49,10 @@ def measure() -> Costs:
     rng = np.random.default_rng(1)
     passing = _passing(rng)
     probe = tuple((float(size), _probing(size, rng, passing)) for size in PROBED)
+    recent = tuple((float(size), _recent(size, rng)) for size in PROBED)
     insert = tuple((float(size), _inserting(size, rng)) for size in INSERTED)
     one, two = _probing(1 << 18, rng, passing, 1), probe[1][1]
-    return Costs(_rising(probe), _rising(insert), _folding(rng), max(0.2, two - one), passing)
+    return Costs(_rising(probe), _rising(recent), _rising(insert), _folding(rng), max(0.2, two - one), passing)
 
 
 def _best(run: Callable[[], None], times: int = 5) -> float:
@@ -97,6 +99,26 @@ def _probing(size: int, rng: np.random.Generator, passing: float, words: int = 2
     for _ in range(max(1, groups // TUPLES)):
         table.take(_keys(groups, words, rng))
     return max(1.0, _best(lambda: table.take(keys)) / TUPLES - passing * rate(groups, buckets))
+
+
+def _recent(size: int, rng: np.random.Generator) -> float:
+    """ns of a probe that finds its group in a full LRU table of this size."""
+    capacity = max(1, size // (ENTRY + LINKS))
+    links, fresh = lru.links(capacity), np.zeros(WIDTH - 2, np.uint64)
+    entries = np.zeros((capacity + TUPLES, WIDTH), np.uint64)
+    at, evicted, places = (np.empty(TUPLES, np.int64) for _ in range(3))
+    hashes, none = np.empty(TUPLES, np.uint64), np.empty(0, np.int64)
+
+    def take(keys: Array) -> None:
+        tables.hash_keys(keys, hashes)
+        out = lru.probe_lru(keys, hashes, none, fresh, entries, *links, at, evicted, places)
+        evictions = np.empty((out, WIDTH), np.uint64)
+        lru.settle_lru(entries, links.nodes, evicted, places, out, evictions)
+
+    for _ in range(1 + 3 * capacity // TUPLES):
+        take(_keys(capacity, 2, rng))
+    keys = _keys(capacity, 2, rng)
+    return max(1.0, _best(lambda: take(keys)) / TUPLES)
 
 
 def _passing(rng: np.random.Generator) -> float:
@@ -163,7 +185,7 @@ def _path() -> Path | None:
 def _kernels() -> str:
     """What is measured, in short: other kernels cost something else."""
     digest = xxhash.xxh3_64()
-    for module in (tables, fold, hashing):
+    for module in (tables, lru, fold, hashing):
         with suppress(OSError):
             digest.update(Path(str(module.__file__)).read_bytes())
     return digest.hexdigest()
@@ -181,19 +203,24 @@ def _processor() -> str:
 def _load(path: Path) -> Costs | None:
     try:
         found = json.loads(path.read_text())
-        probe, insert = (tuple((float(a), float(b)) for a, b in found[name]) for name in ("probe", "insert"))
-        kept = Costs(probe, insert, *(float(found[name]) for name in ("fold", "word", "passing")))
+        probe, recent, insert = (_curve(found[name]) for name in ("probe", "recent", "insert"))
+        kept = Costs(probe, recent, insert, *(float(found[name]) for name in ("fold", "word", "passing")))
     except (OSError, ValueError, LookupError, TypeError):
         return None
     return kept if _sound(kept) else None
 
 
+def _curve(points: Iterable[Iterable[float]]) -> Curve:
+    return tuple((float(size), float(cost)) for size, cost in points)
+
+
 def _sound(costs: Costs) -> bool:
     """Whether this can have been measured."""
-    points = [point for curve in (costs.probe, costs.insert) for point in curve]
+    curves = costs.probe, costs.recent, costs.insert
+    points = [point for curve in curves for point in curve]
     numbers = [*(number for point in points for number in point), costs.fold, costs.word, costs.passing]
-    rising = all(list(curve) == sorted(set(curve)) for curve in (costs.probe, costs.insert))
-    return bool(costs.probe and costs.insert) and rising and all(isfinite(n) and n > 0 for n in numbers)
+    rising = all(list(curve) == sorted(set(curve)) for curve in curves)
+    return all(curves) and rising and all(isfinite(n) and n > 0 for n in numbers)
 
 
 def _store(path: Path, costs: Costs) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from penstock.runtime.ingest import Ingest, Ingested
 from penstock.runtime.leaf import Leaf
 from penstock.runtime.memory import memory_report, note_baseline
 from penstock.runtime.rows import Cut
-from penstock.runtime.sampling import TUPLES, store, survey_of
+from penstock.runtime.sampling import TUPLES, Chosen, Sampler, store, survey_of
 from penstock.runtime.selection import Ledger, Selector, Tuples, numbers, sieves
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.survey import Survey
@@ -58,19 +58,7 @@ ROW_BYTES = 64  # of a typical group with its share of the index
 _groups_seen: dict[Relation, int] = {}
 _ranges_seen: dict[tuple[Relation, ...], dict[str, Range]] = {}
 PLANS_SEEN = 16
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """A chunk before it is packed: which tuples are for which query (None: all), components and their ranges."""
-
-    columns: dict[str, Ingested]
-    masks: dict[str, Array | None]
-    components: dict[str, Array]
-    ranges: dict[str, Range]
-
-    def survey(self, relations: tuple[Relation, ...]) -> Survey:
-        return survey_of(relations, self.components, self.ranges, self.masks)
+FIRST_RUNS = 8  # that a sample before the run is made of: a file may have to be read up to each of them
 
 
 class Lfta:
@@ -111,7 +99,7 @@ class Lfta:
         self.sum_bounds = dict.fromkeys(self.summed, 0)
         self.row = epoch.row
         self.seconds = 0.0  # without reading
-        self.sampled = 0  # tuples of the largest chunk so far: the first one may be a few, where a file or group ends
+        self.sampler = Sampler()
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> None:
         for batch in batches:
@@ -138,6 +126,7 @@ class Lfta:
             if self.ingest.nbytes > self.settings.task_memory // 2:
                 self.end()
                 self.ingest.reset()
+                self.sampler = Sampler()  # codes of strings begin anew
 
     def end(self) -> None:
         """End of the epoch: flush top-down, then write."""
@@ -150,25 +139,22 @@ class Lfta:
         self.seconds += time.perf_counter() - began
 
     def _chunk(self, batch: pa.RecordBatch) -> None:
-        chosen = self._choose(batch)
-        self._fit(chosen.ranges, self._shape_of(chosen.columns, batch.num_rows))
+        columns, chosen = self._choose(batch)
+        self._fit(chosen.ranges, self._shape_of(columns, batch.num_rows))
         assert self.layout is not None
-        values = {name: self._values(name, chosen.columns[name]) for name in self.stated}
+        values = {name: self._values(name, columns[name]) for name in self.stated}
         words = pack_words(self.layout, chosen.components, batch.num_rows)
         chunk = Chunk(words, values, self.ingest.dictionaries)
         self.tree.take(chunk, chosen.masks)
         self._feed_leaves(chunk, chosen.masks)
-        if self.sample is not None and batch.num_rows > self.sampled:
-            store(self.sample, chosen.survey(self.plan.relations))
-            self.sampled = batch.num_rows
-            if self.sampled >= TUPLES:
-                self.sample = None
+        if self.sample is not None:
+            self.sampler.add(chosen)
 
     def survey(self, batch: pa.RecordBatch) -> Survey:
         """What a planner wants to know of these tuples; nothing is aggregated."""
-        return self._choose(batch).survey(self.plan.relations)
+        return survey_of(self.plan.relations, self._choose(batch)[1])
 
-    def _choose(self, batch: pa.RecordBatch) -> Chosen:
+    def _choose(self, batch: pa.RecordBatch) -> tuple[dict[str, Ingested], Chosen]:
         """Which tuples are for which query, and their components."""
         columns = self._columns(batch)
         ts, timely = self._time(columns[self.plan.stream.time])
@@ -177,7 +163,7 @@ class Lfta:
             columns[made.name] = self.ingest.computed(made, evaluate(made.expression, scope))
         places = np.arange(self.row, self.row + batch.num_rows)
         masks = self.selector.select(Tuples(ts, places, timely, columns, scope))
-        return Chosen(columns, masks, *self._components(columns, ts, places, masks))
+        return columns, Chosen(masks, *self._components(columns, ts, places, masks), batch.num_rows)
 
     def _columns(self, batch: pa.RecordBatch) -> dict[str, Ingested]:
         """The columns that some query reads; books values that do not fit and records that cannot be read."""
@@ -370,20 +356,32 @@ def run_task(
     lfta = Lfta(plan, settings, epoch, writer, sample)
     lfta.look_back(before)
     lfta.run(batches)
+    survey = lfta.sampler.survey(plan.relations)
+    if sample is not None and survey is not None:
+        store(sample, survey)
     return task_report(lfta) | {"seconds": time.perf_counter() - started, **memory_report()}
 
 
-def sampled(plan: SharedPlan, source: Source) -> Survey | None:
-    """What a planner wants to know of a source's first tuples."""
+def sampled(plan: SharedPlan, source: Source, batch_rows: int) -> Survey | None:
+    """What a planner wants to know of a source's first batch."""
     writer: Any = None  # nothing is written
     lfta = Lfta(plan, TaskSettings(), Epoch(0), writer)
     names = [field.name for field in lfta.fields]
-    batches = [b for b in source.read(Split(0, min(TUPLES, source.rows())), names, TUPLES) if b.num_rows]
+    batches = [b for split in _runs(min(batch_rows, source.rows())) for b in source.read(split, names, TUPLES)]
+    batches = [batch for batch in batches if batch.num_rows]
     if not batches:
         return None
     alike = all(batch.schema == batches[0].schema for batch in batches)
     whole = pa.Table.from_batches(batches).combine_chunks().to_batches() if alike else batches
     return lfta.survey(max(whole, key=len))
+
+
+def _runs(rows: int) -> list[Split]:
+    """A few runs from all over so many rows; one of all, if that is enough."""
+    if rows <= TUPLES:
+        return [Split(0, rows)]
+    run, step = TUPLES // FIRST_RUNS, rows // FIRST_RUNS
+    return [Split(start, start + run) for start in range(0, FIRST_RUNS * step, step)]
 
 
 def task_report(lfta: Lfta) -> dict[str, Any]:

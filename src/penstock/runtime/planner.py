@@ -23,6 +23,7 @@ from penstock.runtime.machine import cache_size
 from penstock.runtime.statistics import Known, exact_groups, measured_depths, rows_of
 from penstock.runtime.survey import Survey
 from penstock.runtime.version import Version
+from penstock.sharing import planner as sharing
 from penstock.sharing.grain import union
 from penstock.sharing.lattice import lattice
 from penstock.sharing.plan import SharedPlan, relations, unshared_plan
@@ -77,7 +78,7 @@ class Planner:
         if self.planning.plan == NONE:
             return
         for name, source in sources.items():
-            survey = sample_source(app, name, source)
+            survey = sample_source(app, name, source, batch_rows)
             if survey is not None and survey.tuples:
                 rows = min(source.rows(), batch_rows) / max(1, parallelism)
                 self.known[name] = Known(lattice(relations(app, name)), survey, max(1.0, rows))
@@ -87,12 +88,16 @@ class Planner:
         """A plan for every stream, and for every query whose results are read."""
         return {name: self._plan(app, name) for name in dict.fromkeys(query.stream for query in app.queries)}
 
-    def _plan(self, app: QuerySet, name: str) -> SharedPlan:
+    def _plan(self, app: QuerySet, name: str, before: SharedPlan | None = None) -> SharedPlan:
+        """In place of one `before` planning takes no longer than it may, whatever is asked for: a batch waits."""
         kept, known = relations(app, name), self.known.get(name)
         if self.planning.plan == NONE or known is None or not self._covers(known, kept):
             return unshared_plan(app, name, self.planning.memory or 0 if self.planning.plan == NONE else 0)
         known = known.of(lattice(kept))
-        return plan_stream(app.stream(name), kept, self.planning, known, calibrated(), self.memory)
+        planning = self.planning
+        if before is not None and planning.plan_budget is None:
+            planning = replace(planning, plan_budget=sharing.BUDGET)
+        return plan_stream(app.stream(name), kept, planning, known, calibrated(), self.memory, before)
 
     def _covers(self, known: Known, kept: tuple[Any, ...]) -> bool:
         """Whether the sample has all components that these relations need: not those of a query that was just added."""
@@ -128,7 +133,7 @@ class Planner:
             return None
         self.known[name] = known
         try:
-            found = self._plan(version.app, name)
+            found = self._plan(version.app, name, plan)
         except ConfigError:  # more candidates than the chooser takes: at the start a user is told, now the plan stays
             return None
         old = reprice(plan, known, calibrated())
@@ -159,8 +164,10 @@ class Planner:
 def _signature(known: Known) -> Signature:
     """Groups and flow lengths in the sample, of the queries and of the finest of all phantoms; lengths measured."""
     grains = dict.fromkeys((*known.net.grains.values(), union(*known.net.grains.values())))
-    counts = {grain: known.survey.counted(grain, known.net) for grain in grains}
-    found: Signature = {grain: (float(max(1, count.groups)), count.length) for grain, count in counts.items()}
+    survey, net = known.survey, known.net
+    found: Signature = {
+        grain: (float(max(1, survey.counted(grain, net).groups)), survey.length(grain, net)) for grain in grains
+    }
     return found | {depth: (length,) for depth, length in known.depths.items()}
 
 
@@ -170,11 +177,11 @@ def _drift(before: Signature, now: Signature) -> float:
     return max((max(old, new) / min(old, new) for old, new in pairs), default=1.0)
 
 
-def sample_source(app: QuerySet, stream: str, source: Source) -> Survey | None:
-    """The first tuples of a source; None where there are none. What is wrong with it, the run will say."""
+def sample_source(app: QuerySet, stream: str, source: Source, batch_rows: int) -> Survey | None:
+    """Tuples of a source's first batch; None where there are none. What is wrong with it, the run will say."""
     from penstock.runtime.lfta import sampled
 
     try:
-        return sampled(unshared_plan(app, stream), source)
+        return sampled(unshared_plan(app, stream), source, batch_rows)
     except (OSError, PenstockError):
         return None

@@ -1,4 +1,4 @@
-"""What is known of a stream while it runs, as the planner asks for it (`sharing.planner.Statistics`).
+"""What is known of a stream while it runs, as the planner asks for it (`sharing.task.Statistics`).
 
 From a sample (`runtime.survey`): groups, flow length, share of tuples and width of any relation. From the counters of
 tasks (`runtime.work`): tuples of a task, exact groups of every query, and what tables really evict. The flow length of
@@ -17,8 +17,9 @@ from penstock.runtime.work import TABLE
 from penstock.sharing.collision import rate
 from penstock.sharing.grain import Grain, feeds
 from penstock.sharing.lattice import Lattice
-from penstock.sharing.plan import SharedPlan
+from penstock.sharing.plan import KEEP, SharedPlan
 from penstock.sharing.planner import KEEP_BELOW
+from penstock.sharing.popularity import Popularity, estimated, uniform
 
 LEAST_PROBES = 1000  # of a table, before its evictions are believed
 LONGEST, SHORTEST = 1000.0, 0.3
@@ -66,11 +67,22 @@ class Known:
 
     def length(self, grain: Grain, depth: int) -> float:
         if depth == 1:
-            return self.survey.counted(grain, self.net).length * self.depths.get(1, 1.0)
+            return self.survey.length(grain, self.net) * self.depths.get(1, 1.0)
         return self.depths.get(depth, 1.0)
 
+    def popularity(self, grain: Grain, feeder: Grain | None) -> Popularity:
+        """In the relation's own input: of a feeder's groups each comes once, of those that come close together in the
+        stream one."""
+        groups = self.groups(grain)
+        tuples = self.rows * self.share(grain) / self.locality(grain) if feeder is None else self.groups(feeder)
+        counts = self.survey.below(grain, feeder, self.net)
+        return estimated(counts, max(tuples, groups), groups) if len(counts) else uniform(groups)
+
+    def locality(self, grain: Grain) -> float:
+        return self.survey.locality(grain, self.net)
+
     def share(self, grain: Grain) -> float:
-        return self.survey.counted(grain, self.net).tuples / max(1, self.survey.tuples)
+        return self.survey.share(grain)
 
     def bits(self, grain: Grain) -> int:
         return self.survey.bits(grain, self.net)
@@ -106,7 +118,7 @@ def measured_depths(plan: SharedPlan, tasks: Iterable[Mapping[str, Any]], known:
         return {}
     tasks = list(tasks)
     expected, evicted = dict[int, float](), dict[int, float]()
-    keeps = {table.name: table.keep for table in plan.tables}
+    keeps = {table.name: table.policy == KEEP for table in plan.tables}
     for node, priced in zip(plan.basis.configuration.nodes, plan.basis.relations, strict=True):
         work = [task["work"][TABLE + priced.name] for task in tasks if TABLE + priced.name in task["work"]]
         probes, evictions = (sum(counts[what] for counts in work) for what in ("probes", "evictions"))

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.runtime.driver import BatchDriver
 from penstock.runtime.work import totals
 from penstock.sharing.configuration import STREAM
-from penstock.sharing.plan import SharedPlan
+from penstock.sharing.plan import EXACT, SharedPlan
 from penstock.state.account import empty
 from penstock.state.windows import listed, read_windows
 
@@ -90,11 +90,11 @@ def _relations(plan: SharedPlan) -> list[dict[str, Any]]:
     names = [table.name for table in plan.tables]
     tables = [
         {
-            "table": "direct",
+            "table": table.kind,
             "name": table.name,
             "fed_by": "stream" if table.parent == STREAM else names[table.parent],
             "buckets": table.buckets,
-            "replacement": "keep" if table.keep else "evict",
+            "replacement": table.policy,
             "queries": [relation.query for relation in below],
         }
         for table, below in zip(plan.tables, plan.below, strict=True)
@@ -102,7 +102,7 @@ def _relations(plan: SharedPlan) -> list[dict[str, Any]]:
     fed = {query: table.name for table in plan.tables for query in table.queries}
     leaves = [
         {
-            "table": "exact",
+            "table": EXACT,
             "query": relation.query,
             "fed_by": fed.get(relation.query, "stream"),
             "attributes": [part.component for part in relation.parts],

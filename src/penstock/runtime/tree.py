@@ -80,8 +80,7 @@ class Tree:
     def drain(self, dictionaries: Mapping[str, Dictionary]) -> None:
         """End of the epoch: flush all tables, from the top down."""
         for number, branch in enumerate(self.branches):
-            for start in range(0, branch.table.buckets, PIECE):
-                branch.flush(start, start + PIECE)
+            while branch.flush(PIECE) or branch.waiting:
                 if branch.waiting:
                     self._fall(number, dictionaries)
 

@@ -23,7 +23,8 @@ that they feed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from time import perf_counter
+from math import inf
+from time import thread_time
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ from numpy.typing import NDArray
 
 from penstock.sharing.allocation import allocator
 from penstock.sharing.choosing import Choice, Step
-from penstock.sharing.configuration import STREAM
+from penstock.sharing.configuration import STREAM, Configuration
 from penstock.sharing.growing import Growing, Known
 from penstock.sharing.outflow import tree_cost
 from penstock.sharing.problem import Problem
@@ -64,16 +65,21 @@ def aggregate_tree(
     *,
     objective: Objective = tree_cost,
     epsilon: float = EPSILON,
-    seconds: float = float("inf"),
+    ends: float = inf,
+    start: Configuration | None = None,
 ) -> Choice:
     """The tree that the greedy finds, with its memory allocated; leaf queries have no tables.
 
-    After so many `seconds` it takes what it has.
+    When the thread's processor time is `ends` it takes what it has.  An earlier tree to `start` from is tried first:
+    where little has changed, little is left to do.
     """
     divide = allocator(alloc)
     search = _Search(Growing(Known(problem), None if alloc in BY_PRICE else divide, objective))
-    ends = perf_counter() + seconds
-    steps = [Step(None, search.tree.cost), *search.grow(epsilon, ends)]
+    steps = [Step(None, search.tree.cost)]
+    if start is not None:
+        steps += search.regrow(start, epsilon, ends)
+    else:
+        steps += search.grow(epsilon, ends)
     while more := search.again(epsilon, ends):
         steps += more
     configuration, numbers = search.tree.configuration()
@@ -96,10 +102,23 @@ class _Search:
         self.tree.solve()
         self.start = tree.copy()
 
+    def regrow(self, before: Configuration, epsilon: float, ends: float) -> list[Step]:
+        """The greedy from an earlier tree, and from the start if there is time; the steps to what is cheaper."""
+        self.tree = self.start.copy()
+        self.tree.replant(before)
+        self.tree.settle()
+        steps = [Step(None, self.tree.cost), *self.grow(epsilon, ends)]
+        found, self.tree = self.tree, self.start.copy()
+        others = self.grow(epsilon, ends)
+        if self.tree.cost < found.cost:
+            return others
+        self.tree = found
+        return steps
+
     def grow(self, epsilon: float, ends: float) -> list[Step]:
         """Steps until none is worth it, or time is up."""
         steps: list[Step] = []
-        while perf_counter() < ends and (changed := self.step(epsilon)) is not None:
+        while thread_time() < ends and (changed := self.step(epsilon, ends)) is not None:
             steps.append(Step(self.known.grain(changed), self.tree.cost))
         return steps
 
@@ -122,9 +141,9 @@ class _Search:
         self.tree = before
         return []
 
-    def step(self, epsilon: float) -> int | None:
+    def step(self, epsilon: float, ends: float) -> int | None:
         """Carry out the best move; the mask of the table that came or went, None where no move is worth it."""
-        for move in self._best():
+        for move in self._best(ends):
             if move.saved <= 0.0:
                 break
             other = self.tree.copy()
@@ -142,7 +161,7 @@ class _Search:
         children = self.tree.children()[move.parent]
         return [child for child in children if self.tree.masks[child] & ~move.mask == 0]
 
-    def _best(self) -> list[Move]:
+    def _best(self, ends: float) -> list[Move]:
         """The moves that save most."""
         best = sorted(self._removals(), reverse=True)[:TRIES]
         fed = self.tree.children()
@@ -155,7 +174,7 @@ class _Search:
             siblings.change(children, self.tree.masks)
             if len(siblings.unions) > 2 * MOST_UNIONS:
                 self._limit(parent, siblings)
-            for move in self._unions(parent, siblings, best):
+            for move in self._unions(parent, siblings, best, ends):
                 best = sorted((*best, move), reverse=True)[:TRIES]
         self.lookups = LOOKUPS
         return best
@@ -174,7 +193,7 @@ class _Search:
         saved = (self.tree.fed(parent) - self.known.guess(siblings.bits)) * leaving
         siblings.keep(np.argsort(-saved, kind="stable")[:MOST_UNIONS])
 
-    def _unions(self, parent: int, siblings: Siblings, best: list[Move]) -> Iterator[Move]:
+    def _unions(self, parent: int, siblings: Siblings, best: list[Move], ends: float) -> Iterator[Move]:
         """Unions worth more than the last of the best, the most promising first."""
         tree, problem, known = self.tree, self.problem, self.known
         fed, above = tree.fed(parent), 0 if parent == STREAM else tree.masks[parent]
@@ -187,6 +206,8 @@ class _Search:
             mask = siblings.mask(int(union))
             if mask == above or mask in self.barred or tree.numbers.get(mask) in tree.tables:
                 continue
+            if thread_time() >= ends:
+                return
             size, probe = known.size(mask)
             gross, each = fed * (float(leaving[union]) - probe) - fixed, float(leaving[union]) + problem.passing
             siblings.groups[union] = known.groups(mask)

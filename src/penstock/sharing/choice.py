@@ -12,6 +12,8 @@ without.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
+from time import thread_time
 
 from penstock.errors import ConfigError
 from penstock.sharing.aggregate_tree import aggregate_tree
@@ -38,19 +40,22 @@ def choose(
     fronts: bool = True,
     objective: Objective = tuple_cost,
     phantoms: Iterable[Grain] | None = None,
+    ends: float = inf,
+    start: Configuration | None = None,
 ) -> Choice:
     """The configuration that this chooser finds; `phi` is GP's φ, `phantoms` the candidates (None: all unions).
 
     `objective` is what becomes least: the cost of a tuple (Eq. 7, as in the paper), `cost.epoch_cost` with a tuple's
     part of the end of the epoch, `cost.cycle_cost` where epochs differ, or `outflow.tree_cost` (seed aggregate-tree,
     Eq. 2).  With `fronts=False`, only relations that feed others have tables; in a `tree` that is always so, and its
-    candidates are unions of siblings, whatever `phantoms` says.
+    candidates are unions of siblings, whatever `phantoms` says.  GC and the tree take what they have when the thread's
+    processor time is `ends`; a tree may `start` from an earlier one.
     """
     if name == "tree":
-        return aggregate_tree(problem, alloc, objective=objective)
+        return aggregate_tree(problem, alloc, objective=objective, ends=ends, start=start)
     search = Search(problem, alloc, fronts=fronts, objective=objective, phantoms=phantoms)
     if name == "gc":
-        return _settled(search, *_increasing_collisions(search))
+        return _settled(search, *_increasing_collisions(search, ends))
     if name == "gp":
         return _finished(search, *_increasing_space(search, phi))
     if name == "epes":
@@ -58,7 +63,7 @@ def choose(
     raise ConfigError(f"no phantom chooser is named '{name}'", "choose one of gc, gp, epes, tree")
 
 
-def _increasing_collisions(search: Search) -> tuple[Forest, list[Step]]:
+def _increasing_collisions(search: Search, ends: float) -> tuple[Forest, list[Step]]:
     """Algorithm GC; after each addition phantoms with fewer than two children go.
 
     One that went may come back: the cost falls with every step, so there is an end.
@@ -71,7 +76,7 @@ def _increasing_collisions(search: Search) -> tuple[Forest, list[Step]]:
         best, best_cost, added = forest, cost, -1
         for candidate in choosable:
             bit = 1 << candidate
-            if forest.feeding & bit:
+            if forest.feeding & bit or thread_time() >= ends:
                 continue
             possible = search.pruned(forest.feeding | bit)
             if possible.feeding & bit and (possible_cost := search.price(possible)) < best_cost:

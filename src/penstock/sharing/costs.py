@@ -16,10 +16,11 @@ Curve = tuple[tuple[float, float], ...]  # (bytes of a table, nanoseconds), by b
 
 @dataclass(frozen=True)
 class Costs:
-    """`probe` and `insert` by bytes of the table, `fold` of one state, `word` of one more word of a key, `passing`
-    of an evicted entry."""
+    """`probe` of a direct-mapped table, `recent` of one that evicts the least recently used, `insert`: by bytes of the
+    table; `fold` of one state, `word` of one more word of a key, `passing` of an evicted entry."""
 
     probe: Curve
+    recent: Curve
     insert: Curve
     fold: float
     word: float
@@ -28,6 +29,9 @@ class Costs:
     def probe_at(self, size: float) -> float:
         return at(self.probe, size)
 
+    def recent_at(self, size: float) -> float:
+        return at(self.recent, size)
+
     def insert_at(self, size: float) -> float:
         return at(self.insert, size)
 
@@ -35,6 +39,7 @@ class Costs:
 # Of a server core of 2023, for machines that cannot be calibrated.
 USUAL = Costs(
     probe=((16_384, 7.0), (262_144, 8.0), (1_048_576, 9.0), (8_388_608, 14.0)),
+    recent=((16_384, 8.0), (262_144, 9.0), (1_048_576, 12.0), (8_388_608, 20.0)),
     insert=((16_384, 6.0), (262_144, 8.0), (1_048_576, 10.0), (8_388_608, 22.0), (67_108_864, 45.0)),
     fold=2.0,
     word=2.0,

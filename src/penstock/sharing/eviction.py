@@ -8,6 +8,7 @@ in an epoch, evictions and what is left at its end together.
 
     Che       what a table does that evicts the least recently used: the engine plans with it
     Lemma     as the paper has it: perfect LFU on Zipf data (Lemma 6.1), uniform data (Lemma 7.1); for reproduction
+    Taken     of any of these, where a filter stands before the table or tuples come in flows
     Direct    a direct-mapped table (seed smap, Eq. 13 and 15)
     Whole     all groups are kept, at no cost in memory: a query's table in the paper (Sec. III-D)
 
@@ -122,6 +123,36 @@ class Che(Curve):
         times, entries, fixed, slopes = self._arrays
         held = np.minimum(buckets, np.interp(tuples, times, entries))
         found = np.interp(held, entries, fixed) + np.interp(held, entries, slopes) * tuples
+        return np.where(buckets > 0.0, found, tuples)
+
+
+@dataclass(frozen=True)
+class Taken(Curve):
+    """The response of a table that takes a `share` of the tuples, which come in flows of `length`: of a flow it sees
+    one (seed smap, Sec. 5.3).  What it passes on counts as so many of the tuples that it was chosen from, as costs are
+    per tuple that may come."""
+
+    curve: Curve
+    share: float
+    length: float
+
+    @property
+    def most(self) -> float:  # type: ignore[override]
+        return self.curve.most
+
+    @cached_property
+    def points(self) -> tuple[Array, Array, Array, float]:
+        entries, fixed, slopes, least = self.curve.points
+        return entries, fixed / self.share, np.append(1.0, slopes[1:] / self.length), least / self.share
+
+    def response(self, buckets: float, tuples: float) -> tuple[float, float]:
+        if buckets <= 0.0:
+            return 0.0, 1.0
+        fixed, slope = self.curve.response(buckets, tuples * self.share / self.length)
+        return fixed / self.share, slope / self.length
+
+    def outs(self, buckets: Array, tuples: Array) -> Array:
+        found = self.curve.outs(buckets, tuples * self.share / self.length) / self.share
         return np.where(buckets > 0.0, found, tuples)
 
 

@@ -21,6 +21,7 @@ from penstock.sharing.configuration import STREAM
 from penstock.sharing.costs import Costs
 from penstock.sharing.plan import (
     BOUNDS,
+    EXACT,
     IPV4_BITS,
     Basis,
     Relation,
@@ -57,7 +58,7 @@ def explain_plan(
     relations = [*_tables(plan, predicted, rows), *_leaves(plan, predicted, rows)]
     if measured is not None:
         for relation in relations:
-            found = measured.tables if relation["table"] == "direct" else measured.leaves
+            found = measured.tables if relation["table"] != EXACT else measured.leaves
             relation["measured"] = found.get(relation["name"])
     explained = {
         "stream": plan.stream.name,
@@ -95,7 +96,7 @@ def _tables(plan: SharedPlan, predicted: Mapping[str, Predicted], rows: int | No
         found.append({
             "name": table.name,
             "kind": "phantom" if table.name in phantoms else "front",
-            "table": "direct",
+            "table": table.kind,
             "parent": None if table.parent == STREAM else table.parent,
             "fed_by": "stream" if table.parent == STREAM else names[table.parent],
             "feeds": [*children, *table.queries],
@@ -104,7 +105,7 @@ def _tables(plan: SharedPlan, predicted: Mapping[str, Predicted], rows: int | No
             "states": _states(below),
             "buckets": table.buckets,
             "bytes": None if known is None else table.buckets * known.priced.entry,
-            "replacement": "keep" if table.keep else "evict",
+            "replacement": table.policy,
             "predicted": _table_figures(known, rows),
         })  # fmt: skip
     return found
@@ -118,7 +119,7 @@ def _table_figures(known: Predicted | None, rows: int | None) -> Explained:
         "evictions": _total(known.evictions, rows),
         "probes_per_tuple": known.probes,
         "evictions_per_tuple": known.evictions,
-        "collision_rate": known.priced.rate,
+        "collision_rate": known.rate,
         "flushed_per_task": known.flushed,
         "groups": known.priced.groups,
         "flow_length": known.priced.length,
@@ -138,7 +139,7 @@ def _leaves(plan: SharedPlan, predicted: Mapping[str, Predicted], rows: int | No
             "name": relation.query,
             "query": relation.query,
             "kind": "bounds" if relation.query.startswith(BOUNDS) else "query",
-            "table": "exact",
+            "table": EXACT,
             "parent": parent,
             "fed_by": "stream" if parent is None else plan.tables[parent].name,
             "group_by": [attribute_text(attribute) for attribute in relation.attributes],
@@ -255,6 +256,7 @@ def _unit_costs(costs: Costs) -> Explained:
     """c1 and c2 by bytes of the table; all in nanoseconds."""
     return {
         "probe": [list(point) for point in costs.probe],
+        "recent": [list(point) for point in costs.recent],
         "insert": [list(point) for point in costs.insert],
         "fold": costs.fold,
         "word": costs.word,
@@ -264,7 +266,7 @@ def _unit_costs(costs: Costs) -> Explained:
 
 def _memory(relations: list[Explained]) -> float | None:
     """Bytes of all tables; None where they are not known yet."""
-    sizes = [relation["bytes"] for relation in relations if relation["table"] == "direct"]
+    sizes = [relation["bytes"] for relation in relations if relation["table"] != EXACT]
     return None if None in sizes else sum(sizes)
 
 

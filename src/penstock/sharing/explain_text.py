@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
 from penstock.sharing.explain import Explained
+from penstock.sharing.plan import EXACT, KEEP, LRU
 
 WIDTH = 118
 LABEL = 15  # columns of what stands at the left of the first lines
 LONGEST = 44  # columns of a relation's name in the tree
-NAMES = {"probe": "c1, a probe", "insert": "c2, an insert"}
+NAMES = {"probe": "c1, a probe", "recent": "c1 of LRU tables", "insert": "c2, an insert"}
 COLUMNS = ("", "buckets", "memory", "groups", "fed", "collide", "evicted", "flushed", "ns")
 
 
@@ -43,7 +44,7 @@ def _head(explained: Explained) -> list[str]:
         lines.append(_labelled("considered", ", ".join(costs) + " ns a tuple"))
     lines += _cost(explained)
     if explained["memory"]:
-        lines.append(_labelled("memory", f"{size(explained['memory'])} for the direct-mapped tables of a task"))
+        lines.append(_labelled("memory", f"{size(explained['memory'])} for the tables of a task before its leaves"))
     return lines
 
 
@@ -75,7 +76,7 @@ def _unit_costs(explained: Explained) -> list[str]:
 
 
 def _calibrated(costs: Explained) -> Iterator[str]:
-    sizes = sorted({point[0] for point in (*costs["probe"], *costs["insert"])})
+    sizes = sorted({point[0] for name in NAMES for point in costs[name]})
     known = {name: dict(map(tuple, costs[name])) for name in NAMES}
     yield _labelled("unit costs", "ns on this machine, by the size of the table")
     yield from _aligned([
@@ -88,14 +89,13 @@ def _calibrated(costs: Explained) -> Iterator[str]:
 
 def _fitted(fitted: Explained) -> Iterator[str]:
     yield _labelled("fitted", "to the counters by least squares, folding included (in brackets what was expected)")
-    for name, what in NAMES.items():
-        one = fitted[name]
+    for name, one in (("probe", fitted["probe"]), ("insert", fitted["insert"])):
         if one is not None:
             beside = "" if one["expected"] is None else f" ({one['expected']:.1f})"
             passing = f" and {one['passing']:.1f} an eviction" if one.get("passing") is not None else ""
             error = f"{one['points']:,} counts, off by {100 * one['error']:.0f} % on average"
             error += f"; {one['left_out']:,} left out, of disturbed tasks" if one["left_out"] else ""
-            yield _labelled("", f"{what} {one['cost']:.1f}{beside}{passing}: {error}")
+            yield _labelled("", f"{NAMES[name]} {one['cost']:.1f}{beside}{passing}: {error}")
     if fitted["ratio"] is not None:
         yield _labelled("", f"c2/c1 = {fitted['ratio']:.2f}")
 
@@ -120,7 +120,7 @@ def _walk(relations: list[Explained], parent: int | None, indent: str) -> Iterat
         last = number == mine[-1][0]
         gap = indent + ("   " if last else "│  ")
         yield indent + ("└─ " if last else "├─ "), gap, relation
-        if relation["table"] == "direct":
+        if relation["table"] != EXACT:
             yield from _walk(relations, number, gap)
 
 
@@ -131,8 +131,8 @@ def _name(relation: Explained) -> str:
 
 
 def _figures(relation: Explained, figures: Explained, count: bool = True) -> list[str]:
-    direct = relation["table"] == "direct"
-    buckets = (f"{relation['buckets']:,}" if direct else "exact") if count else ""
+    bounded = relation["table"] != EXACT
+    buckets = (f"{relation['buckets']:,}" if bounded else EXACT) if count else ""
     rate, bytes_ = figures.get("collision_rate"), figures.get("bytes")
     return [
         buckets,
@@ -151,7 +151,7 @@ def _reasons(explained: Explained) -> list[str]:
     lines: list[str] = []
     costs = {one["name"]: one for one in explained["phantoms"]}
     for relation in explained["relations"]:
-        if relation["table"] == "direct":
+        if relation["table"] != EXACT:
             lines += _table_lines(relation, costs.get(relation["name"]))
     alone = [one["name"] for one in explained["relations"] if one["parent"] is None and one["kind"] == "query"]
     if alone and explained["phantoms"]:
@@ -187,7 +187,9 @@ def _table_lines(table: Explained, costs: Explained | None) -> Iterator[str]:
 def _replacement(table: Explained) -> str:
     length = table["predicted"].get("flow_length")
     flows = "" if length is None else f"flows of {length:.1f} tuples: "
-    if table["replacement"] == "keep":
+    if table["replacement"] == LRU:
+        return f"{flows}lru, when it is full the least recently used makes room"
+    if table["replacement"] == KEEP:
         return f"{flows}keep, a resident stays while it is met more often than what collides with it"
     return f"{flows}evict, what collides takes the resident's place"
 

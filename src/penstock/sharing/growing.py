@@ -142,6 +142,24 @@ class Growing:
             if child != number:
                 self.parents[child] = number
 
+    def replant(self, before: Configuration) -> None:
+        """The tables of an earlier tree for these queries, or most of them; what fed none of them is left out."""
+        codes = {grain: mask for mask, grain in self.known.queries.items()}
+        masks = [codes.get(node.grain, 0) for node in before.nodes]
+        for i in reversed(range(len(masks))):
+            if before.nodes[i].parent != STREAM:
+                masks[before.nodes[i].parent] |= masks[i]
+        feeding = {node.parent for node in before.nodes}
+        place: list[int] = []  # the table that takes what falls to a node
+        for i, node in enumerate(before.nodes):
+            parent = STREAM if node.parent == STREAM else place[node.parent]
+            if i in feeding and masks[i] and (parent == STREAM or self.masks[parent] != masks[i]):
+                self.place(masks[i], parent, [])
+                parent = self.numbers[masks[i]]
+            elif node.grain in codes:
+                self.parents[self.numbers[masks[i]]] = parent
+            place.append(parent)
+
     def remove(self, number: int) -> None:
         """A table goes; a query stays as a leaf."""
         for child, parent in self.parents.items():

@@ -21,7 +21,6 @@ from penstock.sharing.plan import (
     Relation,
     attribute_parts,
     column_of,
-    joined_parts,
     pane_component,
     sieve_component,
     value_component,
@@ -39,24 +38,23 @@ class Lattice:
     grains: Mapping[str, Grain]
     columns: Mapping[str, Column | Computed]
     panes: Mapping[Entry, Panes]
-    _parts: dict[Grain, tuple[Part, ...]] = field(default_factory=dict, repr=False, compare=False)
+    _parts: dict[Entry, tuple[Part, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def parts(self, grain: Grain) -> tuple[Part, ...]:
-        """The parts of a key that tell its groups apart."""
-        if grain not in self._parts:
-            self._parts[grain] = self._joined(grain)
-        return self._parts[grain]
+        """The parts of a key that tell its groups apart: no two bases have one in common."""
+        return tuple(part for entry in sorted(grain) for part in self._of(entry))
 
-    def _joined(self, grain: Grain) -> tuple[Part, ...]:
-        found: list[Part] = []
-        for base, fineness in sorted(grain):
+    def _of(self, entry: Entry) -> tuple[Part, ...]:
+        if entry not in self._parts:
+            base, fineness = entry
             if base in self.columns:
-                found += attribute_parts(_attribute(self.columns[base], fineness))
-            elif (base, fineness) in self.panes:
-                found.append(Part(pane_component(self.panes[base, fineness])))
-            elif base != EVERY:
-                found.append(Part(base))
-        return joined_parts(found)
+                found = attribute_parts(_attribute(self.columns[base], fineness))
+            elif entry in self.panes:
+                found = (Part(pane_component(self.panes[entry])),)
+            else:
+                found = () if base == EVERY else (Part(base),)
+            self._parts[entry] = found
+        return self._parts[entry]
 
 
 def lattice(relations: Iterable[Relation]) -> Lattice:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from penstock.sharing.configuration import Configuration
-from penstock.sharing.cost import end_of_epoch, per_tuple
+from penstock.sharing.cost import end_of_epoch
 from penstock.sharing.problem import Problem
 from penstock.sharing.tree import buckets_of, plant
 
 Spaces = tuple[float, ...]
-Load = Callable[[Sequence[float]], float]  # what it costs to flush tables of these spaces
+Load = Callable[[Sequence[float]], float]  # what something costs with tables of these spaces
 # How finely a share is searched for: whole hundredths first, then halves.
 HUNDREDTHS = 100
 HALVINGS = 30
@@ -57,18 +57,12 @@ def shift(configuration: Configuration, spaces: Sequence[float], load: Load, lim
     return None if found is None else moved(found)
 
 
-def within_peak(
-    configuration: Configuration, spaces: Sequence[float], problem: Problem, load: Load, limit: float
-) -> Spaces:
-    """The spaces, changed only if their peak is above the limit: by shrink or shift, whichever costs less per tuple."""
+def within_peak(configuration: Configuration, spaces: Sequence[float], load: Load, limit: float, cost: Load) -> Spaces:
+    """The spaces, changed only if their peak is above the limit: by shrink or shift, whichever costs less."""
     if load(spaces) <= limit:
         return tuple(spaces)
-    tree = plant(configuration, problem)
     tried = (shrink(spaces, load, limit), shift(configuration, spaces, load, limit))
-    return min(
-        (found for found in tried if found is not None),
-        key=lambda found: per_tuple(configuration, buckets_of(tree, found), problem),
-    )
+    return min((found for found in tried if found is not None), key=cost)
 
 
 def flush_load(configuration: Configuration, problem: Problem, *, printed: bool = False) -> Load:

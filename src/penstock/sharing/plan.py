@@ -1,8 +1,8 @@
 """Plans: which relations a task keeps, of what parts and states they are made, and the tree of tables before them.
 
 A plan is data: frozen, small, pickled to the tasks, independent of the packed layout (which each task makes
-from the values it meets). Every query ends in an exact table, its *leaf*. Before the leaves stand direct-mapped tables
-in a tree (`Table`): phantoms, which feed several relations, and fronts of queries. `--plan none` has leaves alone.
+from the values it meets). Every query ends in an exact table, its *leaf*. Before the leaves stand tables of bounded
+size in a tree (`Table`): phantoms, which feed several relations, and fronts of queries. `--plan none` has leaves alone.
 
     logical queries ──► unshared_plan, sharing.planner ──► SharedPlan ──► explain / runtime.lfta
 """
@@ -23,6 +23,8 @@ from penstock.sharing.layout import Part
 
 IPV4_BITS = 32
 VARIANCES = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
+DIRECT, EXACT = "direct", "exact"  # kinds of tables besides LRU
+EVICT, KEEP, LRU = "evict", "keep", "lru"  # which entry leaves a table where there is no room for a newcomer
 BOUNDS = "#"  # begins the name of a relation that keeps the first and last time of panes of rows
 
 
@@ -70,26 +72,31 @@ class Relation:
 
 @dataclass(frozen=True)
 class Table:
-    """A direct-mapped table. What it evicts falls to the leaves of `queries` and to the tables it is the parent of.
+    """A table of bounded size. What it evicts falls to the leaves of `queries` and to the tables it is the parent of.
 
-    Its key and states are those that all queries at or below it need, so it need not say them. `keep`: a resident
-    stays while it is met more often than what collides with it.
+    Its key and states are those that all queries at or below it need, so it need not say them. The policies `EVICT` and
+    `KEEP` are of direct-mapped tables: what collides with a resident evicts it, or only when that was met less often. A
+    table with `LRU` is chained, and evicts what it has not met for longest, when all its `buckets` are taken.
     """
 
     name: str
     parent: int  # among the plan's tables; STREAM: fed by the tuples themselves
     queries: tuple[str, ...]
     buckets: int
-    keep: bool = False
+    policy: str = EVICT
+
+    @property
+    def kind(self) -> str:
+        return LRU if self.policy == LRU else DIRECT
 
 
 @dataclass(frozen=True)
 class Priced:
-    """What the cost model expects of a relation, per tuple of the stream (seed smap, Eq. 7; `sharing.cost.Flow`).
+    """What the cost model expects of a relation (seed smap, Eq. 7 and 8; aggregate-tree, Eq. 1; `sharing.outflow`).
 
-    `groups` and `occupied` entries are those of a task, `entry` is in bytes, `length` the flow length l_a. `share` of
-    the tuples are for it; a tuple of the stream that reaches it costs `probe` ns in its table, and `insert` in the
-    leaves of its `queries` (none: a phantom).
+    `groups` are those of a task, `entry` is in bytes, `length` the flow length l_a. Its table passes on `rate` of what
+    reaches it, and `occupied` entries of a task besides. `share` of the tuples are for it; a tuple of the stream that
+    reaches it costs `probe` ns in its table, and `insert` in the leaves of its `queries` (none: a phantom).
     """
 
     name: str
@@ -98,15 +105,13 @@ class Priced:
     buckets: int
     entry: float
     length: float
-    fed: float
     rate: float
-    evictions: float
     occupied: float
-    cost: float
     share: float = 1.0
     probe: float = 0.0
     insert: float = 0.0
     queries: tuple[str, ...] = ()
+    kind: str = DIRECT
 
 
 @dataclass(frozen=True)

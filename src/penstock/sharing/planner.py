@@ -1,162 +1,60 @@
-"""From the queries of a stream to its plan: phantoms chosen by cost in nanoseconds on this machine.
+"""From the queries of a stream to its plan: phantoms chosen by cost in nanoseconds on this machine (`sharing.task`).
 
-    relations ──► lattice (grains) ──► Problem (statistics, unit costs) ──► choice, allocation ──► tables
-
-`auto` prices no sharing, phantoms alone, and phantoms with tables before queries as well, within the memory and parts
-of it, and takes the cheapest; sharing has to promise a gain worth having. A named chooser and allocator is followed as
-the paper has it (seed smap, Sec. 4 and 6). What the choice rests on goes into the plan (`Basis`), for
-`sharing.explain`.
+`auto` prices no sharing, the best plan of seed smap (direct-mapped tables, phantoms chosen by GC), the best tree of
+seed aggregate-tree (LRU tables), and the cheaper of them with tables of either kind where each does better, within the
+memory and parts of it; it takes the cheapest that it has found when its time is up. Sharing has to promise a gain worth
+having. A named chooser, allocator and kind of table is followed as the papers have it (seed smap, Sec. 4 and 6;
+aggregate-tree, Sec. V to VII). What the choice rests on goes into the plan (`Basis`), for `sharing.explain`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from math import log
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, log
+from time import thread_time
 
 from penstock.logical.query import Stream
-from penstock.logical.types import Kind
+from penstock.sharing.allocation import allocator
 from penstock.sharing.choice import choose
 from penstock.sharing.choosing import Choice
 from penstock.sharing.collision import rate
 from penstock.sharing.configuration import STREAM, Configuration, Node
-from penstock.sharing.cost import end_of_epoch, epoch_cost, flows, flush_bound
+from penstock.sharing.cost import flush_cost
 from penstock.sharing.costs import Costs
 from penstock.sharing.feeding_graph import candidates
 from penstock.sharing.fronts import without_fronts
 from penstock.sharing.grain import Grain, feeds, fineness
-from penstock.sharing.lattice import Lattice, lattice, name_of
+from penstock.sharing.lattice import lattice, name_of
 from penstock.sharing.notation import text
-from penstock.sharing.peak_load import Load, within_peak
-from penstock.sharing.plan import Basis, Priced, Relation, SharedPlan, State, Table
-from penstock.sharing.planning import AUTO, NONE, Planning
-from penstock.sharing.problem import Problem
-from penstock.sharing.search import Objective
-from penstock.sharing.tree import Tree, buckets_of, plant, rates_of
+from penstock.sharing.outflow import tree_cost
+from penstock.sharing.peak_load import within_peak
+from penstock.sharing.plan import DIRECT, EVICT, KEEP, LRU, Basis, Priced, Relation, SharedPlan, Table
+from penstock.sharing.planning import AUTO, NONE, TREE, Planning
+from penstock.sharing.task import DOUBT, Statistics, Task, whole_buckets
+from penstock.sharing.tree import responses
 
 WORTH = 0.95  # of the cost without sharing: what a shared plan must promise to stay below
 SHARES = (1.0, 0.125)  # of the memory that are tried: smaller tables are nearer to the core
-EACH = 0.5  # ns a tuple of the stream for one more table, whatever little reaches it: calls for each chunk
+BUDGET = 0.2  # seconds of processor time for planning, unless told;
+FIRST = 4.0  # times as much for the first plan of a stream, for which all has to be counted
+SEARCHING = 0.75  # of that time; allocating memory and building the plan take the rest
 MOST = 200  # candidates that are counted
+MOST_FRONTED = 24  # queries up to which it is tried which of them do better with tables of their own
 MOST_PASSED = 0.7  # of its tuples: a phantom that passes on more cannot pay
 ALIKE = 50  # numbers of groups within about 1/ALIKE count as the same
-DOUBT = 4.0  # times as many groups as expected that a limit on flushes holds for (`runtime.survey`)
 KEEP_BELOW = 1.3  # flow length under which the more frequent resident is kept (models.md, replacement by depth)
 
 
-class Statistics(Protocol):
-    """What is known of a stream: tuples of a task, and for any grain its groups in a task, its flow length at a depth,
-    the share of tuples that it takes, and the bits of its key."""
-
-    @property
-    def rows(self) -> float: ...
-    def groups(self, grain: Grain) -> float: ...
-    def length(self, grain: Grain, depth: int) -> float: ...
-    def share(self, grain: Grain) -> float: ...
-    def bits(self, grain: Grain) -> int: ...
-
-
 @dataclass(frozen=True)
-class Task:
-    """A planning task: the queries of one stream with all that is known."""
+class Option:
+    """A configuration with spaces and kinds of its tables (0: no table), within the memory of `task`."""
 
-    relations: tuple[Relation, ...]
-    net: Lattice
-    known: Statistics
-    costs: Costs
-    memory: float
-    _sizes: dict[Grain, tuple[int, int]] = field(default_factory=dict)  # words of key and states, once each
-
-    @cached_property
-    def queries(self) -> dict[Grain, tuple[str, ...]]:
-        """Queries that have the same groups are one relation."""
-        found: dict[Grain, tuple[str, ...]] = {}
-        for query, grain in self.net.grains.items():
-            found[grain] = (*found.get(grain, ()), query)
-        return found
-
-    def words(self, grain: Grain) -> int:
-        """Of the key."""
-        return self._size(grain)[0]
-
-    def kept(self, grain: Grain) -> int:
-        """Words of states that a table of this grain keeps: those of all that it can feed."""
-        return self._size(grain)[1]
-
-    def _size(self, grain: Grain) -> tuple[int, int]:
-        if grain not in self._sizes:
-            fed = [query for query, coarse in self.net.grains.items() if feeds(grain, coarse)]
-            self._sizes[grain] = max(1, -(-self.known.bits(grain) // 64)), self.state_words(fed)
-        return self._sizes[grain]
-
-    def state_words(self, queries: Sequence[str]) -> int:
-        states = {(s, r.types[s.column].kind) for r in self.relations if r.query in queries for s in r.states}
-        return sum(_words(state, kind) for state, kind in states)
-
-    def size(self, grain: Grain) -> float:
-        """Bytes of an entry."""
-        return 8.0 * (self.words(grain) + 1 + self.kept(grain))
-
-    def probing(self, grain: Grain) -> float:
-        """Nanoseconds of a probe."""
-        each = self.costs.probe_at(self.memory) + self.costs.fold * self.kept(grain)
-        return each + self.costs.word * (self.words(grain) - 2)
-
-    def inserting(self, grain: Grain, doubt: float = 1.0) -> float:
-        """Nanoseconds of an insert into the leaves of a query and those that have the same groups, where there are
-        `doubt` times as many as expected."""
-        names, bulk = self.queries[grain], doubt * self.known.groups(grain) * (self.size(grain) + 16)
-        each = self.costs.insert_at(bulk) + self.costs.word * (self.words(grain) - 2)
-        return each * len(names) + self.costs.fold * sum(self.state_words([name]) for name in names)
-
-    def problem(self) -> Problem:
-        def probe(grain: Grain) -> float:
-            return self.known.share(grain) * self.probing(grain)
-
-        def insert(grain: Grain) -> float:
-            return self.known.share(grain) * self.inserting(grain)
-
-        return Problem(
-            tuple(self.queries), self.known.rows, self.memory, self.known.groups, self.size, self.known.length, probe,
-            insert,
-        )  # fmt: skip
-
-    def peak(self, configuration: Configuration) -> Load:
-        """The most nanoseconds that the end of a task takes with tables of these spaces."""
-        nodes = configuration.nodes
-        tree = plant(configuration, self.problem())._replace(
-            probe=[self.probing(node.grain) for node in nodes],
-            evict=[self.inserting(node.grain, DOUBT) if node.query else 0.0 for node in nodes],
-        )
-
-        def load(spaces: Sequence[float]) -> float:
-            buckets = [float(int(space / self.size(node.grain))) for node, space in zip(nodes, spaces, strict=True)]
-            return flush_bound(tree, buckets, self.costs.passing, DOUBT)
-
-        return load
-
-    def objective(self) -> Objective:
-        """Nanoseconds of a tuple, with its part of the end of the task, and of passing evicted entries on."""
-        passing = self.costs.passing
-
-        def price(tree: Tree, buckets: Sequence[float]) -> float:
-            evicted: list[float] = []
-            moved = 0.0
-            for parent, x, table in zip(tree.parents, rates_of(tree, buckets), tree.tables, strict=True):
-                evicted.append((1.0 if parent == STREAM else evicted[parent]) * x)
-                moved += evicted[-1] if table else 0.0
-            return epoch_cost(tree, buckets) + passing * moved + EACH * sum(tree.tables)
-
-        return price
-
-
-def _words(state: State, kind: Kind) -> int:
-    """Of a state in a row, as long as it has met no NULL and no large sum (`runtime.folding.Shape`)."""
-    if state.kind == "sum" and kind is Kind.DOUBLE:
-        return 2
-    return {"count": 0, "moments": 5}.get(state.kind, 1)
+    task: Task
+    configuration: Configuration
+    spaces: tuple[float, ...]
+    kinds: tuple[str, ...]
+    cost: float
 
 
 def plan_stream(
@@ -166,10 +64,12 @@ def plan_stream(
     known: Statistics,
     costs: Costs,
     memory: float,
+    before: SharedPlan | None = None,
 ) -> SharedPlan:
-    """The plan for these queries, by what is known of the stream."""
+    """The plan for these queries, by what is known of the stream; `before` is the one that it may replace."""
     task = Task(relations, lattice(relations), known, costs, memory)
-    considered = _considered(task, planning)
+    start = None if before is None or before.basis is None else before.basis.configuration
+    considered = dict(_considered(task, planning, start))
     best = min(considered, key=lambda name: considered[name].cost)
     if planning.plan == AUTO and considered[best].cost > WORTH * considered[NONE].cost:
         best = NONE
@@ -178,34 +78,121 @@ def plan_stream(
 
 def reprice(plan: SharedPlan, known: Statistics, costs: Costs) -> float:
     """What the tables of a plan cost by newer statistics."""
-    memory = 0.0 if plan.basis is None else sum(plan.basis.spaces)
-    task = Task(plan.relations, lattice(plan.relations), known, costs, memory)
-    problem, objective = task.problem(), task.objective()
-    if plan.basis is None:
-        return _bare(problem, objective).cost
-    return _price(plan.basis.configuration, plan.basis.spaces, problem, objective)
+    basis = plan.basis
+    task = Task(plan.relations, lattice(plan.relations), known, costs, 0.0 if basis is None else sum(basis.spaces))
+    if basis is None:
+        return _bare(task).cost
+    return task.price(basis.configuration, basis.spaces, [priced.kind for priced in basis.relations])
 
 
-def _considered(task: Task, planning: Planning) -> dict[str, Choice]:
+def _considered(task: Task, planning: Planning, start: Configuration | None) -> Iterator[tuple[str, Option]]:
     """The alternatives by name; of a plan that is asked for, just that."""
-    problem, objective = task.problem(), task.objective()
-    if planning.plan == NONE or len(problem.queries) < 2:
-        return {NONE: _bare(problem, objective)}
-    alloc = "sl" if planning.alloc == AUTO else planning.alloc
-    phantoms = _worthwhile(task)
-    if planning.plan != AUTO:
-        chosen = choose(planning.plan, problem, alloc, objective=objective, phantoms=phantoms)
-        return {f"{planning.plan}-{alloc}": _limited(chosen, task, planning.peak_load)}
-    found = {NONE: _bare(problem, objective)}
+    if planning.plan == NONE or len(task.queries) < 2:
+        yield NONE, _bare(task)
+    elif planning.plan == AUTO:
+        yield from _compared(task, planning, start)
+    else:
+        tree = planning.plan == TREE
+        alloc = ("fptas" if tree else "sl") if planning.alloc == AUTO else planning.alloc
+        kind = (LRU if tree else DIRECT) if planning.tables == AUTO else planning.tables
+        phantoms = () if tree else _worthwhile(task)
+        ends = inf if planning.plan_budget is None else thread_time() + SEARCHING * planning.plan_budget
+        chosen = choose(
+            planning.plan, task.problem(kind), alloc, objective=tree_cost, phantoms=phantoms, ends=ends, start=start
+        )
+        yield f"{planning.plan}-{alloc}", _limited(_option(task, chosen, kind), planning.peak_load)
+
+
+def _compared(task: Task, planning: Planning, start: Configuration | None) -> Iterator[tuple[str, Option]]:
+    """What `auto` compares, as far as its time goes."""
+    began, budget = thread_time(), BUDGET if planning.plan_budget is None else planning.plan_budget
+    budget *= 1.0 if start is not None else FIRST
+    yield NONE, _bare(task)
+    found: list[Option] = []
+    for name, option in _found(task, planning, began + SEARCHING * budget, start):
+        found.append(option)
+        yield name, _limited(option, planning.peak_load)
+    best = min(found, key=lambda option: option.cost)
+    if planning.tables == AUTO and thread_time() < began + budget:
+        mixed = _mixed(best)
+        if len(set(_used(mixed))) > 1:
+            yield _named("mixed", "", mixed.task), _limited(mixed, planning.peak_load)
+
+
+def _found(task: Task, planning: Planning, ends: float, start: Configuration | None) -> Iterator[tuple[str, Option]]:
+    """The best trees, and the best phantoms as seed smap has them; at least one, whatever the time."""
+    few = len(task.queries) <= MOST_FRONTED
     for share in SHARES:
         smaller = replace(task, memory=share * task.memory)
-        problem, objective = smaller.problem(), smaller.objective()
-        bare = choose("gc", problem, alloc, fronts=False, objective=objective, phantoms=phantoms)
-        spaces = without_fronts(bare.configuration, problem, alloc, objective=objective)
-        fronted = Choice(bare.configuration, spaces, _price(bare.configuration, spaces, problem, objective), bare.steps)
-        best = min(bare, fronted, key=lambda choice: choice.cost)
-        found[f"gc-{alloc} in {smaller.memory / 1024:.0f} KiB"] = _limited(best, smaller, planning.peak_load)
-    return found
+        for kind in (DIRECT, LRU) if few else (LRU, DIRECT):
+            if planning.tables not in (AUTO, kind):
+                continue
+            alloc = ("sl" if kind == DIRECT else "lagrange") if planning.alloc == AUTO else planning.alloc
+            option = _phantoms(smaller, alloc, ends) if kind == DIRECT else _tree(smaller, alloc, ends, start)
+            yield _named("gc" if kind == DIRECT else TREE, alloc, smaller), option
+            if thread_time() >= ends:
+                return
+
+
+def _named(chooser: str, alloc: str, task: Task) -> str:
+    return f"{chooser}{'-' if alloc else ''}{alloc} in {task.memory / 1024:.0f} KiB"
+
+
+def _phantoms(task: Task, alloc: str, ends: float) -> Option:
+    """By GC; the queries that do better with tables of their own get them, where there are not too many to try."""
+    problem = task.problem()
+    bare = choose("gc", problem, alloc, fronts=False, objective=tree_cost, phantoms=_worthwhile(task), ends=ends)
+    found = _option(task, bare, DIRECT)
+    if len(task.queries) > MOST_FRONTED or thread_time() >= ends:
+        return found
+    spaces = without_fronts(bare.configuration, problem, alloc, objective=tree_cost)
+    return min(found, _priced(task, bare.configuration, spaces, found.kinds), key=lambda option: option.cost)
+
+
+def _tree(task: Task, alloc: str, ends: float, start: Configuration | None) -> Option:
+    return _option(task, choose(TREE, task.problem(LRU), alloc, objective=tree_cost, ends=ends, start=start), LRU)
+
+
+def _option(task: Task, choice: Choice, kind: str) -> Option:
+    return _roomy(_priced(task, choice.configuration, choice.spaces, (kind,) * len(choice.spaces)))
+
+
+def _roomy(option: Option) -> Option:
+    """The same with what it leaves of the memory as room in its LRU tables: there may be more groups than expected.
+
+    A direct-mapped table of too few buckets still keeps a part; one that evicts the least recently used loses all where
+    groups come in turns.
+    """
+    recent = sum(space for space, kind in zip(option.spaces, option.kinds, strict=True) if kind == LRU)
+    left = option.task.memory - sum(option.spaces)
+    if not recent or left <= 0.0:
+        return option
+    factor = min(DOUBT, 1.0 + left / recent)
+    spaces = [s * factor if kind == LRU else s for s, kind in zip(option.spaces, option.kinds, strict=True)]
+    return _priced(option.task, option.configuration, spaces, option.kinds)
+
+
+def _priced(task: Task, configuration: Configuration, spaces: Sequence[float], kinds: Sequence[str]) -> Option:
+    cost = task.price(configuration, spaces, kinds)
+    return Option(task, configuration, tuple(spaces), tuple(kinds), cost)
+
+
+def _mixed(option: Option) -> Option:
+    """The same with tables of the other kind where that is cheaper: direct-mapped ones high up, where flows are long or
+    all groups have room, LRU below. What that leaves of the memory is divided anew."""
+    task, configuration, spaces = option.task, option.configuration, option.spaces
+    best = option
+    for i, space in enumerate(spaces):
+        if space:
+            kinds = [*best.kinds[:i], DIRECT if best.kinds[i] == LRU else LRU, *best.kinds[i + 1 :]]
+            best = min(best, _priced(task, configuration, spaces, kinds), key=lambda option: option.cost)
+    again = allocator("lagrange")(task.planted(configuration, spaces, best.kinds))
+    return _roomy(min(best, _priced(task, configuration, again, best.kinds), key=lambda option: option.cost))
+
+
+def _used(option: Option) -> Iterator[str]:
+    """The kinds of the tables that there are."""
+    return (kind for kind, space in zip(option.kinds, option.spaces, strict=True) if space)
 
 
 def _worthwhile(task: Task) -> list[Grain]:
@@ -224,63 +211,60 @@ def _worthwhile(task: Task) -> list[Grain]:
     return [grain for alike in finest.values() for grain in alike]
 
 
-def _limited(choice: Choice, task: Task, limit: float | None) -> Choice:
+def _limited(option: Option, limit: float | None) -> Option:
     """The same with a flush at the end of a task that takes at most so many nanoseconds (seed smap, Sec. 8.5.2), also
     where there are more groups than expected."""
     if limit is None:
-        return choice
-    configuration, problem = choice.configuration, task.problem()
-    spaces = within_peak(configuration, choice.spaces, problem, task.peak(configuration), limit)
-    return Choice(configuration, spaces, _price(configuration, spaces, problem, task.objective()), choice.steps)
+        return option
+    task, configuration, kinds = option.task, option.configuration, option.kinds
+    load = task.peak(configuration, kinds)
+    spaces = within_peak(
+        configuration, option.spaces, load, limit, lambda spaces: task.price(configuration, spaces, kinds)
+    )
+    return _priced(task, configuration, spaces, kinds)
 
 
-def _bare(problem: Problem, objective: Objective) -> Choice:
+def _bare(task: Task) -> Option:
     """No tables: every query is fed by the stream."""
-    configuration = Configuration(tuple(Node(grain, STREAM, True) for grain in problem.queries))
-    spaces = (0.0,) * len(problem.queries)
-    return Choice(configuration, spaces, _price(configuration, spaces, problem, objective), ())
+    configuration = Configuration(tuple(Node(grain, STREAM, True) for grain in task.queries))
+    return _priced(task, configuration, (0.0,) * len(task.queries), (DIRECT,) * len(task.queries))
 
 
-def _price(configuration: Configuration, spaces: Sequence[float], problem: Problem, objective: Objective) -> float:
-    tree = plant(configuration, problem, [space > 0 for space in spaces])
-    return objective(tree, buckets_of(tree, spaces))
-
-
-def _built(stream: Stream, task: Task, best: str, considered: Mapping[str, Choice]) -> SharedPlan:
+def _built(stream: Stream, task: Task, best: str, considered: Mapping[str, Option]) -> SharedPlan:
     chosen, queries = considered[best], task.queries
-    problem = replace(task, memory=sum(chosen.spaces)).problem()  # tables cost what their own size makes them cost
-    nodes = chosen.configuration.nodes
-    names = _names(nodes, queries)
-    buckets = [int(space / problem.entry(node.grain)) for node, space in zip(nodes, chosen.spaces, strict=True)]
-    tables = _tables(chosen.configuration, names, queries, buckets, problem)
+    configuration, kinds = chosen.configuration, chosen.kinds
+    names = _names(configuration.nodes, queries)
+    tree = task.filled(configuration, chosen.spaces, kinds).planted(configuration, chosen.spaces, kinds)
+    buckets = whole_buckets(tree, chosen.spaces)
+    passed = responses(tree, buckets)
     priced = tuple(
         Priced(
-            names[node.grain], chosen.configuration.depth(i), problem.groups(node.grain), buckets[i],
-            problem.entry(node.grain), problem.length(node.grain, chosen.configuration.depth(i)),
-            flow.fed * task.known.share(node.grain), flow.rate, flow.evictions, flow.occupied, flow.cost,
-            task.known.share(node.grain), problem.probe(node.grain), problem.evict(node.grain) if node.query else 0.0,
-            queries[node.grain] if node.query else (),
+            names[node.grain], configuration.depth(i), tree.groups[i], int(buckets[i]), tree.entries[i],
+            tree.lengths[i], passed[i][1], passed[i][0], task.known.share(node.grain), tree.probe[i], tree.evict[i],
+            queries[node.grain] if node.query else (), kinds[i],
         )
-        for i, (node, flow) in enumerate(zip(nodes, flows(chosen.configuration, buckets, problem), strict=True))
+        for i, node in enumerate(configuration.nodes)
     )  # fmt: skip
-    flushing = end_of_epoch(chosen.configuration, buckets, problem)
-    costs = {name: choice.cost for name, choice in considered.items()}
+    flushing = flush_cost(tree, buckets, [entries for entries, _ in passed])
     basis = Basis(
-        best, int(sum(chosen.spaces)), task.known.rows, task.costs, chosen.cost, flushing, tuple(costs.items()), priced,
-        chosen.configuration, chosen.spaces,
+        best, int(sum(chosen.spaces)), task.known.rows, task.costs, chosen.cost, flushing,
+        tuple((name, option.cost) for name, option in considered.items()), priced, configuration, chosen.spaces,
     )  # fmt: skip
-    return SharedPlan(stream, task.relations, text(chosen.configuration, names.__getitem__), tables, basis)
+    tables = _tables(configuration, names, queries, priced)
+    return SharedPlan(stream, task.relations, text(configuration, names.__getitem__), tables, basis)
 
 
 def _names(nodes: Sequence[Node], queries: Mapping[Grain, tuple[str, ...]]) -> dict[Grain, str]:
     """Queries by their own names, phantoms by their columns; each different."""
     found: dict[Grain, str] = {}
+    taken: set[str] = set()
     for node in nodes:
         name = "+".join(queries[node.grain]) if node.query else name_of(node.grain)
-        taken, number = name, 2
-        while taken in found.values():
-            taken, number = f"{name}~{number}", number + 1
-        found[node.grain] = taken
+        given, number = name, 2
+        while given in taken:
+            given, number = f"{name}~{number}", number + 1
+        found[node.grain] = given
+        taken.add(given)
     return found
 
 
@@ -288,24 +272,20 @@ def _tables(
     configuration: Configuration,
     names: Mapping[Grain, str],
     queries: Mapping[Grain, tuple[str, ...]],
-    buckets: Sequence[int],
-    problem: Problem,
+    priced: Sequence[Priced],
 ) -> tuple[Table, ...]:
     """The tables of the tree; a relation without buckets is passed by: what it would feed, its feeder feeds."""
     place: list[int] = []  # the table that takes what falls to a node
     made: list[Table] = []
     fed: list[list[str]] = []
-    for i, node in enumerate(configuration.nodes):
+    for node, one in zip(configuration.nodes, priced, strict=True):
         above = STREAM if node.parent == STREAM else place[node.parent]
-        if buckets[i]:
-            keep = problem.length(node.grain, configuration.depth(i)) < KEEP_BELOW
-            made.append(Table(names[node.grain], above, (), buckets[i], keep))
+        if one.buckets:
+            policy = LRU if one.kind == LRU else KEEP if one.length < KEEP_BELOW else EVICT
+            made.append(Table(names[node.grain], above, (), one.buckets, policy))
             fed.append([])
             above = len(made) - 1
         place.append(above)
         if node.query and above != STREAM:
             fed[above] += queries[node.grain]
-    return tuple(
-        Table(table.name, table.parent, tuple(queries), table.buckets, table.keep)
-        for table, queries in zip(made, fed, strict=True)
-    )
+    return tuple(replace(table, queries=tuple(queries)) for table, queries in zip(made, fed, strict=True))

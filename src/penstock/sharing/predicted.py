@@ -3,7 +3,7 @@ can be put (`sharing.explain`).
 
 Counters of a run do not tell a tuple's own probes from those of a flush, so both are in here: what the tables above
 flush at the end of a task (seed smap, Eq. 8) is spread over its tuples. The costs of all relations sum up to the
-plan's, but for what the planner adds for no relation.
+plan's (`sharing.outflow.tree_cost`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.sharing.configuration import STREAM
-from penstock.sharing.plan import Basis, Priced
-from penstock.sharing.planner import EACH
+from penstock.sharing.plan import LRU, Basis, Priced
+from penstock.sharing.task import EACH
 
 INDEX = 16  # bytes of an exact table's index for each of its groups
 
@@ -37,6 +37,11 @@ class Predicted:
         return self.table_cost + self.leaf_cost
 
     @property
+    def rate(self) -> float:
+        """Evictions of a probe."""
+        return self.evictions / self.probes if self.probes else self.priced.rate
+
+    @property
     def leaf_bytes(self) -> float:
         return self.priced.groups * (self.priced.entry + INDEX)
 
@@ -44,25 +49,23 @@ class Predicted:
 def predict(basis: Basis) -> dict[str, Predicted]:
     """The nodes of a plan's configuration by name, parents first."""
     found: dict[str, Predicted] = {}
-    reach: list[float] = []  # tuples that come to a node, before its own choice of them (F of Eq. 5)
-    leaving: list[float] = []  # entries that a flush passes on
+    out: list[float] = []  # what leaves a node, a tuple of the stream, as if all of them were for it (Eq. 1)
     for node, priced in zip(basis.configuration.nodes, basis.relations, strict=True):
-        raw, x = node.parent == STREAM, priced.rate
-        come = 1.0 if raw else reach[node.parent] * basis.relations[node.parent].rate
-        arriving = 0.0 if raw else leaving[node.parent]
-        entries = priced.occupied if priced.buckets else 0.0
-        reach.append(come)
-        leaving.append(entries + arriving * x)
-        taken = come + arriving / basis.rows
-        table = bool(priced.buckets)
+        taken = 1.0 if node.parent == STREAM else out[node.parent]
+        table, recent = bool(priced.buckets), priced.kind == LRU
+        entries = priced.occupied / basis.rows if table else 0.0
+        out.append(entries + taken * priced.rate)
+        # An LRU table passes its residents on at the end, and what filled it was never evicted.
+        flushed = min(float(priced.buckets), priced.groups) if recent else basis.rows * entries
+        left = priced.share * out[-1] if recent else entries + priced.share * taken * priced.rate
         found[priced.name] = Predicted(
             priced,
             probes=priced.share * taken if table else 0.0,
-            evictions=priced.share * taken * x if table else 0.0,
-            flushed=entries,
-            inserts=priced.share * taken * x + entries / basis.rows if node.query else 0.0,
-            table_cost=taken * priced.probe + basis.costs.passing * come * x + EACH if table else 0.0,
-            leaf_cost=(come * x + leaving[-1] / basis.rows) * priced.insert,
+            evictions=max(0.0, left - flushed / basis.rows) if table else 0.0,
+            flushed=flushed,
+            inserts=left if node.query else 0.0,
+            table_cost=taken * priced.probe + basis.costs.passing * out[-1] + EACH if table else 0.0,
+            leaf_cost=out[-1] * priced.insert,
             alone=priced.insert,
         )
     return found

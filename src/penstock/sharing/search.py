@@ -108,10 +108,11 @@ class Search:
         places = {STREAM: STREAM}
         places.update(zip(relations, range(len(relations)), strict=True))
         parents = [*map(places.__getitem__, numbers)]
+        tables = [True] * len(relations) if self.fronts else [bool(feeding >> n & 1) for n in relations]
         return Tree(
             parents=parents,
             queries=[*map(self.wanted.__getitem__, relations)],
-            tables=[True] * len(relations) if self.fronts else [bool(feeding >> n & 1) for n in relations],
+            tables=tables,
             groups=[*map(self.groups.__getitem__, relations)],
             lengths=self._lengths_of(relations, parents),
             entries=[*map(self.entries.__getitem__, relations)],
@@ -120,7 +121,7 @@ class Search:
             epochs=[*map(self.epochs.__getitem__, relations)],
             memory=self.problem.memory,
             rows=self.problem.rows,
-            curves=curves_of(self.problem, [*map(self.graph.relations.__getitem__, relations)], parents),
+            curves=curves_of(self.problem, [*map(self.graph.relations.__getitem__, relations)], parents, tables),
             passing=self.problem.passing,
             each=self.problem.each,
         )

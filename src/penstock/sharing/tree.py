@@ -49,10 +49,11 @@ def plant(configuration: Configuration, problem: Problem, tables: Sequence[bool]
     depths: list[int] = []
     for node in nodes:
         depths.append(1 if node.parent == STREAM else depths[node.parent] + 1)
+    parents, tables = [node.parent for node in nodes], [True] * len(nodes) if tables is None else list(tables)
     return Tree(
-        parents=[node.parent for node in nodes],
+        parents=parents,
         queries=[node.query for node in nodes],
-        tables=[True] * len(nodes) if tables is None else list(tables),
+        tables=tables,
         groups=[problem.groups(node.grain) for node in nodes],
         lengths=[problem.length(node.grain, depth) for node, depth in zip(nodes, depths, strict=True)],
         entries=[problem.entry(node.grain) for node in nodes],
@@ -61,18 +62,21 @@ def plant(configuration: Configuration, problem: Problem, tables: Sequence[bool]
         epochs=[problem.epoch(node.grain) if node.query else 0 for node in nodes],
         memory=problem.memory,
         rows=problem.rows,
-        curves=curves_of(problem, [node.grain for node in nodes], [node.parent for node in nodes]),
+        curves=curves_of(problem, [node.grain for node in nodes], parents, tables),
         passing=problem.passing,
         each=problem.each,
     )
 
 
-def curves_of(problem: Problem, grains: Sequence[Grain], parents: Sequence[int]) -> list[Curve | None]:
+def curves_of(
+    problem: Problem, grains: Sequence[Grain], parents: Sequence[int], tables: Sequence[bool]
+) -> list[Curve | None]:
+    """Of the tables that there are: they are not asked for in vain, since each has to be counted."""
     if problem.curve is None:
         return []
     return [
-        problem.curve(grain, None if parent == STREAM else grains[parent])
-        for grain, parent in zip(grains, parents, strict=True)
+        problem.curve(grain, None if parent == STREAM else grains[parent]) if table else None
+        for grain, parent, table in zip(grains, parents, tables, strict=True)
     ]
 
 

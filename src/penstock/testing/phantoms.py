@@ -1,4 +1,4 @@
-"""The LFTA of the smap paper, one tuple at a time: a tree of direct-mapped tables, phantoms above queries.
+"""The LFTA of the papers, one tuple at a time: a tree of tables, phantoms above queries.
 
 It checks the engine's chunked execution (and the lab's compiled one), so it is written apart from both and for
 reading, not for speed. Section 2.5: a tuple probes the tables the stream feeds; an entry that a table passes on is
@@ -11,7 +11,8 @@ same entries, table by table, in the same order.
 
 Two policies on a collision. `NEWEST`: the resident is passed on and replaced, as the paper has it. `FREQUENT`: the
 resident loses one credit (a newcomer starts with one, a hit gains one); without credit it is passed on and replaced,
-else the newcomer itself is passed on.
+else the newcomer itself is passed on. With `RECENT` (seed aggregate-tree) any entry may stand anywhere: a newcomer
+takes the next free bucket, or that of the entry which was met longest ago.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field
 from penstock.testing.reference import Entry, Partials, fold
 
 STREAM = -1
-NEWEST, FREQUENT = "newest", "frequent"
+NEWEST, FREQUENT, RECENT = "newest", "frequent", "recent"
 
 Key = Hashable
 
@@ -69,6 +70,7 @@ class Table:
 
     relation: Relation
     residents: dict[int, Bucket] = field(default_factory=dict)
+    recency: dict[Key, int] = field(default_factory=dict)  # with RECENT: buckets by key, the one met longest ago first
     passed: list[Entry] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
 
@@ -119,6 +121,7 @@ class Phantoms:
                 table.counts.flushed += 1
                 self._pass_on(number, table.residents[bucket].entry)
             table.residents.clear()
+            table.recency.clear()
         self._flushing = False
 
     def output(self, name: str) -> list[Entry]:
@@ -148,7 +151,7 @@ class Phantoms:
             table.counts.flush_probes += 1
         else:
             table.counts.probes += 1
-        place = self.bucket(number, entry.key)
+        place = self._recent(table, entry.key) if table.relation.policy == RECENT else self.bucket(number, entry.key)
         if not 0 <= place < table.relation.buckets:
             raise ValueError(f"{table.relation.name} has no bucket {place}")
         resident = table.residents.get(place)
@@ -159,11 +162,22 @@ class Phantoms:
             resident.credit += 1
         else:
             resident.credit -= 1
-            if table.relation.policy == NEWEST or resident.credit == 0:
+            if table.relation.policy != FREQUENT or resident.credit == 0:
                 table.residents[place] = Bucket(entry)
                 self._evict(number, resident.entry)
             else:
                 self._evict(number, entry)
+
+    def _recent(self, table: Table, key: Key) -> int:
+        """The bucket of a key in a table that evicts what was met longest ago; the key is met now."""
+        if key in table.recency:
+            place = table.recency.pop(key)
+        elif len(table.recency) < table.relation.buckets:
+            place = len(table.recency)
+        else:
+            place = table.recency.pop(next(iter(table.recency)))
+        table.recency[key] = place
+        return place
 
     def _evict(self, number: int, entry: Entry) -> None:
         if self._flushing:

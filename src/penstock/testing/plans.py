@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.sharing.configuration import STREAM
-from penstock.sharing.plan import SharedPlan, Table
+from penstock.sharing.plan import EVICT, KEEP, LRU, SharedPlan, Table
 
 BUCKETS = (1, 2, 7, 64, 1000)
+POLICIES = (EVICT, EVICT, KEEP, LRU, LRU)
 
 
 def random_plans(plans: Mapping[str, SharedPlan], rng: random.Random) -> dict[str, SharedPlan]:
@@ -31,6 +32,6 @@ def random_tables(plan: SharedPlan, rng: random.Random) -> tuple[Table, ...]:
         del parents[bare], fed[bare]
         parents = [parent - (parent > bare) for parent in parents]
     return tuple(
-        Table(f"t{number}", parent, tuple(queries), rng.choice(BUCKETS), rng.random() < 0.3)
+        Table(f"t{number}", parent, tuple(queries), rng.choice(BUCKETS), rng.choice(POLICIES))
         for number, (parent, queries) in enumerate(zip(parents, fed, strict=True))
     )
