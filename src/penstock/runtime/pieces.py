@@ -14,7 +14,8 @@ import numpy as np
 from penstock.sharing.layout import Range
 from penstock.sharing.plan import State
 from penstock.state.groups import Groups
-from penstock.state.segment import Block, state_columns
+from penstock.state.segment import Block
+from penstock.state.segment_index import state_columns
 
 Array = np.ndarray
 
@@ -51,7 +52,7 @@ class BlockRows:
 
     @property
     def run(self) -> Hashable:
-        return id(self.block.segment), self.block.meta["run"]
+        return id(self.block.segment), self.block.run
 
     def column(self, name: str) -> Array:
         return self.block.column(name, self.start, self.stop)
