@@ -37,7 +37,7 @@ from penstock.sinks.base import Owner, Sink
 from penstock.state import account, garbage
 from penstock.state import manifest as manifests
 from penstock.state.lease import Lease
-from penstock.state.manifest import Manifest, stream_state
+from penstock.state.manifest import Manifest, stream_state, volume_since
 from penstock.state.opened import Segments
 from penstock.state.windows import write_windows
 
@@ -57,6 +57,7 @@ class BatchReport:
     task_seconds: float
     merge_seconds: float
     memory: dict[str, int]  # of tasks and merge tasks: greatest baseline, peak and peak above baseline
+    bytes: dict[str, int]  # `state.manifest.volume_since` the batch before
     tasks: list[Task] = field(default_factory=list)  # their counters; for the listener only, not remembered
 
 
@@ -209,7 +210,7 @@ class BatchDriver:
         closed = windows - sum(r["windows"] for r in self.manifest.results.values())
         report = BatchReport(
             manifest.batch, manifest.rows, manifest.offset, watermark_of(manifest), closed, time.monotonic(), first,
-            second, memory_of(merged, "merge") | memory_of(tasks, "lfta"),
+            second, memory_of(merged, "merge") | memory_of(tasks, "lfta"), volume_since(manifest, self.manifest),
             [_counters(task) for task in (*tasks, *(feed for one in merged for feed in one.get("feeds", ())))],
         )  # fmt: skip
         self.manifest = manifest
@@ -291,5 +292,6 @@ def _add_volume(before: dict[str, int], tasks: list[Task], merged: list[Task], c
         "written": before["written"] + sum(task["segment"]["bytes"] for task in tasks),
         "read": before["read"] + sum(report["read"] for report in merged),
         "compacted": before["compacted"] + sum(report["segment"]["bytes"] for report in compacted),
+        "results": before["results"] + sum(report["staged_bytes"] for report in merged),
         "compactions": before["compactions"] + bool(compacted),
     }
