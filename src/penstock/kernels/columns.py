@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from numba import types, uint8, uint16, uint32, uint64
 
-from penstock.kernels.jit import I32, I64, U8, U32, U64, kernel, ro, rw
-
-U16 = types.uint16
+from penstock.kernels.jit import I32, I64, U8, U16, U32, U64, kernel, ro, rw
 
 
 @kernel(types.void, ro(I64), ro(I32), I64, rw(U8))

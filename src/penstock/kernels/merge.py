@@ -12,7 +12,7 @@ from __future__ import annotations
 from numba import int64, types, uint64
 
 from penstock.kernels.hashing import combine, mix
-from penstock.kernels.jit import I32, I64, U64, inline, kernel, part, ro, rw
+from penstock.kernels.jit import I32, I64, U8, U16, U32, U64, inline, kernel, kernel_for, part, ro, rw
 
 
 @inline
@@ -153,11 +153,21 @@ def group_cells_word(keys, starts, runs, index, groups, at, ends):
     return count
 
 
-@kernel(types.void, ro(I64), ro(I64), rw(I64))
-def add_at(at, values, sums):
-    """Add to the groups' sums: the caller knows that none can overflow."""
+@kernel_for(*((types.void, ro(kind), U64, I64, rw(U64)) for kind in (U8, U16, U32, U64)))
+def pack_stored(values, above, shift, word):
+    """word |= (value + above) << shift: values of a segment as they are stored, `above` the base of their field."""
+    by = uint64(shift)
+    for i in range(values.shape[0]):
+        word[i] |= (uint64(values[i]) + above) << by
+
+
+@kernel_for(*((types.void, ro(I64), ro(kind), I64, rw(I64)) for kind in (U8, U16, U32, U64)))
+def add_stored(at, values, base, sums):
+    """Add values of a segment, as they are stored, to the groups' sums: the caller knows that none can overflow.
+    `values` empty: all are the base."""
+    constant = values.shape[0] == 0
     for i in range(at.shape[0]):
-        sums[at[i]] += values[i]
+        sums[at[i]] += base if constant else int64(values[i]) + base
 
 
 @kernel(types.void, ro(U64), I64, U64, I64, rw(I64))

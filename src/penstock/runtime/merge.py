@@ -23,7 +23,7 @@ from penstock.kernels.pack import all_valid, pack_component
 from penstock.logical.types import Kind
 from penstock.runtime.folding import BOUND, IPV6, Chunk, Shape, fold_chunk
 from penstock.runtime.folding import Rows as Numbers
-from penstock.runtime.pieces import Cells, GroupRows, Piece, Rows
+from penstock.runtime.pieces import Cells, GroupRows, Piece, Rows, Stored
 from penstock.sharing.layout import WORD, Layout, Place, Range, union
 from penstock.sharing.plan import (
     Relation,
@@ -132,6 +132,11 @@ class Merge:
         recoded = self._recoded[number]
         return recoded[name] if name in recoded else self._pieces[number].column(name)
 
+    def _stored(self, number: int, name: str) -> Stored:
+        """The same as it is stored."""
+        recoded = self._recoded[number]
+        return (recoded[name].view(np.uint64), 0) if name in recoded else self._pieces[number].stored(name)
+
     # -- groups
 
     def groups(self) -> Groups:
@@ -221,15 +226,22 @@ class Merge:
     def _pack(self, number: int, layout: Layout, words: Array) -> None:
         """Pack the keys of a piece; a NULL's value packs as zero."""
         fields = {name: place for name, place in layout.places.items() if place.bits}
-        piece, present = self._pieces[number], {}
+        present: dict[str, Array] = {}
         for name, place in fields.items():
-            flag, valid = null_component(column_of(name)), all_valid()
-            if flag in fields and name not in (flag, self._pane):
+            flag, word = null_component(column_of(name)), words[place.word]
+            if name == self._pane:
+                pack_component(self._pieces[number].windows, all_valid(), place.base, place.shift, word)
+            elif flag not in fields or name == flag:
+                values, base = self._stored(number, name)
+                above = np.uint64((base - place.base) % (1 << WORD))
+                if len(values):
+                    kernels.pack_stored(values, above, place.shift, word)
+                else:
+                    word |= above << np.uint64(place.shift)
+            else:
                 if flag not in present:
                     present[flag] = (self._column(number, flag) == 0).astype(np.uint8)
-                valid = present[flag]
-            values = piece.windows if name == self._pane else self._column(number, name)
-            pack_component(values, valid, place.base, place.shift, words[place.word])
+                pack_component(self._column(number, name), present[flag], place.base, place.shift, word)
 
     # -- states
 
@@ -251,14 +263,15 @@ class Merge:
         tables = {state: self._fresh(state, groups) for state in kept}
         counts = np.zeros(groups, np.int64)
         for number, rows in enumerate(at):
-            weights = self._column(number, "count")
-            kernels.add_at(rows, weights, counts)
+            kernels.add_stored(rows, *self._stored(number, "count"), counts)
             columns = self._pieces[number].rows.states()
             for state in kept:
                 # A count that was left out (no NULLs there) is count(*).
                 names = columns.get(state, ["count"])
-                words = tuple(weights if name == "count" else self._column(number, name) for name in names)
-                self._fold(tables[state], state, rows, words)
+                if state.kind in ("count", "sum") and self._shape.words(state) == 1:
+                    kernels.add_stored(rows, *self._stored(number, names[0]), tables[state].reshape(-1))
+                else:
+                    self._fold(tables[state], state, rows, tuple(self._column(number, name) for name in names))
         return counts, {state: _words(table, self._shape.floating(state)) for state, table in tables.items()}
 
     def _fresh(self, state: State, groups: int) -> Array:
@@ -267,9 +280,6 @@ class Merge:
         return table
 
     def _fold(self, table: Array, state: State, at: Array, words: tuple[Array, ...]) -> None:
-        if state.kind in ("count", "sum") and table.shape[1] == 1:
-            kernels.add_at(at, words[0], table.reshape(-1))
-            return
         nothing = np.empty((0, 0), np.uint64)
         chunk = Chunk(nothing, {}, self._dictionaries, partials={state: words})
         rows = Numbers(np.arange(len(at), dtype=np.int32), at, 0, len(at))

@@ -20,6 +20,9 @@ from penstock.state.segment_index import state_columns
 Array = np.ndarray
 
 
+Stored = tuple[Array, int]  # integers less a base, in as few bytes as they need; none where all are the base
+
+
 class Rows(Protocol):
     """Partial aggregates in columns: rows of a block, or groups in memory."""
 
@@ -31,6 +34,8 @@ class Rows(Protocol):
         ...
 
     def column(self, name: str) -> Array: ...
+
+    def stored(self, name: str) -> Stored: ...
 
     def span(self, name: str) -> Range: ...
 
@@ -56,6 +61,9 @@ class BlockRows:
 
     def column(self, name: str) -> Array:
         return self.block.column(name, self.start, self.stop)
+
+    def stored(self, name: str) -> Stored:
+        return self.block.stored(name, self.start, self.stop)
 
     def span(self, name: str) -> Range:
         return self.block.span(name)
@@ -89,6 +97,9 @@ class GroupRows:
             if name in names:
                 return self.groups.states[state][names.index(name)]
         raise KeyError(name)
+
+    def stored(self, name: str) -> Stored:
+        return self.column(name).view(np.uint64), 0
 
     def span(self, name: str) -> Range:
         values = self.column(name)
@@ -144,6 +155,11 @@ class Piece:
     def column(self, name: str) -> Array:
         values = self.rows.column(name)
         return values if self.index is None else values[self.index]
+
+    def stored(self, name: str) -> Stored:
+        """A column of integers as it is stored."""
+        values, base = self.rows.stored(name)
+        return (values if self.index is None or not len(values) else values[self.index]), base
 
     def only(self, rows: Array) -> Piece:
         """Some of these rows."""

@@ -184,6 +184,13 @@ class Block:
         read = self.segment.stored if column.size == FLOATS else self.segment.integers
         return read(column, start, stop)
 
+    def stored(self, name: str, start: int, stop: int) -> tuple[Array, int]:
+        """Integers as they are stored, and what to add to each; no integers where all are the same."""
+        column = self.where(name)
+        if column.size == 0:
+            return np.empty(0, np.uint8), column.base
+        return self.segment.stored(column, start, stop), column.base
+
     def states(self) -> dict[State, list[str]]:
         """Column names of each state's words."""
         return self.shape.state_columns

@@ -163,4 +163,6 @@ def distinct(panes: Array) -> tuple[Array, Array]:
         return found, index.astype(np.int64)
     shifted = panes - low
     there = np.bincount(shifted, minlength=span) > 0
+    if there.all():
+        return np.arange(low, high + 1), shifted
     return np.flatnonzero(there) + low, (np.cumsum(there) - 1)[shifted]
