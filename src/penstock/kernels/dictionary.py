@@ -59,6 +59,19 @@ def refill(hashes, count, table):
         table[slot] = code
 
 
+@kernel(types.void, ro(I64), ro(U8), rw(U64))
+def hash_each(offsets, data, hashes):
+    for i in range(hashes.shape[0]):
+        hashes[i] = hash_bytes(data, offsets[i], offsets[i + 1])
+
+
+def hash_strings(offsets: Array, data: Array) -> Array:
+    """The canonical hash of each string."""
+    hashes = np.empty(len(offsets) - 1, np.uint64)
+    hash_each(offsets, data, hashes)
+    return hashes
+
+
 @kernel(types.void, ro(I64), ro(U8), ro(I64), ro(I64), rw(U8))
 def gather_bytes(offsets, data, codes, start, out):
     """Copy the strings of `codes` one after the other; the i-th begins at start[i]."""
