@@ -17,6 +17,7 @@ from penstock.runtime.merge import LEAST_IN_CELL, Share, merge, snug
 from penstock.runtime.pieces import Cells, GroupRows, Piece
 from penstock.sharing.plan import State, null_component, relation, value_component
 from penstock.state.groups import Groups, canonical_hashes
+from penstock.state.vocabulary import Vocabulary
 
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 A, S, B = Column("a", INT), Column("s", STRING), Column("b", BIGINT)
@@ -168,6 +169,32 @@ def test_cells_and_passes_change_nothing(seed: int) -> None:
     passes = [rows_of(merge(RELATION, celled, Share(turn, 3))) for turn in range(3)]
     assert sum(map(len, passes)) == len(expected)
     assert {key: row for some in passes for key, row in some.items()} == expected
+
+
+@pytest.mark.parametrize("seed", range(10, 16))
+def test_a_vocabulary_serves_many_merges(seed: int) -> None:
+    """Also where a merge has NULLs only and the vocabulary knows strings already."""
+    dice, vocabulary = np.random.default_rng(seed), Vocabulary()
+    for turn in range(4):
+        parts = [random_groups(dice, int(dice.integers(1, 300))) for _ in range(int(dice.integers(1, 4)))]
+        if turn % 2:
+            parts = [_only(part, part.components[null_component("s")] == 1) for part in parts]
+        pieces = [Piece(GroupRows(part), cells_of(part)) for part in parts]
+        merged = merge(RELATION, pieces, None, vocabulary)
+        assert rows_of(merged) == added(parts)
+        used = {int(code) for code in merged.components[value_component("s")] if code >= 0}
+        used |= {int(code) for code in merged.states[LEAST_TEXT][0] if code >= 0}
+        assert used == set(range(merged.dictionaries[value_component("s")].count))
+
+
+def _only(groups: Groups, rows: np.ndarray) -> Groups:
+    return Groups(
+        groups.panes[rows],
+        {name: values[rows] for name, values in groups.components.items()},
+        groups.dictionaries,
+        groups.count[rows],
+        {state: tuple(word[rows] for word in words) for state, words in groups.states.items()},
+    )
 
 
 def test_groups_come_by_cell_where_there_are_enough() -> None:

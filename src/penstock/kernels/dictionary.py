@@ -109,6 +109,14 @@ class Dictionary:
         )
         return codes
 
+    def only(self, codes: Array) -> Dictionary:
+        """A dictionary of some of these words, in this order; nothing is hashed again, unless words are added."""
+        some = Dictionary()
+        some.count = len(codes)
+        some._offsets, some._data = gather(self._offsets, self._data, codes)
+        some._hashes, some._table = self._hashes[codes], np.empty(0, np.int32)
+        return some
+
     @property
     def offsets(self) -> Array:
         return self._offsets[: self.count + 1]

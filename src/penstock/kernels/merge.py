@@ -191,6 +191,15 @@ def unmet(codes, base, known, found):
     return count
 
 
+@kernel(types.void, ro(I64), I64, rw(U8))
+def mark(codes, base, used):
+    """Mark the codes (those from `base` on, less it) that occur."""
+    for i in range(codes.shape[0]):
+        code = codes[i] - base
+        if code >= 0:
+            used[code] = 1
+
+
 @kernel(types.void, ro(I64), I64, ro(I64), rw(I64))
 def recode(codes, base, known, recoded):
     """The same strings by other codes; what is below the base is none and stays."""

@@ -7,8 +7,10 @@ and then given to each; only the panes at the fringes are taken window by window
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +24,22 @@ from penstock.runtime.ordering import Ranked, first_rows
 from penstock.runtime.pieces import BlockRows, GroupRows, Piece, cells_of
 from penstock.runtime.tally import Tally, per_window, tally
 from penstock.sharing.plan import Relation, State, bounds_relation, relation
+from penstock.state import opened
 from penstock.state.groups import Groups
-from penstock.state.opened import Segments
 from penstock.state.segment import Block
+from penstock.state.vocabulary import Vocabulary
 
 Array = np.ndarray
 PIECE = 1 << 16  # rows that are taken at a time
 SHORT = 256  # rows: runs shorter than that are not read one by one
+
+
+class Segments(opened.Segments):
+    """Segments of a merge task, and the vocabulary of all that it reads of them."""
+
+    def __init__(self, folder: Path, references: Iterable[Mapping[str, Any]]) -> None:
+        super().__init__(folder, references)
+        self.vocabulary = Vocabulary()
 
 
 @dataclass(frozen=True)
@@ -66,14 +77,14 @@ def merge_windows(bare: Relation, item: MergeItem, segments: Segments, share: Sh
     """The groups of an item's windows; `panes` of the result are windows."""
     window, last = bare.window, item.beyond - 1
     if window.tumbling:
-        return merge(bare, list(pane_pieces(bare, item, segments)), share)
+        return merge(bare, list(pane_pieces(bare, item, segments)), share, segments.vocabulary)
     low, high = _span(window, item.first)[0], _span(window, last)[1]
     core = _span(window, last)[0], _span(window, item.first)[1]
     if core[0] >= core[1]:
-        return merge(bare, list(_fringe(bare, item, segments, low, high)), share)
+        return merge(bare, list(_fringe(bare, item, segments, low, high)), share, segments.vocabulary)
     if item.first == last:
-        return merge(bare, list(_core(bare, item, segments, core)), share)
-    common = merge(bare, list(_core(bare, item, segments, core)), share)
+        return merge(bare, list(_core(bare, item, segments, core)), share, segments.vocabulary)
+    common = merge(bare, list(_core(bare, item, segments, core)), share, segments.vocabulary)
     pieces = [
         *_fringe(bare, item, segments, low, core[0]),
         *_fringe(bare, item, segments, core[1], high),
@@ -81,7 +92,7 @@ def merge_windows(bare: Relation, item: MergeItem, segments: Segments, share: Sh
     rows = GroupRows(common)
     if len(common):
         pieces += [Piece(rows, np.full(len(common), number)) for number in range(item.first, item.beyond)]
-    return merge(bare, pieces, share)
+    return merge(bare, pieces, share, segments.vocabulary)
 
 
 def _span(window: Window, number: int) -> tuple[int, int]:

@@ -27,8 +27,8 @@ from penstock.runtime.merge_plan import FOREVER, MergeItem, cut_windows, row_byt
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.version import Version
 from penstock.sharing.plan import Relation
+from penstock.state import opened as indexes
 from penstock.state.garbage import SEGMENTS, segment_name
-from penstock.state.opened import Segments
 
 MOST = 12  # live units
 
@@ -71,7 +71,7 @@ def compact(
     job: Job,
     version: Version,
     segments: list[dict[str, Any]],
-    opened: Segments,
+    opened: indexes.Segments,
     keeps: Mapping[str, Keep],
     batch: int,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -89,7 +89,7 @@ def compact(
     return segments[:at] + [report["segment"] | {"unit": f"{batch} compacted"} for report in reports], reports
 
 
-def _items(keep: Keep, opened: Segments, settings: TaskSettings) -> list[MergeItem]:
+def _items(keep: Keep, opened: indexes.Segments, settings: TaskSettings) -> list[MergeItem]:
     """Ranges of panes, cut to fit a task's memory."""
     panes, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for block in opened.blocks(keep.relation.query):
@@ -108,7 +108,7 @@ def gathered(panes: np.ndarray, into: int | None) -> np.ndarray:
 
 def compact_share(shares: list[list[MergeItem]], work: CompactionWork, number: int) -> dict[str, Any]:
     """Merge some items into one new segment, a run each."""
-    from penstock.runtime.closing import pane_pieces
+    from penstock.runtime.closing import Segments, pane_pieces
     from penstock.runtime.coarse import coarsened
     from penstock.runtime.merge import Share, merge
     from penstock.state.segment_write import SegmentWriter
@@ -120,7 +120,7 @@ def compact_share(shares: list[list[MergeItem]], work: CompactionWork, number: i
         keep = work.keeps[item.query]
         pieces = list(pane_pieces(keep.relation, item, opened, keep.gather))
         assert item.turn is not None
-        groups = merge(keep.relation, pieces, Share(item.turn, item.passes))
+        groups = merge(keep.relation, pieces, Share(item.turn, item.passes), opened.vocabulary)
         if len(groups):
             writer.add(item.query, groups, coarsened(keep.relation, groups))
             writer.end_run(dict(groups.dictionaries))

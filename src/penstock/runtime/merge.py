@@ -12,18 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
 from penstock.faults import reach
 from penstock.kernels import merge as kernels
-from penstock.kernels.dictionary import Dictionary, gather, hash_strings
+from penstock.kernels.dictionary import Dictionary, hash_strings
 from penstock.kernels.pack import all_valid, pack_component
 from penstock.logical.types import Kind
 from penstock.runtime.folding import BOUND, IPV6, Chunk, Shape, fold_chunk
 from penstock.runtime.folding import Rows as Numbers
-from penstock.runtime.pieces import Cells, GroupRows, Piece, Rows, Stored
+from penstock.runtime.pieces import Cells, GroupRows, Piece, Stored
 from penstock.sharing.layout import WORD, Layout, Place, Range, union
 from penstock.sharing.plan import (
     Relation,
@@ -35,6 +36,7 @@ from penstock.sharing.plan import (
     value_component,
 )
 from penstock.state.groups import Groups, blank_nulls, canonical_hashes, code_base
+from penstock.state.vocabulary import Vocabulary, compacted
 
 Array = np.ndarray
 PASS_SHIFT = 40  # hash bits below the slot's that split one slot into passes
@@ -49,11 +51,15 @@ class Share:
     passes: int = 1
 
 
-def merge(relation: Relation, pieces: Sequence[Piece], share: Share | None = None) -> Groups:
+def merge(
+    relation: Relation, pieces: Sequence[Piece], share: Share | None = None, vocabulary: Vocabulary | None = None
+) -> Groups:
     """The exact groups of these pieces (of one pass), with a dictionary of their own."""
     if share is not None and share.passes > 1:
         pieces = [_of_pass(relation, piece, share) for piece in pieces]
-    return Merge(relation, [piece for piece in pieces if len(piece)]).groups()
+    known = Vocabulary() if vocabulary is None else vocabulary
+    known.trim()
+    return Merge(relation, [piece for piece in pieces if len(piece)], known).groups()
 
 
 def regroup(relation: Relation, groups: Groups, panes: Array) -> Groups:
@@ -75,10 +81,10 @@ def snug(ranges: Mapping[str, Range]) -> Layout:
 
 
 class Merge:
-    """One merge: its dictionaries, and where codes of its pieces go; with dictionaries given, all codes are theirs."""
+    """One merge. Codes of its pieces become those of a vocabulary; with dictionaries given, they are theirs already."""
 
     def __init__(
-        self, relation: Relation, pieces: Sequence[Piece], given: Mapping[str, Dictionary] | None = None
+        self, relation: Relation, pieces: Sequence[Piece], known: Vocabulary | Mapping[str, Dictionary]
     ) -> None:
         self._relation, self._pieces = relation, pieces
         types = relation.types
@@ -91,41 +97,56 @@ class Merge:
         }
         self._addresses = {name for name in types if types[name].kind is Kind.INET}
         names = sorted({*self._coded, *self._extremes.values()})
-        self._dictionaries = {name: Dictionary() for name in names} if given is None else given
-        self._maps: dict[tuple[Hashable, str], Array] = {}
-        self._recoded = [self._join_dictionaries(piece) if given is None else {} for piece in pieces]
+        if isinstance(known, Vocabulary):
+            self._joined = True
+            self._recoded = [self._join_dictionaries(piece, known, names) for piece in pieces]
+            for passing in {piece.rows.run for piece in pieces if isinstance(piece.rows, GroupRows)}:
+                known.forget(passing)
+            self._dictionaries = {name: known.dictionary(name) for name in names}
+        else:
+            self._joined = False
+            self._recoded = [{} for _ in pieces]
+            self._dictionaries = {name: known[name] for name in names if name in known}
         counted = frozenset(s.column for piece in pieces for s in piece.rows.states() if s.kind == "count")
         self._shape = replace(shape, nullable=counted, wide=self._wide(shape))
 
     # -- dictionaries
 
-    def _join_dictionaries(self, piece: Piece) -> dict[str, Array]:
-        """Give every string that the rows use a code of the merged dictionary; returns the columns in those codes."""
-        recoded = {}
-        for component, dictionary in self._dictionaries.items():
-            offsets, data = piece.rows.dictionary(component)
-            place = piece.rows.run, component
-            if place not in self._maps:
-                self._maps[place] = np.full(len(offsets) - 1, -1, np.int64)
-            known = self._maps[place]
-            for column, base in self._code_columns(component, piece.rows):
-                codes = piece.column(column)
-                new = np.empty(min(len(codes), len(known)), np.int64)
-                new = new[: kernels.unmet(codes, base, known, new)]
-                known[new] = dictionary.intern(*gather(offsets, data, new))
-                recoded[column] = np.empty(len(codes), np.int64)
-                kernels.recode(codes, base, known, recoded[column])
+    def _join_dictionaries(self, piece: Piece, known: Vocabulary, names: Iterable[str]) -> dict[str, Array]:
+        """The columns of codes, in codes of the vocabulary."""
+        rows, recoded = piece.rows, {}
+        for component in names:
+            words = partial(rows.dictionary, component)
+            for column, base in self._code_columns(component, rows.states()):
+                codes, size = piece.column(column), rows.words(component)
+                recoded[column] = known.recoded(rows.run, component, size, words, codes, base)
         return recoded
 
-    def _code_columns(self, component: str, rows: Rows) -> list[tuple[str, int]]:
+    def _code_columns(self, component: str, states: Mapping[State, list[str]]) -> list[tuple[str, int]]:
         """Columns that hold codes of this dictionary, with the value of code 0: the key, and extremes."""
         keys = [(component, code_base(component))] if component in self._coded else []
-        names = rows.states()
         return keys + [
-            (names[state][0], IPV6 if state.column in self._addresses else 0)
+            (states[state][0], self._extreme_base(state))
             for state, found in self._extremes.items()
-            if found == component and state in names
+            if found == component and state in states
         ]
+
+    def _extreme_base(self, state: State) -> int:
+        return IPV6 if state.column in self._addresses else 0
+
+    def _with_own_words(self, groups: Groups) -> Groups:
+        """The same groups with dictionaries of only the strings that they use."""
+        dictionaries, components, states = {}, dict(groups.components), dict(groups.states)
+        for name, dictionary in groups.dictionaries.items():
+            keys = [(components[name], code_base(name))] if name in self._coded else []
+            extremes = [state for state, found in self._extremes.items() if found == name and state in states]
+            columns = keys + [(states[state][0], self._extreme_base(state)) for state in extremes]
+            dictionaries[name], recoded = compacted(dictionary, columns)
+            if keys:
+                components[name] = recoded[0]
+            for state, codes in zip(extremes, recoded[len(keys) :], strict=True):
+                states[state] = (codes,)
+        return replace(groups, components=components, dictionaries=dictionaries, states=states)
 
     def _column(self, number: int, name: str) -> Array:
         """A column of a piece, in codes of the merged dictionaries."""
@@ -158,7 +179,8 @@ class Merge:
         keyed = {part.component: components[part.component] for part in self._relation.parts[1:]}
         named = sorted(self._dictionaries.keys() & {*self._extremes.values(), *keyed})
         counts, states = self._folded([at[a:b] for a, b in pairwise(edges)], found.shape[1])
-        return Groups(panes, keyed, {name: self._dictionaries[name] for name in named}, counts, states)
+        made = Groups(panes, keyed, {name: self._dictionaries[name] for name in named}, counts, states)
+        return self._with_own_words(made) if self._joined else made
 
     @property
     def _pane(self) -> str:
@@ -220,6 +242,10 @@ class Merge:
             ranges = union(ranges, found | ({self._pane: piece.span} if pane else {}))
         for name in self._coded:
             ranges[name] = 0, self._dictionaries[name].count
+        for name in parts:
+            flag = null_component(column_of(name))
+            if name != flag and ranges.get(flag) == (1, 1):  # nothing but NULLs
+                ranges[name] = 0, 0
         names = [self._pane, *parts] if pane else parts
         return {name: ranges.get(name, (0, 0)) for name in names}
 

@@ -26,7 +26,6 @@ from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import SharedPlan
 from penstock.sinks.base import Sink
 from penstock.state.garbage import segment_name
-from penstock.state.opened import Segments
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def _reported(run: Callable[[int], dict[str, Any]], number: int) -> dict[str, An
 
 def merge_share(shares: list[list[MergeItem]], work: MergeWork, number: int) -> dict[str, Any]:
     """Merge, finish and stage some items."""
-    from penstock.runtime.closing import Setting, merge_item
+    from penstock.runtime.closing import Segments, Setting, merge_item
 
     attempt = uuid.uuid4().hex[:8]
     opened = Segments(Path(work.segments), work.references)

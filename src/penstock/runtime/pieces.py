@@ -41,6 +41,10 @@ class Rows(Protocol):
 
     def states(self) -> dict[State, list[str]]: ...
 
+    def words(self, component: str) -> int:
+        """How many strings the dictionary has."""
+        ...
+
     def dictionary(self, component: str) -> tuple[Array, Array]: ...
 
 
@@ -70,6 +74,9 @@ class BlockRows:
 
     def states(self) -> dict[State, list[str]]:
         return self.block.states()
+
+    def words(self, component: str) -> int:
+        return self.block.words(component)
 
     def dictionary(self, component: str) -> tuple[Array, Array]:
         return self.block.dictionary(component)
@@ -107,6 +114,9 @@ class GroupRows:
 
     def states(self) -> dict[State, list[str]]:
         return {state: state_columns(state, len(words)) for state, words in self.groups.states.items()}
+
+    def words(self, component: str) -> int:
+        return self.groups.dictionaries[component].count
 
     def dictionary(self, component: str) -> tuple[Array, Array]:
         words = self.groups.dictionaries[component]

@@ -195,6 +195,10 @@ class Block:
         """Column names of each state's words."""
         return self.shape.state_columns
 
+    def words(self, name: str) -> int:
+        """How many strings a dictionary of this block's run has."""
+        return self.segment.index.dictionaries[self.run][name][0].n - 1
+
     def dictionary(self, name: str) -> tuple[Array, Array]:
         """(offsets, bytes) of a dictionary of this block's run."""
         offsets, data = self.segment.index.dictionaries[self.run][name]
