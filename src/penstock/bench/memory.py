@@ -12,7 +12,7 @@ from penstock.bench.job import DISCARD, Answer
 from penstock.bench.peers import run_engine
 
 TIMES = 10
-MOST_ROWS = 2_000_000  # of the shorter stream
+MOST_ROWS = 1_000_000  # of the shorter stream
 PEAKS = ("lfta_peak_bytes", "merge_peak_bytes")
 
 
