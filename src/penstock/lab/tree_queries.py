@@ -19,7 +19,7 @@ from penstock.lab.tree_streams import LETTERS, PAIRS, Records
 from penstock.lab.tree_uniform import allocation_claims
 
 MEMORY, QUICK_MEMORY = (50_000, 500_000, 5_000_000), (50_000, 5_000_000)
-COUNTS, QUICK_COUNTS = (20, 40, 60, 78), (26, 36)
+COUNTS, QUICK_COUNTS = (20, 50, 78), (26, 36)
 SETS = 3
 WAYS = ("ours", "paper", "slc")
 
