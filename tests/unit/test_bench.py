@@ -297,3 +297,11 @@ def test_failing_and_slow_engines(tmp_path: Path) -> None:
     assert peers.run_engine("arrow", "", job, 0.01) == "stopped after 0 s"
     assert peers.run_engine("duckdb", "no_such_package", job, 60) == peers.NOT_INSTALLED
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_reason_is_the_end_of_a_traceback() -> None:
+    log = "26/11/16 12:27:07 ERROR Executor: task 199.0 rejected"
+    traceback = "Traceback (most recent call last):\n  File x\npyspark.errors.StreamingQueryException: too many\n  hint"
+    assert peers.reason(f"{log}\n{traceback}\n{log}") == "pyspark.errors.StreamingQueryException: too many"
+    assert peers.reason(f"warning\n{log}\n") == log
+    assert peers.reason("") == ""
