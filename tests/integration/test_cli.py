@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -79,7 +80,7 @@ def test_bad_apps_are_refused_before_anything_runs(caller: Caller, tmp_path: Pat
 def test_bad_usage(caller: Caller, app: Path, tmp_path: Path) -> None:
     failed(caller.run("check", str(tmp_path / "none.sql")), 2, "none.sql")
     failed(caller.run("run", str(app), "--set", "out"), 2, "K=V")
-    failed(caller.run("run", str(app), "--set", f"out={tmp_path}", "--plan", "tree"), 2, "not executable yet")
+    failed(caller.run("run", str(app), "--set", f"out={tmp_path}", "--plan", "best"), 2, "unknown plan")
     failed(caller.run("run", str(app), "--set", f"out={tmp_path}", "--batch-rows", "0"), 2, "batch_rows")
     failed(caller.run("run", str(app), "--set", f"out={tmp_path}", "--checkpoint", "s3://bucket/x"), 2, "s3://bucket/x")
     failed(caller.run("state", "--checkpoint", str(tmp_path)), 2, "not a checkpoint")
@@ -115,6 +116,10 @@ def test_a_run_its_summary_and_what_comes_after(caller: Caller, app: Path, tmp_p
     assert summary["spark"]["version"].startswith("4.")
     assert [batch["rows"] for batch in summary["batches"]][:2] == [20000, 20000]
     assert "closing account" in first.stderr
+    told = r"^bytes: \S+ kB written by tasks, \S+ kB read to close windows, 0 B kept; results \S+ kB$"
+    assert re.search(told, first.stderr, re.M)
+    files = [*(tmp_path / "out" / "talkers").glob("*.parquet"), *(tmp_path / "nets").glob("*.parquet")]
+    assert summary["state"]["results"] == sum(path.stat().st_size for path in files)
     rows = duckdb.sql(f"SELECT count(*), sum(n) FROM '{tmp_path}/out/talkers/*.parquet'").fetchall()[0]
     talkers = summary["queries"]["talkers"]
     assert rows == (talkers["rows"], talkers["accounting"]["exact"])
@@ -122,11 +127,13 @@ def test_a_run_its_summary_and_what_comes_after(caller: Caller, app: Path, tmp_p
     state = json.loads(penstock("state", "--checkpoint", str(tmp_path / "ckpt"), "--json").stdout)
     assert state["ended"] is True
     assert state["segments"] == []
+    assert state["volume"] | {"bytes": state["bytes"]} == summary["state"]
     assert state["files"]["segments"] == 0
     assert list(state["accounting"]["streams"].values()) == [summary["accounting"]]
     check_windows(caller, tmp_path, summary, state)
     text = caller.run("state", "--checkpoint", str(tmp_path / "ckpt")).stdout
     assert "the sources have ended" in text
+    assert f"results     {summary['state']['results']:,} bytes given to sinks" in text
     assert f"windows     talkers: {talkers['windows']} closed, the newest from 2026-01-01 00:00:" in text
     # The same run once more has nothing to do; another checkpoint may not mix its results in.
     again = caller.run(*common, "--checkpoint", str(tmp_path / "ckpt"), "--json", "--quiet")

@@ -26,7 +26,7 @@ from penstock.sources.base import fields
 from penstock.sources.registry import open_source
 from penstock.state import manifest as manifests
 from penstock.state import windows as rings
-from penstock.state.manifest import Manifest
+from penstock.state.manifest import VOLUME, Manifest
 from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows, assert_same_windows
 from penstock.testing.generators import random_case
 from penstock.testing.oracle import expect
@@ -94,7 +94,24 @@ def check(seed: int, folder: Path, patch: pytest.MonkeyPatch, planning: Planning
     if first is then:
         assert_same_account(summary["accounting"], expected.stream, f"{context}\nstream")
     assert not list((engine.checkpoint / "segments").iterdir()), f"{context}\nsegments are left"
+    check_bytes(engine, summary, context)
     return engine
+
+
+def check_bytes(engine: Engine, summary: dict[str, Any], context: str) -> None:
+    """Bytes of batches add up to those of the run; results are what the files have."""
+    told, batches = summary["state"], [batch["bytes"] for batch in summary["batches"]]
+    for name in VOLUME:
+        assert told[name] == sum(batch[name] for batch in batches), f"{context}\n{name}"
+    assert told["bytes"] == batches[-1]["kept"] == 0, context
+    assert told["results"] == sum(path.stat().st_size for path in engine.output.rglob("*.parquet")), context
+    assert told["written"] > 0, context
+    windows = sum(batch["windows"] for batch in summary["batches"])
+    assert (told["read"] > 0) >= (windows > 0), context
+    held = 0  # after a batch there is no more than before it and what it wrote
+    for batch in batches:
+        assert batch["kept"] <= held + batch["written"] + batch["compacted"], context
+        held = batch["kept"]
 
 
 def check_sums(app: QuerySet, name: str, summary: dict[str, Any], windows: list[dict[str, int]], place: str) -> None:

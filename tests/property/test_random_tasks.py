@@ -73,7 +73,7 @@ class Bench:
         old = self.references[at:]
         relations = [relation for plan in self.version.plans.values() for relation in plan.relations]
         keeps = {relation.query: Keep(relation, -FOREVER, None) for relation in relations}
-        cut = [item for keep in keeps.values() for item in _items(keep, self.folder, old, self.settings)]
+        cut = [item for keep in keeps.values() for item in _items(keep, Segments(self.folder, old), self.settings)]
         shares = share_out(cut, int(self.rng.integers(1, 4)))
         work = CompactionWork(keeps, str(self.folder), old, self.settings, next(self.files))
         new = [compact_share(shares, work, number)["segment"] for number in range(len(shares))]

@@ -109,7 +109,8 @@ class Ran:
     number: int = 0
 
     def compact(self, rng: random.Random, keeps: dict[str, Keep]) -> None:
-        cut = [item for keep in keeps.values() for item in _items(keep, self.folder, self.references, self.settings)]
+        opened = Segments(self.folder, self.references)
+        cut = [item for keep in keeps.values() for item in _items(keep, opened, self.settings)]
         shares = share_out(cut, rng.randint(1, 3))
         self.number += 1
         work = CompactionWork(keeps, str(self.folder), self.references, self.settings, self.number)

@@ -67,7 +67,7 @@ def rows_in(groups: Groups) -> list[tuple[Any, ...]]:
 
 
 def rows_out(block: Block, start: int, stop: int) -> list[tuple[Any, ...]]:
-    names = [name for name in block.meta["columns"] if ":" in name]
+    names = [name for name in block.shape.names if ":" in name]
     codes = {name: _strings(*block.dictionary(name)) for name in (TEXT, ADDRESS)}
     columns = [_decoded(name, block.column(name, start, stop), codes) for name in names]
     words = [block.column(w, start, stop).view(np.int64).tolist() for state in block.states().values() for w in state]
@@ -101,11 +101,17 @@ def write(path: Path, seed: int, sizes: list[int], slots: int = 32) -> tuple[dic
     return writer.close(), made
 
 
+def slots_of(block: Block) -> np.ndarray:
+    """The slot of every row."""
+    lengths = np.diff(block.cuts)
+    return np.repeat(np.arange(len(lengths)) % block.segment.slots, lengths)
+
+
 def read_everything(path: Path, reference: dict[str, Any] | None = None) -> None:
     segment = Segment(path, reference)
     for block in segment.blocks:
         rows_out(block, 0, block.rows)
-        block.slots[: block.rows]
+        slots_of(block)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -114,8 +120,8 @@ def test_groups_come_back(tmp_path: Path, seed: int) -> None:
     reference, made = write(tmp_path / "s.seg", seed, sizes, slots=[1, 5, 32, 256][seed % 4])
     assert reference["bytes"] == (tmp_path / "s.seg").stat().st_size
     segment = Segment(tmp_path / "s.seg", reference)
-    assert [block.meta["query"] for block in segment.blocks] == ["q0", "q1", "q0", "q1", "q0"]
-    assert [block.meta["run"] for block in segment.of("q0")] == [0, 1, 2]
+    assert [block.query for block in segment.blocks] == ["q0", "q1", "q0", "q1", "q0"]
+    assert [block.run for block in segment.of("q0")] == [0, 1, 2]
     for block, groups in zip(segment.blocks, made, strict=True):
         assert rows_out(block, 0, block.rows) == rows_in(groups)
 
@@ -158,9 +164,24 @@ def test_panes_and_slots_are_found(tmp_path: Path) -> None:
         assert set(rows_out(block, start, stop)) == {row for row in rows_in(made[0]) if first <= row[0] < beyond}
     starts = block.starts
     for start, stop in pairwise(starts):
-        slots = block.slots[int(start) : int(stop)]
+        slots = slots_of(block)[int(start) : int(stop)]
         assert (np.diff(slots) >= 0).all()
         assert slots.max() < 32
+
+
+@pytest.mark.parametrize("rows", [30, 3_000])
+def test_where_slots_begin(tmp_path: Path, rows: int) -> None:
+    """Stored as such of long panes, and from the slot of every row of short ones."""
+    write(tmp_path / "s.seg", 6, [rows], slots=8)
+    (block,) = Segment(tmp_path / "s.seg").blocks
+    assert block.slotted == (rows == 30)
+    assert block.cuts[:: block.segment.slots].tolist() == block.starts.tolist()
+    slots = slots_of(block)
+    for first, last in [(0, 1), (0, len(block.panes)), (2, 4)]:
+        begin, end = int(block.starts[first]), int(block.starts[last])
+        for low, high in [(0, 8), (3, 4), (2, 7), (5, 5)]:
+            found = [row for a, b in zip(*block.runs(begin, end, low, high), strict=True) for row in range(a, b)]
+            assert found == [row for row in range(begin, end) if low <= slots[row] < high]
 
 
 def test_a_group_has_the_same_slot_in_every_segment(tmp_path: Path) -> None:
@@ -179,7 +200,7 @@ def test_a_group_has_the_same_slot_in_every_segment(tmp_path: Path) -> None:
         (block,) = Segment(tmp_path / f"{turn}.seg").blocks
         named = _strings(*block.dictionary(TEXT))
         order = [named[code] for code in block.column(TEXT, 0, rows).tolist()]
-        slots.append(dict(zip(order, block.slots[:rows].tolist(), strict=True)))
+        slots.append(dict(zip(order, slots_of(block).tolist(), strict=True)))
     assert slots[0] == slots[1]
 
 
@@ -224,15 +245,15 @@ def test_pages_are_verified_where_they_are_read(tmp_path: Path) -> None:
     whole = bytearray(path.read_bytes())
     assert len(whole) > 4 * PAGE
     read_everything(path, reference)
-    column = Segment(path).blocks[0].meta["columns"]["sum wide 1"]
-    place = column["at"] + 3 * np.dtype(column["kind"]).itemsize
+    column = Segment(path).blocks[0].where("sum wide 1")
+    place = column.at + 3 * column.size
     whole[place] ^= 1
     path.write_bytes(whole)
     (block,) = Segment(path, reference).blocks
     page = place // PAGE
     assert len(block.panes) > 0  # at the front: intact
-    far = (page + 1) * PAGE - column["at"]
-    rows = far // np.dtype(column["kind"]).itemsize + 1
+    far = (page + 1) * PAGE - column.at
+    rows = far // column.size + 1
     block.column("sum wide 1", rows, rows + 10)
     with pytest.raises(StateError, match=rf"s\.seg is damaged between bytes {page * PAGE} and {(page + 1) * PAGE}"):
         block.column("sum wide 1", 0, 10)

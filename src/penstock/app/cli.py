@@ -243,10 +243,10 @@ def run(
     if as_json:
         print(json.dumps(summary))
     if not quiet:
-        from penstock.monitor.progress import account_table, malformed_lines
+        from penstock.monitor.progress import account_table, bytes_line, malformed_lines
 
         Console(stderr=True, width=max(errors.width, 110)).print(account_table(summary))
-        for line in malformed_lines(summary):
+        for line in [*malformed_lines(summary), bytes_line(summary)]:
             errors.print(line, markup=False, soft_wrap=True)
 
 
@@ -275,7 +275,7 @@ def _await_end(start: Callable[..., Any], display: Any) -> dict[str, Any]:
         done["rows"] += report.rows
         windows = sum(result["windows"] for result in manifest.results.values())
         total = done["run"].progress()["total"] if "run" in done else None
-        display.batch(report.batch, done["rows"], total, windows, report.watermark)
+        display.batch(report.batch, done["rows"], total, windows, report.watermark, report.bytes["kept"])
 
     running = start(listener=show, on_phase=display.phase)
     done["run"] = running

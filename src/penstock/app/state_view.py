@@ -55,7 +55,7 @@ def _manifest_state(path: Path, manifest: Manifest, most: int) -> dict[str, Any]
         "streams": manifest.streams,
         "offset": manifest.offset,
         "segments": [{"path": s["path"], "bytes": s["bytes"], "panes": s["panes"]} for s in manifest.segments],
-        "bytes": sum(segment["bytes"] for segment in manifest.segments),
+        "bytes": manifests.kept_bytes(manifest),
         "manifest_bytes": manifests.path_of(path, manifest.batch).stat().st_size,
         "volume": manifest.volume,
         "bytes_read_per_window": manifest.volume["read"] // closed if closed else 0,
@@ -113,6 +113,7 @@ def state_text(found: dict[str, Any]) -> str:
         f"written     {volume['written']:,} bytes by tasks",
         f"compacted   {volume['compacted']:,} bytes written by {volume['compactions']:,} compactions",
         f"read        {volume['read']:,} bytes to close windows, {found['bytes_read_per_window']:,} a window",
+        f"results     {volume['results']:,} bytes given to sinks",
         f"manifest    {found['manifest_bytes']:,} bytes",
         f"plan        version {found['plan_version']}, {found['slots']} slots",
     ]

@@ -9,7 +9,9 @@
 | `fold`       | fold values or partial states into the rows of a table: sums, extremes, moments    |
 | `dictionary` | byte strings to dense codes and back                                               |
 | `inet`       | text to addresses and back                                                         |
+| `columns`    | values of a segment put in order and narrowed                                      |
 | `order`      | canonical hash of a group, and the order (pane, slot) of a segment                 |
+| `merge`      | rows of many runs into groups, cell by cell                                        |
 | `text_index` | where the records of a text begin: lines, and what the next four share             |
 | `text_csv`   | records of CSV and the spans of their fields                                       |
 | `text_json`  | lines of JSON and the spans of the values asked for                                |

@@ -59,6 +59,19 @@ def refill(hashes, count, table):
         table[slot] = code
 
 
+@kernel(types.void, ro(I64), ro(U8), rw(U64))
+def hash_each(offsets, data, hashes):
+    for i in range(hashes.shape[0]):
+        hashes[i] = hash_bytes(data, offsets[i], offsets[i + 1])
+
+
+def hash_strings(offsets: Array, data: Array) -> Array:
+    """The canonical hash of each string."""
+    hashes = np.empty(len(offsets) - 1, np.uint64)
+    hash_each(offsets, data, hashes)
+    return hashes
+
+
 @kernel(types.void, ro(I64), ro(U8), ro(I64), ro(I64), rw(U8))
 def gather_bytes(offsets, data, codes, start, out):
     """Copy the strings of `codes` one after the other; the i-th begins at start[i]."""
@@ -95,6 +108,14 @@ class Dictionary:
             start, source, self.count, self._offsets, self._data, self._hashes, self._table, codes
         )
         return codes
+
+    def only(self, codes: Array) -> Dictionary:
+        """A dictionary of some of these words, in this order; nothing is hashed again, unless words are added."""
+        some = Dictionary()
+        some.count = len(codes)
+        some._offsets, some._data = gather(self._offsets, self._data, codes)
+        some._hashes, some._table = self._hashes[codes], np.empty(0, np.int32)
+        return some
 
     @property
     def offsets(self) -> Array:

@@ -14,6 +14,7 @@ from typing import Any
 from numba import njit, types
 
 I64, U64, F64, I32, U32, U8 = types.int64, types.uint64, types.float64, types.int32, types.uint32, types.uint8
+U16 = types.uint16
 
 
 def ro(dtype: Any, dimensions: int = 1) -> Any:
@@ -38,6 +39,13 @@ def kernel(result: Any, *arguments: Any, allocates: bool = False) -> Callable[[C
     """
     counting = {} if allocates else UNCOUNTED
     decorate: Callable[..., Any] = njit([result(*arguments)], cache=True, nogil=True, error_model="numpy", **counting)
+    return decorate
+
+
+def kernel_for(*signatures: tuple[Any, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A kernel for several signatures, (result, arguments …) each: the same loop over different types."""
+    compiled = [result(*arguments) for result, *arguments in signatures]
+    decorate: Callable[..., Any] = njit(compiled, cache=True, nogil=True, error_model="numpy", **UNCOUNTED)
     return decorate
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import int64, types, uint64
 
 from penstock.kernels.hashing import combine
-from penstock.kernels.jit import I64, U64, kernel, ro, rw
+from penstock.kernels.jit import I32, I64, U64, kernel, ro, rw
 
 Array = np.ndarray
 SLOT_SHIFT = 56  # slots are the top 8 bits: up to 256 of them; the bits below split a slot into passes
@@ -29,22 +29,36 @@ def hash_codes(codes, by_code, hashes):
         hashes[i] = combine(hashes[i], by_code[codes[i]] if codes[i] >= 0 else uint64(0))
 
 
-@kernel(types.void, ro(U64), ro(I64), I64, I64, rw(I64), rw(I64), allocates=True)
-def order_groups(hashes, window, windows, slots, cuts, order):
-    """Counting sort by (window index, slot); cuts[w·slots + s] is where that part begins."""
-    n = hashes.shape[0]
+@kernel(types.void, ro(U64), ro(I64), ro(I32), rw(I64), rw(I32), rw(I32))
+def order_groups(hashes, window, slots, cuts, cells, order):
+    """Counting sort by (window index, slot); cuts[w · number of slots + s] is where that part begins.
+
+    `slots` are by the top bits of the hash (`slot_table`, whose last entry is their number), `window` is empty if there
+    is one only; `cells` is scratch, a number for each group.
+    """
+    n, alone, count = hashes.shape[0], window.shape[0] == 0, int64(slots[slots.shape[0] - 1])
     for i in range(n):
-        slot = int64(hashes[i] >> uint64(SLOT_SHIFT)) % slots
-        cuts[window[i] * slots + slot + 1] += 1
-    for c in range(windows * slots):
-        cuts[c + 1] += cuts[c]
-    at = cuts.copy()
+        cell = int64(slots[hashes[i] >> uint64(SLOT_SHIFT)])
+        if not alone:
+            cell += window[i] * count
+        cells[i] = cell
+        cuts[cell + 1] += 1
+    for c in range(1, cuts.shape[0]):
+        cuts[c] += cuts[c - 1]
+    # Each part is filled from its beginning, which moves on; at last every beginning is where its neighbour's was.
     for i in range(n):
-        c = window[i] * slots + int64(hashes[i] >> uint64(SLOT_SHIFT)) % slots
-        order[at[c]] = i
-        at[c] += 1
+        order[cuts[cells[i]]] = i
+        cuts[cells[i]] += 1
+    for c in range(cuts.shape[0] - 1, 0, -1):
+        cuts[c] = cuts[c - 1]
+    cuts[0] = 0
+
+
+def slot_table(slots: int) -> Array:
+    """The slot of a hash by its top bits, and the number of slots behind them."""
+    return np.append(np.arange(1 << (64 - SLOT_SHIFT)) % slots, slots).astype(np.int32)
 
 
 def slot_of(hashes: Array, slots: int) -> Array:
-    """The slot of each hash, as `order_groups` computes it."""
-    return ((hashes >> np.uint64(SLOT_SHIFT)) % np.uint64(slots)).astype(np.uint8)
+    """The slot of each hash, as `order_groups` takes it."""
+    return slot_table(slots)[(hashes >> np.uint64(SLOT_SHIFT)).astype(np.intp)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.lab.tree_plans import Plan
-from penstock.lab.tree_streams import PAIRS, Records
+from penstock.lab.tree_streams import Records
 from penstock.lab.tree_tables import Counted
 
 WAYS = ("ours", "paper", "direct", "slc")
@@ -21,6 +21,7 @@ class Worked:
     counted over all epochs; in the epoch that was planned for, operations a tuple (`single`), and those of our tree
     with direct-mapped tables of as many entries (`mapped`)."""
 
+    queries: int
     memory: int
     planned: dict[str, Plan]
     plans: dict[str, Plan]
@@ -30,7 +31,7 @@ class Worked:
 
     def share(self, way: str) -> float:
         """Hash operations over those of the naive way."""
-        return self.counted[way].per_tuple / len(PAIRS)
+        return self.counted[way].per_tuple / self.queries
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Compared:
     before; `anew`: each planned from the start."""
 
     records: Records
+    queries: tuple[str, ...]
     at: tuple[Worked, ...]
     kept: Swept
     again: Swept

@@ -127,7 +127,7 @@ class Logged:
 
 
 def logged(epoch: Epoch, letters: str) -> list[Logged]:
-    number, counts = epoch.grouping(letters).number, np.sort(epoch.counts(letters))[::-1]
+    number, counts = epoch.grouping(letters).number.astype(np.int64), np.sort(epoch.counts(letters))[::-1]
     groups, rows = float(len(counts)), float(epoch.rows)
     counted, planned = Che(estimated(counts, rows, groups), rows), che(epoch, letters, "")
     printed = Lemma(groups, min(1.0, exponent(counts)))

@@ -9,6 +9,7 @@ none. Memory is M for an epoch of 400,000 records as in the paper, and less in p
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -18,15 +19,15 @@ from penstock.lab.tree_example import example_claims
 from penstock.lab.tree_memory_claims import cost_claims, memory_claims, model_claims, shape_claims
 from penstock.lab.tree_plans import Plan, Planner, tuned
 from penstock.lab.tree_records import EPOCHS, connections, netflow
-from penstock.lab.tree_streams import PAIRS, Epoch, Records
+from penstock.lab.tree_streams import LETTERS, PAIRS, Epoch, Records
 from penstock.lab.tree_tables import Direct, run_tree
 from penstock.sharing.notation import text
 
 MEMORY = (1_000, 10_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 3_200_000, 5_000_000)
-QUICK_MEMORY = (10_000, 100_000, 1_000_000, 5_000_000)
+QUICK_MEMORY = (10_000, 100_000, 5_000_000)
 SHOWN = 100_000
-FIXED = 500_000  # whose tree is kept while the memory changes
-SIZES, QUICK_SIZES = 50, 8
+QUICK_QUERIES = tuple(a + b for a, b in combinations(LETTERS[:8], 2))
+SIZES, QUICK_SIZES = 50, 5
 FEW = 120_000  # records of an epoch up to which planning is quick enough for all sizes
 
 
@@ -34,7 +35,8 @@ def run(settings: Settings, tell: Tell) -> Findings:
     memories = QUICK_MEMORY if settings.quick else MEMORY
     sizes = QUICK_SIZES if settings.quick else SIZES
     streams = (netflow(settings, epochs=2 if settings.quick else EPOCHS), connections(settings, tell))
-    found = [compare(records, memories, sizes, tell) for records in streams]
+    queries = QUICK_QUERIES if settings.quick else PAIRS
+    found = [compare(records, queries, memories, sizes, tell) for records in streams]
     tell("Example 1")
     return Findings(
         "cost against memory (aggregate-tree, Fig. 4)",
@@ -60,41 +62,51 @@ def run(settings: Settings, tell: Tell) -> Findings:
     )
 
 
-def compare(records: Records, memories: Sequence[int], sizes: int, tell: Tell) -> Compared:
+def compare(records: Records, queries: Sequence[str], memories: Sequence[int], sizes: int, tell: Tell) -> Compared:
     """All ways at all memories, and ours at many sizes."""
     planner, epochs = Planner(records.usual), records.some(EPOCHS)
     found: list[Worked] = []
     for memory in memories:
         tell(f"{records.name}, M = {memory:,}")
         before = found[-1].planned if found else {}
-        found.append(_work(planner, epochs, memory, memory * records.scale, before))
+        found.append(_work(planner, epochs, queries, memory, memory * records.scale, before))
     tell(f"{records.name}, {sizes} sizes of memory")
     steps = np.geomspace(memories[0], memories[-1], sizes) * records.scale
-    few = np.array(memories) * records.scale
-    fixed = planner.plan(PAIRS, FIXED * records.scale)
+    plans = [worked.plans["ours"] for worked in found]
+    fixed = plans[2 * len(plans) // 3 - 1]
+    again = _chain(planner, queries, steps) if records.usual.rows <= FEW else plans
+    anew = (planner.plan(queries, memory * records.scale) for memory in memories)
     return Compared(
         records,
+        tuple(queries),
         tuple(found),
         kept=_swept((planner.again(fixed, memory) for memory in steps), records.usual),
-        again=_swept(_chain(planner, steps if records.usual.rows <= FEW else few), records.usual),
-        anew=_swept((planner.plan(PAIRS, memory) for memory in few), records.usual),
+        again=_swept(again, records.usual),
+        anew=_swept(anew, records.usual),
     )
 
 
-def _work(planner: Planner, epochs: Sequence[Epoch], memory: int, scaled: float, before: dict[str, Plan]) -> Worked:
-    planned = {way: planner.plan(PAIRS, scaled, way, before.get(way)) for way in WAYS}
+def _work(
+    planner: Planner,
+    epochs: Sequence[Epoch],
+    queries: Sequence[str],
+    memory: int,
+    scaled: float,
+    before: dict[str, Plan],
+) -> Worked:
+    planned = {way: planner.plan(queries, scaled, way, before.get(way)) for way in WAYS}
     plans, ours = dict(planned), planned["ours"]
     counted = {way: planned[way].run(epochs) for way in WAYS if way != "slc"}
     plans["slc"], counted["slc"] = tuned(planned["slc"], epochs)
     single = {way: plans[way].run([planner.epoch]).per_tuple for way in ("ours", "paper")}
     mapped = run_tree(planner.epoch, ours.configuration, ours.entries, Direct).per_tuple
-    return Worked(memory, planned, plans, counted, single, mapped)
+    return Worked(len(queries), memory, planned, plans, counted, single, mapped)
 
 
-def _chain(planner: Planner, memories: Iterable[float]) -> Iterable[Plan]:
+def _chain(planner: Planner, queries: Sequence[str], memories: Iterable[float]) -> Iterable[Plan]:
     before = None
     for memory in memories:
-        before = planner.plan(PAIRS, memory, before=before)
+        before = planner.plan(queries, memory, before=before)
         yield before
 
 

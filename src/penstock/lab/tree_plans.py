@@ -28,7 +28,7 @@ from penstock.sharing.aggregate_tree import aggregate_tree
 from penstock.sharing.all_or_nothing import all_or_nothing
 from penstock.sharing.allocation import ALLOCATORS, Allocator
 from penstock.sharing.collision import rate, rates
-from penstock.sharing.configuration import Configuration
+from penstock.sharing.configuration import STREAM, Configuration, Node
 from penstock.sharing.eviction import Che, Curve, Lemma, Taken
 from penstock.sharing.fptas import fptas
 from penstock.sharing.grain import Grain, letters
@@ -128,7 +128,7 @@ class Planner:
         problem = self.problem(queries, memory, model)
         start = process_time()
         by = "sl" if model == "slc" else "lagrange"  # what trees are judged by as they grow
-        grown = aggregate_tree(problem, by, start=before.configuration if before else None).configuration
+        grown = aggregate_tree(problem, by, start=pruned(before.configuration) if before else None).configuration
         return replace(self.allocated(grown, queries, memory, model), seconds=process_time() - start)
 
     def again(self, plan: Plan, memory: float) -> Plan:
@@ -144,6 +144,24 @@ class Planner:
         start = process_time()
         spaces = MODELS[model].allocate(_tree(configuration, problem))
         return Plan(model, configuration, tuple(spaces), problem, process_time() - start)
+
+
+def pruned(configuration: Configuration) -> Configuration:
+    """Without tables that feed one other node: they save nothing, and are nothing to start from.
+
+    >>> from penstock.sharing.notation import parse, text
+    >>> text(pruned(parse("ABCD(ABC(AB) CD)")))
+    'ABCD(AB CD)'
+    """
+    nodes: list[Node] = []
+    places: list[int] = []  # of a node, or of what takes its place
+    for i, node in enumerate(configuration.nodes):
+        parent = STREAM if node.parent == STREAM else places[node.parent]
+        if node.query or len(configuration.children(i)) > 1:
+            nodes.append(Node(node.grain, parent, node.query))
+            parent = len(nodes) - 1
+        places.append(parent)
+    return Configuration(tuple(nodes))
 
 
 def _tree(configuration: Configuration, problem: Problem) -> Tree:

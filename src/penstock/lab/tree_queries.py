@@ -19,7 +19,7 @@ from penstock.lab.tree_streams import LETTERS, PAIRS, Records
 from penstock.lab.tree_uniform import allocation_claims
 
 MEMORY, QUICK_MEMORY = (50_000, 500_000, 5_000_000), (50_000, 5_000_000)
-COUNTS, QUICK_COUNTS = (20, 40, 60, 78), (20, 78)
+COUNTS, QUICK_COUNTS = (20, 50, 78), (26, 36)
 SETS = 3
 WAYS = ("ours", "paper", "slc")
 
@@ -40,7 +40,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Measured:
-    """One stream; `relations` are those whose groups were asked for, for all 78 queries."""
+    """One stream; `relations` are those whose groups were asked for, for the most queries."""
 
     records: Records
     cases: tuple[Case, ...]
@@ -87,7 +87,7 @@ def measure(records: Records, queries: Sequence[tuple[str, ...]], memories: Sequ
             cases.append(Case(len(some), memory, costs, seconds))
             before = plans
     fresh = Planner(epoch)
-    fresh.plan(PAIRS, memories[len(memories) // 2] * records.scale)
+    fresh.plan(queries[-1], memories[len(memories) // 2] * records.scale)
     return Measured(records, tuple(cases), len(fresh.groups))
 
 
@@ -164,7 +164,7 @@ def _claims(found: Sequence[Measured], memories: Sequence[int], counts: Sequence
                 )
                 for one in found
             ],
-            "all 78 queries, the middle M, planned from the start; holds if less than half",
+            f"{counts[-1]} queries, the middle M, planned from the start; holds if less than half",
         ),
     ]
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ Words = NDArray[np.uint64]
 LETTERS = "ABCDEFGHIJKLM"
 PAIRS = tuple(a + b for a, b in combinations(LETTERS, 2))  # the 78 queries
 EPOCH_ROWS = 400_000  # of the paper's epochs (Sec. VIII-A)
-KEPT, KEPT_BELOW = 96, 24  # groupings of an epoch that are kept, and samples below feeders
+KEPT, KEPT_BELOW = 40, 24  # groupings of an epoch that are kept, and samples below feeders
 RUNS, RUN = 16, 2048  # of a sample: so many runs of so many successive tuples
 
 
@@ -32,8 +32,8 @@ class Grouping(NamedTuple):
     """Of a relation in an epoch: the number of each row's group, from 0 in order of arrival, and each group's first
     row."""
 
-    number: Ints
-    first: Ints
+    number: NDArray[np.int32]
+    first: NDArray[np.int32]
 
 
 class Epoch:
@@ -110,7 +110,7 @@ class Epoch:
     def _any_order(self) -> Ints:
         return np.random.default_rng(0).permutation(self._sample.rows)
 
-    def _at(self, rows: Ints) -> Epoch:
+    def _at(self, rows: NDArray[Any]) -> Epoch:
         return Epoch({letter: column[rows] for letter, column in self.columns.items()})
 
     @cached_property
@@ -131,8 +131,8 @@ def run_lengths(words: Words) -> Ints:
 def grouped(words: Words) -> Grouping:
     """Number equal words equally, from 0 in order of arrival.
 
-    >>> grouped(np.array([7, 9, 7, 8], np.uint64))
-    Grouping(number=array([0, 1, 0, 2]), first=array([0, 1, 3]))
+    >>> [each.tolist() for each in grouped(np.array([7, 9, 7, 8], np.uint64))]
+    [[0, 1, 0, 2], [0, 1, 3]]
     """
     count = len(words)
     index = np.zeros(1 << (2 * count + 2).bit_length(), np.uint64)
@@ -140,7 +140,7 @@ def grouped(words: Words) -> Grouping:
     none, fresh = np.empty(0, np.int64), np.zeros(1, np.uint64)
     tables.probe_exact_word(words, 0, count, none, 0, fresh, index, rows, number)
     first = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
-    return Grouping(number, first)
+    return Grouping(number.astype(np.int32), first.astype(np.int32))
 
 
 @dataclass(frozen=True)

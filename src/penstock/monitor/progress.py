@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
 
 class ProgressDisplay:
     """A live line for people; nothing where output is quiet."""
@@ -24,13 +26,16 @@ class ProgressDisplay:
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             TextColumn(
-                "{task.fields[rows]} rows  {task.fields[rate]}  {task.fields[windows]} windows  {task.fields[lag]}"
+                "{task.fields[rows]} rows  {task.fields[rate]}  {task.fields[windows]} windows  "
+                "{task.fields[kept]}  {task.fields[lag]}"
             ),
             TimeElapsedColumn(),
             console=console,
             disable=quiet,
         )
-        self._task = self._progress.add_task("starting Spark", total=None, rows="0", rate="", windows=0, lag="")
+        self._task = self._progress.add_task(
+            "starting Spark", total=None, rows="0", rate="", windows=0, kept="", lag=""
+        )
         self._first: tuple[float, int] | None = None  # clock and rows after the first batch: the start is no rate
 
     def __enter__(self) -> ProgressDisplay:
@@ -47,8 +52,8 @@ class ProgressDisplay:
     def phase(self, name: str) -> None:
         self._progress.update(self._task, description=name)
 
-    def batch(self, batch: int, rows: int, total: int | None, windows: int, watermark: Any) -> None:
-        """A micro-batch ended: `rows` of `total` (if that is known) are done."""
+    def batch(self, batch: int, rows: int, total: int | None, windows: int, watermark: Any, kept: int = 0) -> None:
+        """A micro-batch ended: `rows` of `total` (if that is known) are done, `kept` bytes are state."""
         now, rate = time.perf_counter(), ""
         if self._first is None:
             self._first = (now, rows)
@@ -62,6 +67,7 @@ class ProgressDisplay:
             rows=f"{rows:,}",
             rate=rate,
             windows=windows,
+            kept=f"{bytes_text(kept)} kept",
             lag=_lag(None if total is None else total - rows, watermark),
         )
 
@@ -79,6 +85,29 @@ def time_text(microseconds: int) -> str:
         return datetime.fromtimestamp(microseconds / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError, OSError):
         return f"{microseconds} us"
+
+
+def bytes_text(count: int) -> str:
+    """A number of bytes for people.
+
+    >>> bytes_text(999), bytes_text(1_234_567), bytes_text(20_000_000_000)
+    ('999 B', '1.2 MB', '20.0 GB')
+    """
+    size, unit = float(count), 0
+    while size >= 1000 and unit < len(UNITS) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{size:.1f} {UNITS[unit]}" if unit else f"{count} B"
+
+
+def bytes_line(summary: dict[str, Any]) -> str:
+    """What went through the state, and what is left of it."""
+    state = summary["state"]
+    text = {name: bytes_text(state[name]) for name in ("written", "read", "compacted", "bytes", "results")}
+    compacted = f"{text['compacted']} by compactions, " if state["compactions"] else ""
+    return (
+        f"bytes: {text['written']} written by tasks, {compacted}{text['read']} read to close windows, "
+        f"{text['bytes']} kept; results {text['results']}"
+    )
 
 
 def account_table(summary: dict[str, Any]) -> Table:

@@ -18,38 +18,28 @@ import pyarrow as pa
 from penstock.logical.query import Query
 from penstock.logical.window import ROWS, Window
 from penstock.runtime.finish import finish
-from penstock.runtime.merge import BlockRows, GroupRows, Piece, Share, merge
+from penstock.runtime.merge import Share, merge
 from penstock.runtime.merge_plan import FOREVER, MergeItem
 from penstock.runtime.ordering import Ranked, first_rows
+from penstock.runtime.pieces import BlockRows, GroupRows, Piece, cells_of
 from penstock.runtime.tally import Tally, per_window, tally
 from penstock.sharing.plan import Relation, State, bounds_relation, relation
+from penstock.state import opened
 from penstock.state.groups import Groups
-from penstock.state.segment import Block, Segment
+from penstock.state.segment import Block
+from penstock.state.vocabulary import Vocabulary
 
 Array = np.ndarray
 PIECE = 1 << 16  # rows that are taken at a time
 SHORT = 256  # rows: runs shorter than that are not read one by one
 
 
-class Segments:
-    """Segments opened once per task."""
+class Segments(opened.Segments):
+    """Segments of a merge task, and the vocabulary of all that it reads of them."""
 
     def __init__(self, folder: Path, references: Iterable[Mapping[str, Any]]) -> None:
-        self._folder, self._references = folder, list(references)
-        self._open: dict[str, Segment] = {}
-
-    def blocks(self, query: str) -> Iterator[Block]:
-        for reference in self._references:
-            if query not in reference["panes"]:
-                continue
-            path = reference["path"]
-            if path not in self._open:
-                self._open[path] = Segment(self._folder / path, dict(reference))
-            yield from self._open[path].of(query)
-
-    @property
-    def bytes_read(self) -> int:
-        return sum(segment.bytes_read for segment in self._open.values())
+        super().__init__(folder, references)
+        self.vocabulary = Vocabulary()
 
 
 @dataclass(frozen=True)
@@ -87,14 +77,14 @@ def merge_windows(bare: Relation, item: MergeItem, segments: Segments, share: Sh
     """The groups of an item's windows; `panes` of the result are windows."""
     window, last = bare.window, item.beyond - 1
     if window.tumbling:
-        return merge(bare, list(pane_pieces(bare, item, segments)), share)
+        return merge(bare, list(pane_pieces(bare, item, segments)), share, segments.vocabulary)
     low, high = _span(window, item.first)[0], _span(window, last)[1]
     core = _span(window, last)[0], _span(window, item.first)[1]
     if core[0] >= core[1]:
-        return merge(bare, list(_fringe(bare, item, segments, low, high)), share)
+        return merge(bare, list(_fringe(bare, item, segments, low, high)), share, segments.vocabulary)
     if item.first == last:
-        return merge(bare, list(_core(bare, item, segments, core)), share)
-    common = merge(bare, list(_core(bare, item, segments, core)), share)
+        return merge(bare, list(_core(bare, item, segments, core)), share, segments.vocabulary)
+    common = merge(bare, list(_core(bare, item, segments, core)), share, segments.vocabulary)
     pieces = [
         *_fringe(bare, item, segments, low, core[0]),
         *_fringe(bare, item, segments, core[1], high),
@@ -102,7 +92,7 @@ def merge_windows(bare: Relation, item: MergeItem, segments: Segments, share: Sh
     rows = GroupRows(common)
     if len(common):
         pieces += [Piece(rows, np.full(len(common), number)) for number in range(item.first, item.beyond)]
-    return merge(bare, pieces, share)
+    return merge(bare, pieces, share, segments.vocabulary)
 
 
 def _span(window: Window, number: int) -> tuple[int, int]:
@@ -115,9 +105,12 @@ def pane_pieces(bare: Relation, item: MergeItem, segments: Segments, gather: int
     first = item.first if gather is None or item.first > gather else -FOREVER
     for block in segments.blocks(bare.query):
         for start, stop, index in _chosen(block, *block.row_range(first, item.beyond), item):
-            numbers = block.pane_numbers(start, stop)
-            numbers = numbers if gather is None else np.maximum(numbers, gather)
-            yield Piece(BlockRows(block, start, stop), numbers if index is None else numbers[index], index)
+            rows = BlockRows(block, start, stop)
+            if gather is None:
+                yield Piece(rows, cells_of(block, start, stop, index), index)
+            else:
+                numbers = np.maximum(block.pane_numbers(start, stop), gather)
+                yield Piece(rows, numbers if index is None else numbers[index], index)
 
 
 def _core(bare: Relation, item: MergeItem, segments: Segments, panes: tuple[int, int]) -> Iterator[Piece]:
@@ -171,22 +164,29 @@ def _repeated(rows: BlockRows, index: Array | None, first: Array, counts: Array)
 
 
 def _chosen(block: Block, begin: int, end: int, item: MergeItem) -> Iterator[tuple[int, int, Array | None]]:
-    """The item's rows among [begin, end): ranges of bounded size, and which of their rows (None: all).
+    """The item's rows among [begin, end), which are whole panes: ranges of bounded size, and which of their rows (None:
+    all).
 
     Rows stand by pane and slot, so a range of slots is one run of rows in every pane: where the runs are long, only
     they are read.
     """
     runs, inside = [(begin, end)], None
-    if item.low > 0 or item.high < block.segment.index["slots"]:
-        slots = block.slots[begin:end]
-        inside = (slots >= item.low) & (slots < item.high)
-        edges = np.flatnonzero(np.diff(inside, prepend=False, append=False)) + begin
-        if len(edges) * SHORT < max(1, int(np.count_nonzero(inside))):
-            runs, inside = [(int(a), int(b)) for a, b in edges.reshape(-1, 2)], None
+    if begin < end and (item.low > 0 or item.high < block.segment.slots):
+        starts, stops = block.runs(begin, end, item.low, item.high)
+        lengths = stops - starts
+        if len(lengths) * SHORT < max(1, int(lengths.sum())):
+            runs = list(zip(starts.tolist(), stops.tolist(), strict=True))
+        else:
+            inside = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(int(lengths.sum()))
     for first, last in runs:
         for start in range(first, last, PIECE):
             stop = min(start + PIECE, last)
-            yield start, stop, None if inside is None else np.flatnonzero(inside[start - begin : stop - begin])
+            if inside is None:
+                yield start, stop, None
+            else:
+                low, high = np.searchsorted(inside, [start, stop])
+                if low < high:
+                    yield start, stop, inside[low:high] - start
 
 
 # -- where windows begin and end

@@ -27,8 +27,8 @@ from penstock.runtime.merge_plan import FOREVER, MergeItem, cut_windows, row_byt
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.version import Version
 from penstock.sharing.plan import Relation
+from penstock.state import opened as indexes
 from penstock.state.garbage import SEGMENTS, segment_name
-from penstock.state.segment import Segment
 
 MOST = 12  # live units
 
@@ -71,6 +71,7 @@ def compact(
     job: Job,
     version: Version,
     segments: list[dict[str, Any]],
+    opened: indexes.Segments,
     keeps: Mapping[str, Keep],
     batch: int,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -82,20 +83,18 @@ def compact(
     reach("compaction.start")
     folder = Path(job.checkpoint) / SEGMENTS
     work = CompactionWork(keeps, str(folder), old, job.settings, batch)
-    cut = [item for keep in keeps.values() for item in _items(keep, folder, old, job.settings)]
+    cut = [item for keep in keeps.values() for item in _items(keep, opened.only(old), job.settings)]
     shares = share_out(cut, max(1, job.parallelism))
     reports = run_job(spark, len(shares), partial(compact_share, shares, work)) if shares else []
     return segments[:at] + [report["segment"] | {"unit": f"{batch} compacted"} for report in reports], reports
 
 
-def _items(keep: Keep, folder: Path, references: list[dict[str, Any]], settings: TaskSettings) -> list[MergeItem]:
+def _items(keep: Keep, opened: indexes.Segments, settings: TaskSettings) -> list[MergeItem]:
     """Ranges of panes, cut to fit a task's memory."""
     panes, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for reference in references:
-        if keep.relation.query in reference["panes"]:
-            for block in Segment(folder / reference["path"], reference).of(keep.relation.query):
-                panes.append(gathered(block.panes, keep.gather))
-                rows.append(np.diff(block.starts))
+    for block in opened.blocks(keep.relation.query):
+        panes.append(gathered(block.panes, keep.gather))
+        rows.append(np.diff(block.starts))
     numbers, index = np.unique(np.concatenate(panes), return_inverse=True)
     counts = np.bincount(index, np.concatenate(rows), len(numbers)).astype(np.int64)
     kept = numbers >= max(keep.first, -(1 << 63))
@@ -121,7 +120,7 @@ def compact_share(shares: list[list[MergeItem]], work: CompactionWork, number: i
         keep = work.keeps[item.query]
         pieces = list(pane_pieces(keep.relation, item, opened, keep.gather))
         assert item.turn is not None
-        groups = merge(keep.relation, pieces, Share(item.turn, item.passes))
+        groups = merge(keep.relation, pieces, Share(item.turn, item.passes), opened.vocabulary)
         if len(groups):
             writer.add(item.query, groups, coarsened(keep.relation, groups))
             writer.end_run(dict(groups.dictionaries))

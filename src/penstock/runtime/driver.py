@@ -37,7 +37,8 @@ from penstock.sinks.base import Owner, Sink
 from penstock.state import account, garbage
 from penstock.state import manifest as manifests
 from penstock.state.lease import Lease
-from penstock.state.manifest import Manifest, stream_state
+from penstock.state.manifest import Manifest, stream_state, volume_since
+from penstock.state.opened import Segments
 from penstock.state.windows import write_windows
 
 REMEMBERED = 1_000  # batches of a run that its summary lists: the last ones
@@ -56,6 +57,7 @@ class BatchReport:
     task_seconds: float
     merge_seconds: float
     memory: dict[str, int]  # of tasks and merge tasks: greatest baseline, peak and peak above baseline
+    bytes: dict[str, int]  # `state.manifest.volume_since` the batch before
     tasks: list[Task] = field(default_factory=list)  # their counters; for the listener only, not remembered
 
 
@@ -78,6 +80,10 @@ class BatchDriver:
     forgotten_at: float | None = None  # when the last batch ended that is no more among the reports
     changing: threading.Lock = field(default_factory=threading.Lock)
     peaks: dict[str, int] = field(default_factory=dict)  # greatest figures of memory over all batches of the run
+    opened: Segments = field(init=False)  # their indexes, as long as they live
+
+    def __post_init__(self) -> None:
+        self.opened = Segments(self.checkpoint / garbage.SEGMENTS)
 
     def __call__(self, given: DataFrame | None, batch: int) -> None:
         try:
@@ -167,12 +173,13 @@ class BatchDriver:
         before, version = self.manifest, versions.load(self.checkpoint, offset["plan"])
         streams = moved(before, version, offset, tasks)
         segments = before.segments + [task["segment"] for task in tasks]
-        hfta = Hfta(self.spark, self.job, version, self.sinks, before, offset, streams, segments)
+        self.opened.keep(segments)
+        hfta = Hfta(self.spark, self.job, version, self.sinks, before, offset, streams, segments, self.opened)
         hfta.close()
         floors = open_panes(version, hfta.streams)
         kept = [{"unit": str(batch)} | segment for segment in live(hfta.segments, floors)]
         keeps = keeps_of(version, floors, hfta.streams)
-        kept, compactions = compact(self.spark, self.job, version, kept, keeps, batch)
+        kept, compactions = compact(self.spark, self.job, version, kept, self.opened, keeps, batch)
         written = [*tasks, *hfta.feeds]
         manifest = Manifest(
             batch=batch,
@@ -203,7 +210,7 @@ class BatchDriver:
         closed = windows - sum(r["windows"] for r in self.manifest.results.values())
         report = BatchReport(
             manifest.batch, manifest.rows, manifest.offset, watermark_of(manifest), closed, time.monotonic(), first,
-            second, memory_of(merged, "merge") | memory_of(tasks, "lfta"),
+            second, memory_of(merged, "merge") | memory_of(tasks, "lfta"), volume_since(manifest, self.manifest),
             [_counters(task) for task in (*tasks, *(feed for one in merged for feed in one.get("feeds", ())))],
         )  # fmt: skip
         self.manifest = manifest
@@ -285,5 +292,6 @@ def _add_volume(before: dict[str, int], tasks: list[Task], merged: list[Task], c
         "written": before["written"] + sum(task["segment"]["bytes"] for task in tasks),
         "read": before["read"] + sum(report["read"] for report in merged),
         "compacted": before["compacted"] + sum(report["segment"]["bytes"] for report in compacted),
+        "results": before["results"] + sum(report["staged_bytes"] for report in merged),
         "compactions": before["compactions"] + bool(compacted),
     }

@@ -161,7 +161,7 @@ def _open_checkpoint(uri: str | None) -> Path:
 def _identify(checkpoint: Path, inputs: Inputs, settings: RunSettings) -> dict[str, Any]:
     """Whose checkpoint this is: written by its first run, compared by every later one."""
     mine = {
-        "version": 2,
+        "version": 3,
         "id": uuid.uuid4().hex,
         "sources": inputs.fingerprints(),
         "slots": settings.task.slots,

@@ -84,8 +84,8 @@ class Finisher:
         if isinstance(values, pa.Array):
             return values if nulls is None else pc.if_else(pa.array(nulls), None, values)
         if kind == TIME:
-            return pa.array(values.astype(np.int64), pa.int64(), mask=nulls).cast(TIME)
-        return pa.array(values.astype(kind.to_pandas_dtype()), kind, mask=nulls)
+            return pa.array(values.astype(np.int64, copy=False), pa.int64(), mask=nulls).cast(TIME)
+        return pa.array(values.astype(kind.to_pandas_dtype(), copy=False), kind, mask=nulls)
 
     def _present(self, column: str) -> Array | None:
         nulls = self._groups.components[null_component(column)]
@@ -136,8 +136,10 @@ class Finisher:
         if aggregate.argument is None:
             return Operand(self._groups.count)
         name, groups = aggregate.argument.name, self._groups
+        # Without a state of its own no value was NULL, and every group has one.
         (count,) = groups.states.get(State("count", name), (groups.count,))
-        valid = None if (count > 0).all() else count > 0
+        valid = count > 0 if State("count", name) in groups.states else None
+        valid = None if valid is None or valid.all() else valid
         match aggregate.function:
             case "count":
                 return Operand(count)

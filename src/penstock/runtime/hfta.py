@@ -29,7 +29,8 @@ from penstock.sharing.plan import bounds_of
 from penstock.sinks.base import Sink
 from penstock.state.garbage import SEGMENTS
 from penstock.state.manifest import Manifest, stream_state
-from penstock.state.segment import Block, Segment
+from penstock.state.opened import Segments
+from penstock.state.segment import Block
 
 Streams = dict[str, dict[str, Any]]
 Array = np.ndarray
@@ -47,6 +48,7 @@ class Hfta:
     offset: Offset
     streams: Streams
     segments: list[dict[str, Any]]
+    opened: Segments
     reports: list[dict[str, Any]] = field(default_factory=list)
     feeds: list[dict[str, Any]] = field(default_factory=list)
     windows: dict[str, int] = field(default_factory=dict)
@@ -102,10 +104,7 @@ class Hfta:
 
     def _blocks(self, query: Query, beyond: int) -> Iterator[Block]:
         limit = FOREVER if query.window.landmark or beyond >= FOREVER else query.window.beyond_pane(beyond - 1)
-        for reference in self.segments:
-            panes = reference["panes"].get(query.name)
-            if panes and panes[0] < limit:
-                yield from Segment(self.folder / reference["path"], reference).of(query.name)
+        return self.opened.blocks(query.name, limit)
 
     def _run(self, closings: list[Closing]) -> None:
         tasks = max(1, self.job.parallelism)
@@ -150,6 +149,7 @@ class Hfta:
         """What a task aggregated for the readers of a query."""
         self.feeds.append(feed)
         self.segments.append(feed["segment"])
+        self.opened.add([feed["segment"]])
         known = self.streams.get(feed["stream"]) or stream_state(None, feed["stream"])
         self.streams[feed["stream"]] = known | {
             "greatest": _most(max, known["greatest"], feed["greatest"]),

@@ -1,10 +1,10 @@
-"""The exact table of one relation: every group of a task (or of a merge) once.
+"""The exact table of one relation: every group of a task once.
 
 A chunk is projected to the relation's key, probed and folded. Layout and shape may widen while a task runs
 (a new value range, a first NULL, a sum that could outgrow 64 bits): `rebuild` then rewrites the rows, and no
 partial result is given up. `groups` hands the finished groups on as canonical columns.
 
-Neighbours: `runtime.lfta` drives leaves over chunks of raw tuples, `runtime.merge` over blocks of segments.
+Neighbour: `runtime.lfta` drives leaves over chunks of tuples, and of what tables evict.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from penstock.kernels.dictionary import Dictionary
 from penstock.runtime.folding import Chunk, Rows, Shape, fold_chunk, pack_words
 from penstock.runtime.rows import Cut, Format
 from penstock.sharing.layout import Layout
-from penstock.sharing.plan import Relation, column_of, dictionary_component, pane_component, value_component
-from penstock.state.groups import Groups
+from penstock.sharing.plan import Relation, dictionary_component, pane_component
+from penstock.state.groups import Groups, blank_nulls
 
 Array = np.ndarray
 SMALL = 1 << 18
@@ -108,7 +108,7 @@ class Leaf:
         """The groups in rows [start, stop) of the table."""
         dense = self.rows[start : min(self.count, self.count if stop is None else stop)]
         components = {part.component: self.format.component(dense, part.component) for part in self.relation.parts}
-        _blank_nulls(components, self.shape.strings)
+        blank_nulls(components, self.shape.strings)
         panes = components.pop(pane_component(self.relation.window.panes))
         states = {state: self.format.state_words(dense, state) for state in self.format.columns}
         named = self._extremes() | set(components)
@@ -144,11 +144,3 @@ class Leaf:
         """Forget all groups; room for as many again, what else there was is free for other leaves."""
         self.seen += self.count
         self._clear(self.count)
-
-
-def _blank_nulls(components: dict[str, Array], strings: frozenset[str]) -> None:
-    """A NULL has no value: make it zero whatever the base of its field, and no string rather than code 0."""
-    for flag, nulls in components.items():
-        if flag.startswith("null:") and nulls.any():
-            gone, column = nulls != 0, column_of(flag)
-            components[value_component(column)][gone] = -1 if column in strings else 0

@@ -1,138 +1,46 @@
 """Merge partial aggregates into exact groups: the machinery of closing windows, compaction and coarser panes.
 
 Rows come from blocks of any number of segments, runs, layouts and plans, or from groups in memory; they meet as
-canonical components. Their dictionaries are joined (only the strings that the rows use), a layout is made that
-holds all their ranges, and the exact leaf does the rest. Every row says which window (or pane) it goes to.
+canonical components. Their dictionaries are joined (only the strings that the rows use), their keys packed as snugly as
+their ranges allow, and their groups numbered cell by cell (`kernels.merge`). Then each state is folded by those
+numbers, a column at a time.
 
     pieces (rows of blocks, a window each) ──► Merge ──► groups ──► runtime.finish, or a segment again
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
 from penstock.faults import reach
-from penstock.kernels.dictionary import Dictionary, gather
+from penstock.kernels import merge as kernels
+from penstock.kernels.dictionary import Dictionary, hash_strings
+from penstock.kernels.pack import all_valid, pack_component
 from penstock.logical.types import Kind
-from penstock.runtime.folding import BOUND, IPV6, Chunk, Shape, pack_words
-from penstock.runtime.leaf import Leaf
-from penstock.sharing.layout import Range, lay_out, union
+from penstock.runtime.folding import BOUND, IPV6, Chunk, Shape, fold_chunk
+from penstock.runtime.folding import Rows as Numbers
+from penstock.runtime.pieces import Cells, GroupRows, Piece, Stored
+from penstock.sharing.layout import WORD, Layout, Place, Range, union
 from penstock.sharing.plan import (
     Relation,
     State,
     column_of,
     dictionary_component,
+    null_component,
     pane_component,
     value_component,
 )
-from penstock.state.groups import Groups, canonical_hashes, code_base
-from penstock.state.segment import Block, state_columns
+from penstock.state.groups import Groups, blank_nulls, canonical_hashes, code_base
+from penstock.state.vocabulary import Vocabulary, compacted
 
 Array = np.ndarray
-UNBOUNDED = 1 << 62  # items are cut to fit beforehand
 PASS_SHIFT = 40  # hash bits below the slot's that split one slot into passes
-
-
-class Rows(Protocol):
-    """Partial aggregates in columns: rows of a block, or groups in memory."""
-
-    def __len__(self) -> int: ...
-
-    @property
-    def origin(self) -> int:
-        """The same for all rows whose codes are of the same dictionaries."""
-        ...
-
-    def column(self, name: str) -> Array: ...
-
-    def span(self, name: str) -> Range: ...
-
-    def states(self) -> dict[State, list[str]]: ...
-
-    def dictionary(self, component: str) -> tuple[Array, Array]: ...
-
-
-@dataclass(frozen=True)
-class BlockRows:
-    """Rows [start, stop) of a block; read when asked for, and not kept."""
-
-    block: Block
-    start: int
-    stop: int
-
-    def __len__(self) -> int:
-        return self.stop - self.start
-
-    @property
-    def origin(self) -> int:
-        return id(self.block)
-
-    def column(self, name: str) -> Array:
-        return self.block.column(name, self.start, self.stop)
-
-    def span(self, name: str) -> Range:
-        return self.block.span(name)
-
-    def states(self) -> dict[State, list[str]]:
-        return self.block.states()
-
-    def dictionary(self, component: str) -> tuple[Array, Array]:
-        return self.block.dictionary(component)
-
-
-@dataclass(frozen=True)
-class GroupRows:
-    """Groups in memory."""
-
-    groups: Groups
-
-    def __len__(self) -> int:
-        return len(self.groups)
-
-    @property
-    def origin(self) -> int:
-        return id(self.groups)
-
-    def column(self, name: str) -> Array:
-        if name == "count":
-            return self.groups.count
-        if name in self.groups.components:
-            return self.groups.components[name]
-        for state, names in self.states().items():
-            if name in names:
-                return self.groups.states[state][names.index(name)]
-        raise KeyError(name)
-
-    def span(self, name: str) -> Range:
-        values = self.column(name)
-        return (int(values.min()), int(values.max())) if len(values) else (0, 0)
-
-    def states(self) -> dict[State, list[str]]:
-        return {state: state_columns(state, len(words)) for state, words in self.groups.states.items()}
-
-    def dictionary(self, component: str) -> tuple[Array, Array]:
-        words = self.groups.dictionaries[component]
-        return words.offsets, words.data
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Rows and the window (or pane) that each goes to; `index` chooses and repeats rows (None: all, once)."""
-
-    rows: Rows
-    windows: Array
-    index: Array | None = None
-
-    def __len__(self) -> int:
-        return len(self.windows)
-
-    def column(self, name: str) -> Array:
-        values = self.rows.column(name)
-        return values if self.index is None else values[self.index]
+LEAST_IN_CELL = 32  # rows: with fewer on average, the cells cost more than they save
 
 
 @dataclass(frozen=True)
@@ -143,157 +51,292 @@ class Share:
     passes: int = 1
 
 
-def merge(relation: Relation, pieces: Sequence[Piece], share: Share | None = None) -> Groups:
+def merge(
+    relation: Relation, pieces: Sequence[Piece], share: Share | None = None, vocabulary: Vocabulary | None = None
+) -> Groups:
     """The exact groups of these pieces (of one pass), with a dictionary of their own."""
-    merging = Merge(relation, pieces, share or Share())
-    for piece in pieces:
-        reach("merge.block")
-        merging.absorb(piece)
-    return merging.leaf.groups(merging.dictionaries)
+    if share is not None and share.passes > 1:
+        pieces = [_of_pass(relation, piece, share) for piece in pieces]
+    known = Vocabulary() if vocabulary is None else vocabulary
+    known.trim()
+    return Merge(relation, [piece for piece in pieces if len(piece)], known).groups()
 
 
 def regroup(relation: Relation, groups: Groups, panes: Array) -> Groups:
     """The same aggregates by other panes; codes and dictionaries stay as they are."""
-    piece = Piece(GroupRows(groups), panes)
-    merging = Merge(relation, [piece], Share(), groups.dictionaries)
-    merging.absorb(piece)
-    return merging.leaf.groups(groups.dictionaries)
+    return Merge(relation, [Piece(GroupRows(groups), panes)], groups.dictionaries).groups()
+
+
+def snug(ranges: Mapping[str, Range]) -> Layout:
+    """Fields as wide as the ranges and no wider, the widest first, each into the first word with room."""
+    used, places = [0], {}
+    bits = {name: (high - low).bit_length() for name, (low, high) in ranges.items()}
+    for name in sorted(ranges, key=lambda name: (-bits[name], name)):
+        word = next((w for w, taken in enumerate(used) if taken + bits[name] <= WORD), len(used))
+        if word == len(used):
+            used.append(0)
+        places[name] = Place(word, used[word], bits[name], ranges[name][0])
+        used[word] += bits[name]
+    return Layout(places, len(used))
 
 
 class Merge:
-    """One merge's leaf and dictionaries; with dictionaries given, all codes are theirs already."""
+    """One merge. Codes of its pieces become those of a vocabulary; with dictionaries given, they are theirs already."""
 
     def __init__(
-        self,
-        relation: Relation,
-        pieces: Sequence[Piece],
-        share: Share,
-        given: Mapping[str, Dictionary] | None = None,
+        self, relation: Relation, pieces: Sequence[Piece], known: Vocabulary | Mapping[str, Dictionary]
     ) -> None:
-        self.relation, self._share = relation, share
+        self._relation, self._pieces = relation, pieces
         types = relation.types
         shape = Shape.of(types)
-        parts = {part.component for part in relation.parts}
-        self._coded = {name for name in parts if name.startswith("inet6")}
-        self._coded |= parts & {value_component(name) for name in shape.strings}
+        self._coded = coded_parts(relation)
         self._extremes = {
             state: dictionary_component(state.column, types[state.column].kind)
             for state in relation.states
             if state.kind in ("min", "max") and shape.coded(state.column)
         }
-        self._recoded = given is None
-        names = sorted(self._coded | set(self._extremes.values()))
-        self.dictionaries: Mapping[str, Dictionary] = {name: Dictionary() for name in names} if given is None else given
         self._addresses = {name for name in types if types[name].kind is Kind.INET}
-        self._maps: dict[tuple[int, str], Array] = {}
-        if self._recoded:
-            for piece in pieces:
-                self._join_dictionaries(piece)
+        names = sorted({*self._coded, *self._extremes.values()})
+        if isinstance(known, Vocabulary):
+            self._joined = True
+            self._recoded = [self._join_dictionaries(piece, known, names) for piece in pieces]
+            for passing in {piece.rows.run for piece in pieces if isinstance(piece.rows, GroupRows)}:
+                known.forget(passing)
+            self._dictionaries = {name: known.dictionary(name) for name in names}
+        else:
+            self._joined = False
+            self._recoded = [{} for _ in pieces]
+            self._dictionaries = {name: known[name] for name in names if name in known}
         counted = frozenset(s.column for piece in pieces for s in piece.rows.states() if s.kind == "count")
-        self.layout = lay_out(self._ranges(pieces))
-        # Room for every row of a pass as a group of its own: mostly no growing, and the item was cut to fit.
-        rows = sum(map(len, pieces)) // share.passes + 1
-        self.leaf = Leaf(relation, self.layout, replace(shape, nullable=counted, wide=self._wide(pieces)), rows)
+        self._shape = replace(shape, nullable=counted, wide=self._wide(shape))
 
-    def _join_dictionaries(self, piece: Piece) -> None:
-        """Give every string that the rows use a code of the merged dictionary."""
-        for component, dictionary in self.dictionaries.items():
-            offsets, data = piece.rows.dictionary(component)
-            used = np.zeros(len(offsets) - 1, bool)
-            for column, base in self._code_columns(component, piece.rows):
-                codes = piece.column(column) - base
-                used[codes[codes >= 0]] = True
-            known = self._maps.setdefault((piece.rows.origin, component), np.full(len(used), -1, np.int64))
-            new = np.flatnonzero(used & (known < 0))
-            known[new] = dictionary.intern(*gather(offsets, data, new))
+    # -- dictionaries
 
-    def _code_columns(self, component: str, rows: Rows) -> list[tuple[str, int]]:
+    def _join_dictionaries(self, piece: Piece, known: Vocabulary, names: Iterable[str]) -> dict[str, Array]:
+        """The columns of codes, in codes of the vocabulary."""
+        rows, recoded = piece.rows, {}
+        for component in names:
+            words = partial(rows.dictionary, component)
+            for column, base in self._code_columns(component, rows.states()):
+                codes, size = piece.column(column), rows.words(component)
+                recoded[column] = known.recoded(rows.run, component, size, words, codes, base)
+        return recoded
+
+    def _code_columns(self, component: str, states: Mapping[State, list[str]]) -> list[tuple[str, int]]:
         """Columns that hold codes of this dictionary, with the value of code 0: the key, and extremes."""
         keys = [(component, code_base(component))] if component in self._coded else []
-        names = rows.states()
         return keys + [
-            (names[state][0], self._extreme_base(state))
+            (states[state][0], self._extreme_base(state))
             for state, found in self._extremes.items()
-            if found == component and state in names
+            if found == component and state in states
         ]
 
     def _extreme_base(self, state: State) -> int:
         return IPV6 if state.column in self._addresses else 0
 
-    def _recode(self, rows: Rows, component: str, codes: Array, base: int) -> Array:
-        """Codes of the merged dictionary; what is below the base is none and stays."""
-        if not self._recoded:
-            return codes
-        known = self._maps[rows.origin, component]
-        shifted = codes - base
-        return np.where(shifted >= 0, (known[np.maximum(shifted, 0)] if len(known) else -1) + base, codes)
+    def _with_own_words(self, groups: Groups) -> Groups:
+        """The same groups with dictionaries of only the strings that they use."""
+        dictionaries, components, states = {}, dict(groups.components), dict(groups.states)
+        for name, dictionary in groups.dictionaries.items():
+            keys = [(components[name], code_base(name))] if name in self._coded else []
+            extremes = [state for state, found in self._extremes.items() if found == name and state in states]
+            columns = keys + [(states[state][0], self._extreme_base(state)) for state in extremes]
+            dictionaries[name], recoded = compacted(dictionary, columns)
+            if keys:
+                components[name] = recoded[0]
+            for state, codes in zip(extremes, recoded[len(keys) :], strict=True):
+                states[state] = (codes,)
+        return replace(groups, components=components, dictionaries=dictionaries, states=states)
 
-    def _ranges(self, pieces: Sequence[Piece]) -> dict[str, Range]:
-        parts = [part.component for part in self.relation.parts]
-        pane = pane_component(self.relation.window.panes)
+    def _column(self, number: int, name: str) -> Array:
+        """A column of a piece, in codes of the merged dictionaries."""
+        recoded = self._recoded[number]
+        return recoded[name] if name in recoded else self._pieces[number].column(name)
+
+    def _stored(self, number: int, name: str) -> Stored:
+        """The same as it is stored."""
+        recoded = self._recoded[number]
+        return (recoded[name].view(np.uint64), 0) if name in recoded else self._pieces[number].stored(name)
+
+    # -- groups
+
+    def groups(self) -> Groups:
+        """All groups, by cell where there are cells."""
+        edges = np.cumsum([0, *map(len, self._pieces)])
+        cells = self._cells(int(edges[-1]))
+        layout = snug(self._ranges(cells is None))
+        keys = np.zeros((layout.words, int(edges[-1])), np.uint64)
+        for number, start in enumerate(edges[:-1]):
+            reach("merge.block")
+            self._pack(number, layout, keys[:, start : edges[number + 1]])
+        found, at, ends = self._numbered(keys, self._starts(cells, edges), self._runs())
+        components = {name: _component(found, place) for name, place in layout.places.items()}
+        blank_nulls(components, self._shape.strings)
+        if cells is None:
+            panes = components.pop(self._pane)
+        else:
+            panes = np.repeat(cells, np.diff(ends[self._slots - 1 :: self._slots], prepend=0))
+        keyed = {part.component: components[part.component] for part in self._relation.parts[1:]}
+        named = sorted(self._dictionaries.keys() & {*self._extremes.values(), *keyed})
+        counts, states = self._folded([at[a:b] for a, b in pairwise(edges)], found.shape[1])
+        made = Groups(panes, keyed, {name: self._dictionaries[name] for name in named}, counts, states)
+        return self._with_own_words(made) if self._joined else made
+
+    @property
+    def _pane(self) -> str:
+        return pane_component(self._relation.window.panes)
+
+    @property
+    def _slots(self) -> int:
+        return next(piece.where.slots for piece in self._pieces if isinstance(piece.where, Cells))
+
+    def _cells(self, rows: int) -> Array | None:
+        """The windows of all pieces, if their rows can be grouped cell by cell and that pays."""
+        places = [piece.where for piece in self._pieces if isinstance(piece.where, Cells)]
+        if not places or len(places) < len(self._pieces):
+            return None
+        windows = np.unique(np.concatenate([place.windows for place in places]))
+        return windows if len(windows) * self._slots * LEAST_IN_CELL <= rows else None
+
+    def _starts(self, windows: Array | None, edges: Array) -> Array:
+        """Where each piece's rows of each cell begin; without cells, all rows are in one."""
+        if windows is None:
+            return np.stack([edges[:-1], edges[1:]], 1)
+        starts = np.zeros((len(self._pieces), len(windows) * self._slots + 1), np.int64)
+        for number, piece in enumerate(self._pieces):
+            assert isinstance(piece.where, Cells)
+            counts = starts[number, 1:].reshape(len(windows), self._slots)
+            counts[np.searchsorted(windows, piece.where.windows)] = piece.where.counts
+        starts[:, 0] = edges[:-1]
+        return np.cumsum(starts, 1, out=starts)
+
+    def _runs(self) -> Array:
+        """A number for the run of each piece; -1 where its rows may have equal keys."""
+        numbers: dict[Hashable, int] = {}
+        return np.array(
+            [
+                numbers.setdefault(piece.rows.run, len(numbers)) if isinstance(piece.where, Cells) else -1
+                for piece in self._pieces
+            ],
+            np.int64,
+        )
+
+    def _numbered(self, keys: Array, starts: Array, runs: Array) -> tuple[Array, Array, Array]:
+        """Keys of the groups, the group of each row, one behind the last group of each cell."""
+        largest = int(np.diff(starts, axis=1).sum(0).max(initial=1))
+        index = np.empty(1 << (2 * largest).bit_length(), np.int32)
+        groups, at = np.empty_like(keys), np.empty(keys.shape[1], np.int64)
+        ends = np.empty(starts.shape[1] - 1, np.int64)
+        if len(keys) == 1:
+            count = kernels.group_cells_word(keys[0], starts, runs, index, groups[0], at, ends)
+        else:
+            count = kernels.group_cells(keys, starts, runs, index, groups, at, ends)
+        return groups[:, :count], at, ends
+
+    def _ranges(self, pane: bool) -> dict[str, Range]:
+        """Ranges of the key's components; of the pane only if it is part of the key."""
+        parts = [part.component for part in self._relation.parts[1:]]
         ranges: dict[str, Range] = {}
-        for piece in pieces:
-            found = {name: piece.rows.span(name) for name in parts if name != pane and name not in self._coded}
-            if len(piece):
-                found[pane] = int(piece.windows.min()), int(piece.windows.max())
-            ranges = union(ranges, found)
+        for piece in self._pieces:
+            found = {name: piece.rows.span(name) for name in parts if name not in self._coded}
+            ranges = union(ranges, found | ({self._pane: piece.span} if pane else {}))
         for name in self._coded:
-            ranges[name] = 0, self.dictionaries[name].count
-        for component in parts:
-            # Prefixes mask an address's own bits: its field starts at zero.
-            value = value_component(column_of(component))
-            if component.startswith("inet6") and value in ranges:
-                ranges[value] = min(0, ranges[value][0]), ranges[value][1]
-        return {name: ranges.get(name, (0, 0)) for name in parts}
+            ranges[name] = 0, self._dictionaries[name].count
+        for name in parts:
+            flag = null_component(column_of(name))
+            if name != flag and ranges.get(flag) == (1, 1):  # nothing but NULLs
+                ranges[name] = 0, 0
+        names = [self._pane, *parts] if pane else parts
+        return {name: ranges.get(name, (0, 0)) for name in names}
 
-    def _wide(self, pieces: Sequence[Piece]) -> frozenset[str]:
+    def _pack(self, number: int, layout: Layout, words: Array) -> None:
+        """Pack the keys of a piece; a NULL's value packs as zero."""
+        fields = {name: place for name, place in layout.places.items() if place.bits}
+        present: dict[str, Array] = {}
+        for name, place in fields.items():
+            flag, word = null_component(column_of(name)), words[place.word]
+            if name == self._pane:
+                pack_component(self._pieces[number].windows, all_valid(), place.base, place.shift, word)
+            elif flag not in fields or name == flag:
+                values, base = self._stored(number, name)
+                above = np.uint64((base - place.base) % (1 << WORD))
+                if len(values):
+                    kernels.pack_stored(values, above, place.shift, word)
+                else:
+                    word |= above << np.uint64(place.shift)
+            else:
+                if flag not in present:
+                    present[flag] = (self._column(number, flag) == 0).astype(np.uint8)
+                pack_component(self._column(number, name), present[flag], place.base, place.shift, word)
+
+    # -- states
+
+    def _wide(self, shape: Shape) -> frozenset[str]:
         """Integer sums that two words must hold."""
         bounds: dict[str, int] = {}
-        floats = self._floats()
-        for piece in pieces:
+        for piece in self._pieces:
             for state, columns in piece.rows.states().items():
-                if state.kind != "sum" or state.column in floats:
+                if state.kind != "sum" or state.column in shape.floats:
                     continue
                 low, high = piece.rows.span(columns[0])
                 bound = BOUND if len(columns) == 2 else len(piece) * max(abs(low), abs(high))
                 bounds[state.column] = bounds.get(state.column, 0) + bound
         return frozenset(name for name, bound in bounds.items() if bound >= BOUND)
 
-    def _floats(self) -> frozenset[str]:
-        return Shape.of(self.relation.types).floats
+    def _folded(self, at: list[Array], groups: int) -> tuple[Array, dict[State, tuple[Array, ...]]]:
+        """count(*) and the states of the groups."""
+        kept = [state for state in self._relation.states if self._shape.words(state)]
+        tables = {state: self._fresh(state, groups) for state in kept}
+        counts = np.zeros(groups, np.int64)
+        for number, rows in enumerate(at):
+            kernels.add_stored(rows, *self._stored(number, "count"), counts)
+            columns = self._pieces[number].rows.states()
+            for state in kept:
+                # A count that was left out (no NULLs there) is count(*).
+                names = columns.get(state, ["count"])
+                if state.kind in ("count", "sum") and self._shape.words(state) == 1:
+                    kernels.add_stored(rows, *self._stored(number, names[0]), tables[state].reshape(-1))
+                else:
+                    self._fold(tables[state], state, rows, tuple(self._column(number, name) for name in names))
+        return counts, {state: _words(table, self._shape.floating(state)) for state, table in tables.items()}
 
-    def absorb(self, piece: Piece) -> None:
-        """Merge the rows of a piece that belong to the pass."""
-        components = {p.component: piece.column(p.component) for p in self.relation.parts[1:]}
-        for name in self._coded:
-            components[name] = self._recode(piece.rows, name, components[name], code_base(name))
-        rows = np.arange(len(piece), dtype=np.int32)
-        words = self._words(piece, components)
-        chunk = self._partials(piece, words)
-        if self._share.passes > 1:
-            hashes = canonical_hashes(components, self.dictionaries, len(piece))
-            turns = (hashes >> np.uint64(PASS_SHIFT)) % np.uint64(self._share.passes)
-            rows = np.flatnonzero(turns == self._share.turn).astype(np.int32)
-            chunk = _only(chunk, rows)
-        keys = self.leaf.keys(words, rows)
-        self.leaf.absorb(chunk, np.arange(len(rows), dtype=np.int32), keys, UNBOUNDED)
+    def _fresh(self, state: State, groups: int) -> Array:
+        table = np.empty((groups, self._shape.words(state)), np.int64)
+        table[:] = self._shape.fresh(state)
+        return table
 
-    def _words(self, piece: Piece, components: dict[str, Array]) -> Array:
-        pane = {pane_component(self.relation.window.panes): piece.windows}
-        return pack_words(self.layout, pane | components, len(piece))
-
-    def _partials(self, piece: Piece, words: Array) -> Chunk:
-        partials: dict[State, tuple[Array, ...]] = {}
-        for state, columns in piece.rows.states().items():
-            values = tuple(piece.column(column) for column in columns)
-            if state in self._extremes:
-                values = (self._recode(piece.rows, self._extremes[state], values[0], self._extreme_base(state)),)
-            partials[state] = values
-        return Chunk(words, {}, self.dictionaries, piece.column("count"), partials)
+    def _fold(self, table: Array, state: State, at: Array, words: tuple[Array, ...]) -> None:
+        nothing = np.empty((0, 0), np.uint64)
+        chunk = Chunk(nothing, {}, self._dictionaries, partials={state: words})
+        rows = Numbers(np.arange(len(at), dtype=np.int32), at, 0, len(at))
+        fold_chunk(table.view(np.uint64), {state: 0}, self._shape, chunk, rows)
 
 
-def _only(chunk: Chunk, rows: Array) -> Chunk:
-    """The partial aggregates of these rows."""
-    assert chunk.partials is not None
-    partials = {state: tuple(word[rows] for word in words) for state, words in chunk.partials.items()}
-    return replace(chunk, weights=chunk.weights[rows], partials=partials)
+def coded_parts(relation: Relation) -> list[str]:
+    """Components of the key that are codes of a dictionary."""
+    strings = {value_component(name) for name in Shape.of(relation.types).strings}
+    names = (part.component for part in relation.parts)
+    return [name for name in names if name.startswith("inet6") or name in strings]
+
+
+def _of_pass(relation: Relation, piece: Piece, share: Share) -> Piece:
+    """The rows of a piece that belong to a pass."""
+    components = {part.component: piece.column(part.component) for part in relation.parts[1:]}
+    by_code = {name: hash_strings(*piece.rows.dictionary(name)) for name in coded_parts(relation)}
+    turns = (canonical_hashes(components, by_code, len(piece)) >> np.uint64(PASS_SHIFT)) % np.uint64(share.passes)
+    return piece.only(np.flatnonzero(turns == share.turn))
+
+
+def _component(keys: Array, place: Place) -> Array:
+    """One component of the groups' keys."""
+    if not place.bits:
+        return np.full(keys.shape[1], place.base, np.int64)
+    values = np.empty(keys.shape[1], np.int64)
+    kernels.field_of(keys[place.word], place.shift, place.mask, place.base, values)
+    return values
+
+
+def _words(table: Array, floating: bool) -> tuple[Array, ...]:
+    """The words of a state, each in a column of its own."""
+    columns: Iterable[Array] = (np.ascontiguousarray(table[:, word]) for word in range(table.shape[1]))
+    return tuple(column.view(np.float64) if floating else column for column in columns)

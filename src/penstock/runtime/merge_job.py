@@ -88,7 +88,7 @@ def merge_share(shares: list[list[MergeItem]], work: MergeWork, number: int) -> 
 
     attempt = uuid.uuid4().hex[:8]
     opened = Segments(Path(work.segments), work.references)
-    staged, rows = [], dict.fromkeys(sorted({item.query for item in shares[number]}), 0)
+    staged, rows, size = [], dict.fromkeys(sorted({item.query for item in shares[number]}), 0), 0
     windows: list[list[Any]] = []
     feeds: dict[str, Any] = {}
     for item in shares[number]:
@@ -102,9 +102,22 @@ def merge_share(shares: list[list[MergeItem]], work: MergeWork, number: int) -> 
         rows[item.query] += table.num_rows
         if closed.sink is not None:
             staged.append([item.query, *closed.sink.stage(table, work.batch, item.part, attempt)])
+            size += _size(staged[-1][1])
         if closed.readers is not None:
             _feed(feeds, closed, work, f"m{number:03d}-{attempt}", table)
-    return {"staged": staged, "rows": rows, "windows": windows, "read": opened.bytes_read, "feeds": _ended(feeds)}
+    return {
+        "staged": staged,
+        "staged_bytes": size,
+        "rows": rows,
+        "windows": windows,
+        "read": opened.bytes_read,
+        "feeds": _ended(feeds),
+    }
+
+
+def _size(staged: str) -> int:
+    """Bytes of a staged part; a sink that keeps nothing names no file."""
+    return Path(staged).stat().st_size if staged else 0
 
 
 def _feed(feeds: dict[str, Any], closed: Closed, work: MergeWork, task: str, table: pa.Table) -> None:

@@ -22,6 +22,7 @@ from penstock.runtime.settings import RunSettings
 from penstock.runtime.summary import summarise, window_account
 from penstock.sharing.plan import SharedPlan
 from penstock.sinks.base import Sink
+from penstock.state.manifest import first_manifest, volume_since
 from penstock.state.segment import RESTORE
 from penstock.state.windows import CAPACITY
 
@@ -105,7 +106,7 @@ class Run:
             self._driver.lease.release()
 
     def progress(self) -> dict[str, Any]:
-        """Rows so far, rows in all, windows closed, watermark."""
+        """Rows so far, rows in all, windows closed, watermark, bytes written, read and kept."""
         manifest = self._driver.manifest
         declared = manifest.offset.get("streams", {})
         return {
@@ -114,6 +115,7 @@ class Run:
             "total": self._driver.feed.total(),
             "windows": sum(r["windows"] for r in manifest.results.values()),
             "watermark": watermark_of(manifest),
+            "bytes": volume_since(manifest, first_manifest()),
             "active": self._ended_at is None,
         }
 

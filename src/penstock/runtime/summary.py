@@ -10,6 +10,7 @@ from penstock.runtime.work import totals
 from penstock.sharing.configuration import STREAM
 from penstock.sharing.plan import EXACT, SharedPlan
 from penstock.state.account import empty
+from penstock.state.manifest import kept_bytes
 from penstock.state.windows import listed, read_windows
 
 NEWEST = 10  # windows of a query that a summary lists
@@ -49,7 +50,7 @@ def summarise(
             "relations": [relation for plan in version.plans.values() for relation in _relations(plan)],
         },
         "work": totals(manifest.work) | {"naive_hash_operations": naive},
-        "state": {"bytes": sum(segment["bytes"] for segment in manifest.segments), **manifest.volume},
+        "state": {"bytes": kept_bytes(manifest), **manifest.volume},
         "seconds": {
             "total": ended_at - started_at + sum(seconds.values()),
             "startup": seconds.get("startup", 0.0),
@@ -59,7 +60,14 @@ def summarise(
             "merge": [report.merge_seconds for report in reports],
         },
         "batches": [
-            {"n": r.batch, "rows": r.rows, "offsets": r.offset, "watermark": r.watermark, "windows": r.closed}
+            {
+                "n": r.batch,
+                "rows": r.rows,
+                "offsets": r.offset,
+                "watermark": r.watermark,
+                "windows": r.closed,
+                "bytes": r.bytes,
+            }
             for r in reports
         ],
         "memory": driver.peaks,

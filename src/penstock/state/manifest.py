@@ -36,17 +36,30 @@ class Manifest:
     account: dict[str, Any]
     results: dict[str, dict[str, int]]  # per query: windows and rows so far
     work: dict[str, dict[str, int]]  # per query: probes and evictions so far
-    volume: dict[str, int]  # bytes so far: written by tasks, read by merges, compacted
+    volume: dict[str, int]  # bytes so far, by VOLUME
     staged: list[list[str]] = field(default_factory=list)  # [query, temporary name, final name]
     rows: int = 0  # of this batch
 
 
-VOLUME = ("written", "read", "compacted", "compactions")
+# Bytes of segments that tasks wrote, that were read to close windows, that compactions wrote; bytes of results given to
+# sinks; the number of compactions.
+VOLUME = ("written", "read", "compacted", "results", "compactions")
 
 
 def first_manifest() -> Manifest:
     """The state before batch 0."""
     return Manifest(-1, "", {}, {}, False, [], opening(), {}, {}, dict.fromkeys(VOLUME, 0))
+
+
+def kept_bytes(manifest: Manifest) -> int:
+    """State after the batch: bytes of live segments."""
+    return sum(segment["bytes"] for segment in manifest.segments)
+
+
+def volume_since(manifest: Manifest, before: Manifest) -> dict[str, int]:
+    """Bytes of the batches after `before`, and what is kept now."""
+    moved = {name: manifest.volume[name] - before.volume[name] for name in VOLUME}
+    return moved | {"kept": kept_bytes(manifest)}
 
 
 def stream_state(manifest: Manifest | None, name: str) -> dict[str, Any]:

@@ -1,21 +1,21 @@
 """A segment: the partial aggregates of one task in one immutable, checksummed, columnar file.
 
-    magic │ run 0: block (query) … dictionaries │ run 1: … │ index (JSON) │ tail: index size, its checksum, magic
+    magic │ run 0: block (query) … dictionaries │ run 1: … │ index │ tail: size of the index, its checksum, magic
 
 A task that outgrows its memory writes its groups early and starts a new *run*; a run brings its own
-dictionaries. A *block* holds one query's groups ordered by (pane, hash slot): the pane numbers with
-their first rows, the slot of every row in one byte, and each column in the fewest bytes that hold its range. So a
-reader finds a pane's rows from the index, its slots by bisection, and reads only those bytes.
+dictionaries. A *block* holds one query's groups ordered by (pane, hash slot): the pane numbers with their first rows,
+where each slot begins in each pane (of short panes: the slot of every row), and each column in the fewest bytes that
+hold its range. So a reader finds the rows of any panes and slots, and reads only those bytes. Groups of a run differ.
 
 Checksums are per page of the file, so that any byte range can be verified when it is read, and a damaged
 file is reported by name and offset.
 
-This module reads segments (and imports no kernels: the driver reads indexes); `segment_write` writes them.
+This module reads segments (and imports no kernels: the driver reads indexes), `segment_write` writes them,
+`segment_index` is their index.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import struct
 from collections.abc import Iterator
@@ -29,19 +29,28 @@ import xxhash
 
 from penstock.errors import StateError, why
 from penstock.sharing.plan import State
+from penstock.state.segment_index import (
+    FLOATS,
+    INLINE,
+    PANES,
+    ROWS,
+    RUN,
+    SHAPE,
+    SLOTTED,
+    STARTS,
+    WHERE,
+    Column,
+    Index,
+    Shape,
+)
 
 Array = np.ndarray
-MAGIC = b"PENSTK01"
+MAGIC = b"PENSTK02"
 PAGE = 1 << 14
 KEPT = 64  # verified pages that an open segment remembers: small reads mostly stay near each other
 FAN = 8  # panes to a node of the next coarser level
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 TAIL = struct.Struct("<QQ8s")
-
-
-def state_columns(state: State, words: int) -> list[str]:
-    """Column names of a state's words."""
-    return [f"{state.kind} {state.column} {word}" for word in range(words)]
 
 
 def cover(first: int, beyond: int, level: int) -> Iterator[tuple[int, int, int]]:
@@ -66,23 +75,46 @@ def cover(first: int, beyond: int, level: int) -> Iterator[tuple[int, int, int]]
 
 @dataclass(frozen=True)
 class Block:
-    """One query's groups of one run, readable by row range."""
+    """One query's groups of one run, readable by row range; `records` are its own in the index and those of its coarser
+    levels."""
 
     segment: Segment
-    meta: dict[str, Any]
+    records: tuple[int, ...]
+
+    @cached_property
+    def shape(self) -> Shape:
+        return self.segment.index.shapes[self._head(SHAPE)]
+
+    @property
+    def query(self) -> str:
+        return self.shape.query
+
+    @property
+    def run(self) -> int:
+        return self._head(RUN)
 
     @property
     def rows(self) -> int:
-        return int(self.meta["rows"])
+        return self._head(ROWS)
+
+    def _head(self, place: int) -> int:
+        return int(self.segment.index.records[self.records[0] + place])
+
+    def where(self, name: str) -> Column:
+        """Where a column stands."""
+        return self._place(self.shape.places[name])
+
+    def _place(self, place: int) -> Column:
+        return self.segment.index.column(self.records[0], place)
 
     @cached_property
     def panes(self) -> Array:
-        return self.segment.integers(self.meta["panes"])
+        return self.segment.integers(self._place(PANES))
 
     @cached_property
     def starts(self) -> Array:
         """First row of each pane, and the number of rows."""
-        return self.segment.integers(self.meta["starts"])
+        return self.segment.integers(self._place(STARTS))
 
     def row_range(self, first: int, beyond: int) -> tuple[int, int]:
         """Rows of the panes numbered [first, beyond)."""
@@ -101,15 +133,14 @@ class Block:
     @cached_property
     def levels(self) -> tuple[Block, ...]:
         """This block, and the same groups by FAN, FAN² … panes together."""
-        return (self, *(Block(self.segment, meta) for meta in self.meta.get("coarse", ())))
+        return (self, *(Block(self.segment, (record,)) for record in self.records[1:]))
 
     @cached_property
     def extent(self) -> tuple[int, int]:
         """Panes [low, high) within which all rows lie: whole nodes of the coarsest level, so that a range which
         holds them all is read from that level alone."""
-        size = FAN ** (len(self.levels) - 1)
-        panes = self.meta["panes"]
-        return max(LEAST, panes["base"] // size * size), min(GREATEST, (panes["high"] // size + 1) * size)
+        size, panes = FAN ** (len(self.records) - 1), self._place(PANES)
+        return max(LEAST, panes.base // size * size), min(GREATEST, (panes.high // size + 1) * size)
 
     def cover(self, first: int, beyond: int) -> list[tuple[Block, int, int]]:
         """Row ranges of this block's levels that together hold the panes [first, beyond) once."""
@@ -123,33 +154,55 @@ class Block:
                 found.append((block, start, stop))
         return found
 
+    @property
+    def slotted(self) -> bool:
+        """Whether the slot of every row is stored, and not where slots begin."""
+        return bool(self._head(SLOTTED))
+
     @cached_property
-    def slots(self) -> Array:
-        """The slot of every row, in one byte."""
-        meta = self.meta["slots"]
-        if meta["kind"] == "u0":
-            return np.full(meta["n"], meta["base"], np.uint8)
-        return self.segment.stored(meta) + np.uint8(meta["base"])
+    def cuts(self) -> Array:
+        """Where the rows of a (pane, slot) begin, pane by pane, and the number of rows."""
+        stored, slots = self.segment.integers(self._place(WHERE)), self.segment.slots
+        if not self.slotted:
+            return stored
+        cells = np.repeat(np.arange(len(self.panes)) * slots, np.diff(self.starts)) + stored
+        return np.concatenate([[0], np.cumsum(np.bincount(cells, minlength=len(self.panes) * slots))])
+
+    def runs(self, begin: int, end: int, low: int, high: int) -> tuple[Array, Array]:
+        """(starts, stops) of the rows of slots [low, high) in the panes whose rows are [begin, end)."""
+        first, last = np.searchsorted(self.starts, [begin, end])
+        at = np.arange(first, last) * self.segment.slots
+        return self.cuts[at + low], self.cuts[at + high]
 
     def span(self, name: str) -> tuple[int, int]:
         """Least and greatest value of an integer column of the whole block."""
-        column = self.meta["columns"][name]
-        return column["base"], column["high"]
+        column = self.where(name)
+        return column.base, column.high
 
     def column(self, name: str, start: int, stop: int) -> Array:
-        meta = self.meta["columns"][name]
-        if meta["kind"] == "f8":
-            return self.segment.stored(meta, start, stop)
-        return self.segment.integers(meta, start, stop)
+        column = self.where(name)
+        read = self.segment.stored if column.size == FLOATS else self.segment.integers
+        return read(column, start, stop)
+
+    def stored(self, name: str, start: int, stop: int) -> tuple[Array, int]:
+        """Integers as they are stored, and what to add to each; no integers where all are the same."""
+        column = self.where(name)
+        if column.size == 0:
+            return np.empty(0, np.uint8), column.base
+        return self.segment.stored(column, start, stop), column.base
 
     def states(self) -> dict[State, list[str]]:
         """Column names of each state's words."""
-        return {State(kind, column): state_columns(State(kind, column), n) for kind, column, n in self.meta["states"]}
+        return self.shape.state_columns
+
+    def words(self, name: str) -> int:
+        """How many strings a dictionary of this block's run has."""
+        return self.segment.index.dictionaries[self.run][name][0].n - 1
 
     def dictionary(self, name: str) -> tuple[Array, Array]:
         """(offsets, bytes) of a dictionary of this block's run."""
-        meta = self.segment.index["dictionaries"][self.meta["run"]][name]
-        return self.segment.integers(meta["offsets"]), self.segment.stored(meta["data"])
+        offsets, data = self.segment.index.dictionaries[self.run][name]
+        return self.segment.integers(offsets), self.segment.stored(data)
 
 
 class Segment:
@@ -168,26 +221,35 @@ class Segment:
             self.index = self._read_index(reference)
         except OSError as error:
             raise StateError(f"segment {path} cannot be read: {why(error)}", RESTORE) from error
-        self.blocks = [Block(self, meta) for meta in self.index["blocks"]]
+        self.blocks = [Block(self, tuple(records)) for records in self.index.blocks()]
+        self._of: dict[str, list[Block]] = {}
+        for block in self.blocks:
+            self._of.setdefault(block.query, []).append(block)
+
+    @property
+    def slots(self) -> int:
+        return self.index.slots
 
     def of(self, query: str) -> list[Block]:
-        return [block for block in self.blocks if block.meta["query"] == query]
+        return self._of.get(query, [])
 
-    def integers(self, meta: dict[str, Any], start: int = 0, stop: int | None = None) -> Array:
+    def integers(self, column: Column, start: int = 0, stop: int | None = None) -> Array:
         """Values [start, stop) of an integer column as int64."""
-        stop = meta["n"] if stop is None else stop
-        if meta["kind"] == "u0":
-            return np.full(stop - start, meta["base"], np.int64)
+        stop = column.n if stop is None else stop
+        if column.size == INLINE:
+            return self.index.numbers[column.at + start : column.at + stop]
+        if column.size == 0:
+            return np.full(stop - start, column.base, np.int64)
         # Wraps around for ranges beyond 63 bits, as it did when stored.
-        values = self.stored(meta, start, stop).astype(np.uint64).view(np.int64)
-        values += np.int64(meta["base"])
+        values = self.stored(column, start, stop).astype(np.uint64).view(np.int64)
+        values += np.int64(column.base)
         return values
 
-    def stored(self, meta: dict[str, Any], start: int = 0, stop: int | None = None) -> Array:
+    def stored(self, column: Column, start: int = 0, stop: int | None = None) -> Array:
         """Values [start, stop) of a column as stored."""
-        stop = meta["n"] if stop is None else stop
-        dtype = np.dtype(meta["kind"])
-        begin, end = (meta["at"] + row * dtype.itemsize for row in (start, stop))
+        stop = column.n if stop is None else stop
+        dtype = np.dtype(column.dtype)
+        begin, end = (column.at + row * dtype.itemsize for row in (start, stop))
         first = begin // PAGE * PAGE
         data = self._pages(first, min(-(-end // PAGE) * PAGE, self._end))
         return np.frombuffer(data, dtype, stop - start, begin - first)
@@ -222,13 +284,13 @@ class Segment:
         view, number = memoryview(data), first // PAGE
         for at in range(0, len(data), PAGE):
             page = view[at : at + PAGE]
-            if xxhash.xxh3_64_intdigest(page) != self.index["pages"][number + at // PAGE]:
+            if xxhash.xxh3_64_intdigest(page) != self.index.pages[number + at // PAGE]:
                 begin = first + at
                 raise StateError(
                     f"segment {self.path} is damaged between bytes {begin} and {begin + len(page)}", RESTORE
                 )
 
-    def _read_index(self, reference: dict[str, Any] | None) -> dict[str, Any]:
+    def _read_index(self, reference: dict[str, Any] | None) -> Index:
         size = self._size
         if reference is not None and size != reference["bytes"]:
             raise StateError(f"segment {self.path} has {size} bytes, {reference['bytes']} were written", RESTORE)
@@ -239,8 +301,7 @@ class Segment:
         data = b"" if wrong else self._read(self._end, size - TAIL.size)
         if wrong or xxhash.xxh3_64_intdigest(data) != checksum:
             raise StateError(f"segment {self.path} is damaged in its index, after byte {max(0, self._end)}", RESTORE)
-        index: dict[str, Any] = json.loads(data)
-        return index
+        return Index(data)
 
 
 RESTORE = "restore the checkpoint from a copy, or start anew with an empty one"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,13 +12,18 @@ import xxhash
 
 from penstock.errors import RunError, why
 from penstock.faults import reach
+from penstock.kernels.columns import PUT
 from penstock.kernels.dictionary import Dictionary
-from penstock.kernels.order import order_groups, slot_of
+from penstock.kernels.order import order_groups, slot_of, slot_table
+from penstock.kernels.pack import all_valid, component_range
 from penstock.state.groups import Groups, canonical_hashes
-from penstock.state.segment import MAGIC, PAGE, TAIL, state_columns
+from penstock.state.segment import MAGIC, PAGE, TAIL
+from penstock.state.segment_index import FLOATS, Column, IndexWriter, Shape, state_columns
 
 Array = np.ndarray
 NEAR = 1 << 16  # pane numbers this close together are counted, not sorted
+FEW = 256  # integers that stand in the index itself: to read a page for them would cost more
+SPARSE = 4  # bytes that say where a slot begins, against one of each row
 
 
 class SegmentWriter:
@@ -31,44 +35,42 @@ class SegmentWriter:
         self._size = 0
         self._page = xxhash.xxh3_64()
         self._pages: list[int] = []
-        self._blocks: list[dict[str, Any]] = []
-        self._dictionaries: list[dict[str, Any]] = []
+        self._index = IndexWriter()
+        self._panes: dict[str, list[int]] = {}
         self._write(MAGIC)
 
     def add(self, query: str, groups: Groups, coarse: Sequence[Groups] = ()) -> None:
         """One query's groups of the current run, put in order here; `coarse` are the same by 8, 64 … panes."""
         reach("segment.write")
-        block = self._block(query, groups)
-        block["coarse"] = [self._block(query, level) for level in coarse]
-        self._blocks.append(block)
+        for level, one in enumerate([groups, *coarse]):
+            self._block(query, one, level)
+        if len(groups):
+            low, high = int(groups.panes.min()), int(groups.panes.max())
+            known = self._panes.setdefault(query, [low, high])
+            known[:] = min(low, known[0]), max(high, known[1])
 
-    def _block(self, query: str, groups: Groups) -> dict[str, Any]:
+    def _block(self, query: str, groups: Groups, level: int) -> None:
         panes, index = distinct(groups.panes)
-        hashes = canonical_hashes(groups.components, groups.dictionaries, len(groups))
+        by_code = {name: groups.dictionaries[name].hashes for name in groups.components if name in groups.dictionaries}
+        hashes = canonical_hashes(groups.components, by_code, len(groups))
         cuts = np.zeros(len(panes) * self.slots + 1, np.int64)
-        order = np.empty(len(groups), np.int64)
-        order_groups(hashes, index, len(panes), self.slots, cuts, order)
-        columns = {"count": groups.count, **groups.components}
+        cells, order = (np.empty(len(groups), np.int32) for _ in range(2))
+        order_groups(hashes, index, slot_table(self.slots), cuts, cells, order)
+        named = {"count": groups.count, **groups.components}
         for state, words in groups.states.items():
-            columns.update(zip(state_columns(state, len(words)), words, strict=True))
-        return {
-            "query": query,
-            "run": len(self._dictionaries),
-            "rows": len(groups),
-            "panes": self._column(panes),
-            "starts": self._column(cuts[:: self.slots]),
-            "slots": self._column(slot_of(hashes[order], self.slots).astype(np.int64)),
-            "columns": {name: self._column(values[order]) for name, values in columns.items()},
-            "states": [[s.kind, s.column, len(words)] for s, words in groups.states.items()],
-        }
+            named.update(zip(state_columns(state, len(words)), words, strict=True))
+        # Where slots begin in each pane; where that would take more room, the slot of every row.
+        slotted = len(cuts) * SPARSE > len(groups)
+        where = slot_of(hashes[order], self.slots).astype(np.int64) if slotted else cuts
+        columns = [self._integers(array) for array in (panes, cuts[:: self.slots], where)]
+        columns += [self._ordered(values, order) for values in named.values()]
+        states = tuple((state, len(words)) for state, words in groups.states.items())
+        self._index.add(Shape(query, tuple(named), states), len(groups), level, slotted, columns)
 
     def end_run(self, dictionaries: dict[str, Dictionary]) -> None:
         """Store the dictionaries that the run's codes refer to."""
-        self._dictionaries.append(
-            {
-                name: {"offsets": self._column(d.offsets), "data": self._raw(d.data, "u1")}
-                for name, d in dictionaries.items()
-            }
+        self._index.dictionaries.append(
+            {name: (self._integers(d.offsets), self._raw(d.data, 1)) for name, d in dictionaries.items()}
         )
 
     def close(self) -> dict[str, Any]:
@@ -76,18 +78,13 @@ class SegmentWriter:
         reach("segment.close")
         if self._size % PAGE:
             self._pages.append(self._page.intdigest())
-        index = {"slots": self.slots, "blocks": self._blocks, "dictionaries": self._dictionaries, "pages": self._pages}
-        data = json.dumps(index, separators=(",", ":")).encode()
+        data = self._index.encode(self.slots, self._pages)
         checksum = xxhash.xxh3_64_intdigest(data)
         with self._disk():
             self._file.write(data + TAIL.pack(len(data), checksum, MAGIC))
             self._file.close()
-        panes: dict[str, list[int]] = {}
-        for block in self._blocks:
-            low, high = panes.get(block["query"], [block["panes"]["base"], block["panes"]["high"]])
-            panes[block["query"]] = [min(low, block["panes"]["base"]), max(high, block["panes"]["high"])]
         size = self._size + len(data) + TAIL.size
-        return {"path": self.path.name, "bytes": size, "checksum": checksum, "panes": panes}
+        return {"path": self.path.name, "bytes": size, "checksum": checksum, "panes": self._panes}
 
     @contextmanager
     def _disk(self) -> Iterator[None]:
@@ -99,44 +96,73 @@ class SegmentWriter:
                 f"cannot write {self.path}: {why(error)}", "make room or mend the disk, then run again"
             ) from error
 
-    def _column(self, values: Array) -> dict[str, Any]:
-        """Store integers relative to the least of them in 0, 1, 2, 4 or 8 bytes; floats as they are."""
+    def _ordered(self, values: Array, order: Array) -> Column:
+        """Store values in this order: integers relative to the least of them in 0, 1, 2, 4 or 8 bytes, floats as they
+        are."""
         if values.dtype == np.float64:
-            return self._raw(values, "f8")
-        low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-        size = next(n for n in (0, 1, 2, 4, 8) if high - low < 1 << (8 * n))
-        stored = (values - low).astype(f"u{size}") if size else np.empty(0, np.uint8)
-        return self._raw(stored, f"u{size}") | {"n": len(values), "base": low, "high": high}
+            return self._raw(values[order], FLOATS)
+        values = np.ascontiguousarray(values, np.int64)
+        low, high = component_range(values, all_valid()) if len(values) else (0, 0)
+        size = width_of(low, high)
+        stored = np.empty(len(values) if size else 0, f"u{max(1, size)}")
+        if size:
+            PUT[size](values, order, low, stored)
+        return self._raw(stored, size)._replace(n=len(values), base=low, high=high)
 
-    def _raw(self, values: Array, kind: str) -> dict[str, Any]:
-        self._write(bytes(-self._size % 8))
+    def _integers(self, values: Array) -> Column:
+        """Store integers as they come; a few of them in the index."""
+        if len(values) <= FEW:
+            return self._index.inline(values)
+        low, high = int(values.min()), int(values.max())
+        size = width_of(low, high)
+        stored = (values - low).astype(f"u{size}") if size else np.empty(0, np.uint8)
+        return self._raw(stored, size)._replace(n=len(values), base=low, high=high)
+
+    def _raw(self, values: Array, size: int) -> Column:
+        if self._size % 8:
+            self._write(bytes(-self._size % 8))
         at = self._size
-        self._write(np.ascontiguousarray(values).view(np.uint8).data if len(values) else b"")
-        return {"at": at, "n": len(values), "kind": kind}
+        if len(values):
+            self._write(np.ascontiguousarray(values).view(np.uint8).data)
+        return Column(at, len(values), size)
 
     def _write(self, data: bytes | memoryview) -> None:
         view = memoryview(data)
         with self._disk():
             self._file.write(view)
-        while len(view):
-            part = view[: PAGE - self._size % PAGE]
-            self._page.update(part)
-            self._size += len(part)
-            view = view[len(part) :]
-            if self._size % PAGE == 0:
-                self._pages.append(self._page.intdigest())
-                self._page = xxhash.xxh3_64()
+        begun = self._size % PAGE
+        self._size += len(view)
+        if begun:
+            rest = view[: PAGE - begun]
+            self._page.update(rest)
+            if begun + len(rest) < PAGE:
+                return
+            self._pages.append(self._page.intdigest())
+            view = view[len(rest) :]
+        whole = len(view) // PAGE * PAGE
+        self._pages += [xxhash.xxh3_64_intdigest(view[at : at + PAGE]) for at in range(0, whole, PAGE)]
+        self._page = xxhash.xxh3_64(view[whole:])
+
+
+def width_of(low: int, high: int) -> int:
+    """Bytes of integers from `low` to `high`, less the low."""
+    return next(n for n in (0, 1, 2, 4, 8) if high - low < 1 << (8 * n))
 
 
 def distinct(panes: Array) -> tuple[Array, Array]:
-    """The different pane numbers, ascending, and for each group the position of its own among them."""
+    """The different pane numbers, ascending, and for each group the position of its own among them (of one pane:
+    nothing)."""
     if not len(panes):
         return panes, panes
-    low = int(panes.min())
-    span = int(panes.max()) - low + 1
+    low, high = component_range(panes, all_valid())
+    if low == high:
+        return np.array([low]), np.empty(0, np.int64)
+    span = high - low + 1
     if span > NEAR:
         found, index = np.unique(panes, return_inverse=True)
         return found, index.astype(np.int64)
     shifted = panes - low
     there = np.bincount(shifted, minlength=span) > 0
+    if there.all():
+        return np.arange(low, high + 1), shifted
     return np.flatnonzero(there) + low, (np.cumsum(there) - 1)[shifted]

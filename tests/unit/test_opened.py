@@ -1,0 +1,55 @@
+"""Segments opened once: for every query, from batch to batch, and no longer than they live."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from penstock.errors import StateError
+from penstock.state.groups import Groups
+from penstock.state.opened import Segments
+from penstock.state.segment_write import SegmentWriter
+
+
+def segment(folder: Path, name: str, panes: dict[str, int]) -> dict[str, Any]:
+    """A segment with one group of each query in the pane that is given."""
+    writer = SegmentWriter(folder / name, 4)
+    one = np.ones(1, np.int64)
+    for query, pane in panes.items():
+        writer.add(query, Groups(one * pane, {"value:x": one}, {}, one, {}))
+    writer.end_run({})
+    return writer.close()
+
+
+def places(segments: Segments, query: str, below: int | None = None) -> list[tuple[str, list[int]]]:
+    return [(block.segment.path.name, block.panes.tolist()) for block in segments.blocks(query, below)]
+
+
+def test_blocks_of_a_query_in_order(tmp_path: Path) -> None:
+    first, second = segment(tmp_path, "1", {"a": 3, "b": 9}), segment(tmp_path, "2", {"a": 7})
+    segments = Segments(tmp_path, [first])
+    segments.add([second])
+    assert places(segments, "a") == [("1", [3]), ("2", [7])]
+    assert places(segments, "b") == [("1", [9])]
+    assert places(segments, "c") == []
+    assert places(segments, "a", 7) == [("1", [3])]
+    assert places(segments.only([second]), "a") == [("2", [7])]
+
+
+def test_each_is_opened_once_while_it_lives(tmp_path: Path) -> None:
+    first, second = segment(tmp_path, "1", {"a": 3, "b": 9}), segment(tmp_path, "2", {"a": 7})
+    segments = Segments(tmp_path, [first, second])
+    assert places(segments, "a") == [("1", [3]), ("2", [7])]
+    opened = segments.bytes_read
+    assert opened > 0
+    segments.keep([first])
+    (tmp_path / "1").unlink()
+    assert places(segments, "b") == places(segments.only([first]), "b") == [("1", [9])]
+    assert 0 < segments.bytes_read < opened  # the second is forgotten
+    segments.keep([])
+    segments.keep([first])
+    with pytest.raises(StateError, match="cannot be read"):
+        places(segments, "a")
