@@ -185,6 +185,15 @@ def test_contenders_read_a_prefix() -> None:
     assert fast.rows(78, 10_000_000) == fast.shortened().rows(78, 10_000_000) == 10_000_000
 
 
+def test_slow_contenders_drop_results_of_one_stream_only() -> None:
+    slow, fast, one = Contender("s", "s", most=1), Contender("f", "f"), Contender("o", "o", sinks=(PARQUET,))
+    runs = [(stream, sink) for stream in ("flows", "zeek") for sink in (PARQUET, DISCARD)]
+    assert [slow.takes(*run) for run in runs] == [True, True, True, False]
+    assert [fast.takes(*run) for run in runs] == [True, True, True, True]
+    assert [one.takes(*run) for run in runs] == [True, False, True, False]
+    assert not Contender("f", "f", streams=("flows",)).takes("zeek", PARQUET)
+
+
 def test_what_is_asked_is_checked(tmp_path: Path) -> None:
     assert multiquery.checked(None, None, quick=False) == ((12, 20, 78), ("flows", "zeek"))
     assert multiquery.checked([78], ["zeek"], quick=True) == ((78,), ("zeek",))
@@ -266,7 +275,8 @@ def test_peers_agree(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch)
         pytest.skip(peers.NOT_INSTALLED)
     monkeypatch.setattr(data, "LOG", small_log(tmp_path))
     report = multiquery.run(work=tmp_path, rows=20_000, engines=[name], queries=[12], streams=["flows", "zeek"])
-    assert [line["sink"] for line in report["results"]] == [PARQUET, DISCARD] * 2
+    runs = [(stream, sink) for stream in ("flows", "zeek") for sink in (PARQUET, DISCARD)]
+    assert [(line["data"], line["sink"]) for line in report["results"]] == [r for r in runs if contender.takes(*r)]
     for line in report["results"]:
         uncounted = name == "clickhouse" and line["sink"] == DISCARD
         assert line["same_answer"] or (uncounted and line["same_answer"] is None), line["note"]
@@ -297,3 +307,11 @@ def test_failing_and_slow_engines(tmp_path: Path) -> None:
     assert peers.run_engine("arrow", "", job, 0.01) == "stopped after 0 s"
     assert peers.run_engine("duckdb", "no_such_package", job, 60) == peers.NOT_INSTALLED
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_reason_is_the_end_of_a_traceback() -> None:
+    log = "26/11/16 12:27:07 ERROR Executor: task 199.0 rejected"
+    traceback = "Traceback (most recent call last):\n  File x\npyspark.errors.StreamingQueryException: too many\n  hint"
+    assert peers.reason(f"{log}\n{traceback}\n{log}") == "pyspark.errors.StreamingQueryException: too many"
+    assert peers.reason(f"warning\n{log}\n") == log
+    assert peers.reason("") == ""

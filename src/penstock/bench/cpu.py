@@ -10,12 +10,13 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+SUBREAPER, PARENT_DEATH = 36, 1  # PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
 PROCESSES = Path("/proc")
 T = TypeVar("T")
 
@@ -50,6 +51,12 @@ def adopt() -> None:
     """Become the parent of whatever our children leave behind; Linux only, elsewhere nothing happens."""
     if PROCESSES.exists():
         ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+
+
+def end_with_parent() -> None:
+    """Be killed when the process that started this one ends, however it does; Linux only."""
+    if PROCESSES.exists():
+        ctypes.CDLL(None).prctl(PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
 
 
 def wait_for_all() -> None:

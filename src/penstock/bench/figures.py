@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from textwrap import shorten
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -10,13 +11,14 @@ from rich.console import Console
 from rich.table import Table
 
 AXES = {"queries": "more queries", "data": "a longer stream", "cores": "more cores"}  # as the work of a line has them
+LONGEST = 200  # letters of a plan; all of it is in the JSON data
 RUN = {  # figures of a run, and how they are called
     "startup_seconds": "start-up {:.1f} s",
     "planning_seconds": "planning {:.2f} s",
     "first_batch_seconds": "first micro-batch {:.1f} s",
     "tasks_ns_per_record": "tasks {:,.0f} ns",
     "merge_ns_per_record": "closing windows {:,.0f} ns",
-    "between_ns_per_record": "between micro-batches {:,.0f} ns",
+    "between_ns_per_record": "between micro-batches (Spark, re-planning) {:,.0f} ns",
     "tables_cpu_ns_per_record": "processor time in tables {:,.0f} ns",
     "leaves_cpu_ns_per_record": "in leaves {:,.0f} ns",
 }
@@ -94,7 +96,7 @@ def show_parts(report: dict[str, Any], console: Console) -> None:
         console.print(table)
         console.print(
             f"{found['records']:,} records, {found['partial_groups']:,} groups of tasks, {found['groups']:,} results; "
-            f"plan {found['plan']}",
+            f"plan {shorten(found['plan'], LONGEST, placeholder=' …')}",
             markup=False,
         )
 

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penstock.bench.cpu import end_with_parent
+
 MARK = "penstock-bench-result "
 PARQUET, DISCARD = "parquet", "discard"
 NULL_TEXT, SCHEMA = "\\N", "schema.parquet"  # in folders of text files
@@ -88,6 +90,7 @@ def serve_packets(run: Callable[[PacketJob], Answer]) -> None:
 
 def serve(run: Callable[[Job], Answer]) -> None:
     """Main function of an engine module: `python -m penstock.bench.engines.NAME JOB.json`."""
+    end_with_parent()
     given = json.loads(Path(sys.argv[1]).read_text())
     given["queries"] = tuple(tuple(keys) for keys in given["queries"])
     answer = run(Job(**given))

@@ -85,7 +85,7 @@ def _compare(
     expected: Expected = {}
     for sink, title in SINKS.items():
         whole = replace(jobs.job_of(found, count, work), sink=sink)
-        for contender in (c for c in contenders if sink in c.sinks and found.name in c.streams):
+        for contender in (c for c in contenders if c.takes(found.name, sink)):
             own = _own_job(contender, whole)
             tell(f"{contender.name}: {found.name}, {count} queries, {own.rows:,} records, {title}")
             answer = run_engine(contender.module, contender.package, own, TIMEOUT)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -93,9 +94,15 @@ def _execute(command: list[str], timeout: float) -> Answer | str:
     answer = parse_answer(output)
     if answer is not None:
         return answer
-    # The fact of a traceback's end starts its line; hints and details below it are indented.
-    lines = [line for line in errors.splitlines() if line.strip() and not line[0].isspace()]
-    return f"failed: {lines[-1].strip()[:300] if lines else f'exit code {process.returncode}'}"
+    return f"failed: {reason(errors) or f'exit code {process.returncode}'}"
+
+
+def reason(errors: str) -> str:
+    """The end of the last traceback, or the last thing said: the fact starts its line, hints and details below it are
+    indented, and what a Java machine logs while it goes down says nothing."""
+    lines = [line.strip() for line in errors.splitlines() if line.strip() and not line[0].isspace()]
+    facts = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Exit|Interrupt)\b", line)]
+    return (facts or lines or [""])[-1][:300]
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -21,6 +21,7 @@ def start(job: Job) -> Any:
     settings = {
         "spark.driver.memory": f"{heap}g",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINTS,
         "spark.scheduler.mode": "FAIR",
