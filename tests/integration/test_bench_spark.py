@@ -1,4 +1,4 @@
-"""Engines on Spark give the reference's answers; slow, because each starts a session of its own."""
+"""Engines on Java give the reference's answers; slow, because each starts a machine of its own."""
 
 from __future__ import annotations
 
@@ -6,15 +6,36 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench import multiquery, packets
+from penstock.bench import data, multiquery, packets, peers
+from penstock.bench.contenders import CONTENDERS
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["spark_streaming", "spark_grouping_sets"])
-def test_spark_peers_agree(tmp_path: Path, name: str) -> None:
-    (line,) = multiquery.run(work=tmp_path, rows=100_000, quick=True, engines=[name])["results"]
-    assert line["same_answer"], line["note"]
-    assert line["rows_per_second"] > 0
+@pytest.mark.parametrize("name", ["spark_streaming", "spark_grouping_sets", "spark_base_aggregate", "flink"])
+def test_peers_on_java_agree(tmp_path: Path, name: str) -> None:
+    contender = next(c for c in CONTENDERS if c.name == name)
+    if contender.package and peers.interpreter(contender.package) is None:
+        pytest.skip(peers.NOT_INSTALLED)
+    written, dropped = multiquery.run(work=tmp_path, rows=100_000, quick=True, engines=[name], queries=[5])["results"]
+    assert written["same_answer"], written["note"]
+    assert dropped["same_answer"] is not False, dropped["note"]
+    assert min(written["rows_per_second"], dropped["rows_per_second"]) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stream", ["flows", "zeek"])
+def test_penstock_agrees(tmp_path: Path, stream: str) -> None:
+    """Written and counted, with an account of where the time went."""
+    if stream == "zeek" and not data.LOG.exists():
+        pytest.skip(f"no {data.LOG.name}")
+    report = multiquery.run(work=tmp_path, rows=100_000, engines=["penstock"], queries=[5], streams=[stream])
+    for line in report["results"]:
+        assert line["same_answer"], line["note"]
+        assert line["cpu_seconds"] > 0
+        assert line["extra"]["time"]["leaves_cpu_ns_per_record"] > 0
+    (found,) = report["parts"]
+    assert found["groups"] > 0
+    assert report["memory"]["runs"][1]["rows"] == 1_000_000
 
 
 @pytest.mark.slow

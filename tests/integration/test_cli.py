@@ -80,7 +80,7 @@ def test_bad_apps_are_refused_before_anything_runs(caller: Caller, tmp_path: Pat
 def test_bad_usage(caller: Caller, app: Path, tmp_path: Path) -> None:
     failed(caller.run("check", str(tmp_path / "none.sql")), 2, "none.sql")
     failed(caller.run("run", str(app), "--set", "out"), 2, "K=V")
-    failed(caller.run("run", str(app), "--set", f"out={tmp_path}", "--plan", "tree"), 2, "not executable yet")
+    failed(caller.run("run", str(app), "--set", f"out={tmp_path}", "--plan", "best"), 2, "unknown plan")
     failed(caller.run("run", str(app), "--set", f"out={tmp_path}", "--batch-rows", "0"), 2, "batch_rows")
     failed(caller.run("run", str(app), "--set", f"out={tmp_path}", "--checkpoint", "s3://bucket/x"), 2, "s3://bucket/x")
     failed(caller.run("state", "--checkpoint", str(tmp_path)), 2, "not a checkpoint")

@@ -76,13 +76,23 @@ def compare(pairs: tuple[tuple[str, str], ...], output: Path) -> None:
 
 
 @pytest.mark.slow
-def test_all_78_pairs_per_day_equal_duckdb(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("plan", "memory", "most"), [("auto", None, 0.6), ("tree", 256 << 20, 0.4), ("tree", 2 << 20, 0.6)]
+)
+def test_all_78_pairs_per_day_equal_duckdb(
+    plan: str, memory: int | None, most: float, spark: SparkSession, tmp_path: Path
+) -> None:
+    """With at most so many of the hash operations that it takes without sharing: 0.4 with ample memory."""
     import penstock as ps
 
-    run = ps.App(spark).sql(app_text(PAIRS)).start(str(tmp_path / "ckpt"), output=str(tmp_path / "out"))
+    app = ps.App(spark).sql(app_text(PAIRS))
+    run = app.start(str(tmp_path / "ckpt"), output=str(tmp_path / "out"), plan=plan, memory=memory)
     run.await_end()
     summary = run.summary()
     assert_account_closes(summary)
+    operations = summary["work"]["hash_operations"] / (len(PAIRS) * ROWS)
+    print(f"{plan} in {memory}: {operations:.3f} of the hash operations")
+    assert operations <= most
     for query in summary["queries"].values():
         assert query["accounting"]["exact"] == query["accounting"]["input"] == ROWS
         assert query["windows"] == 20

@@ -25,7 +25,7 @@ from penstock.runtime import version as versions
 from penstock.runtime.planner import Planner
 from penstock.runtime.work import TABLE
 from penstock.sharing.costs import USUAL
-from penstock.sharing.plan import SharedPlan
+from penstock.sharing.plan import LRU, SharedPlan
 from penstock.sharing.planning import OFF, Planning
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source
@@ -136,14 +136,15 @@ def run(
 
 def priced(plan: SharedPlan, work: Work) -> float:
     """Nanoseconds of a task by what it counted, of queries that keep one sum each and keys of one word, as
-    `sharing.planner.Task` has it."""
+    `sharing.task.Task` has it."""
     relations = {TABLE + each.name: each for each in plan.basis.relations} if plan.basis else {}
     names = {TABLE + table.name for table in plan.tables}
     memory = sum(each.buckets * each.entry for name, each in relations.items() if name in names)
     total = 0.0
     for name, counts in work.items():
         if name.startswith(TABLE):
-            total += counts["probes"] * (USUAL.probe_at(memory) + EACH)
+            recent = name in relations and relations[name].kind == LRU
+            total += counts["probes"] * ((USUAL.recent_at if recent else USUAL.probe_at)(memory) + EACH)
             total += (counts["evictions"] + counts["flushed"]) * USUAL.passing
         else:
             total += counts["probes"] * (USUAL.insert_at(counts["groups"] * ROW) + EACH)

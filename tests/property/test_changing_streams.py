@@ -141,8 +141,9 @@ class Wrong:
 def test_wrong_estimates_keep_the_gain(
     kind: Callable[[int, int], Columns], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Planned with half to one and a half times the groups there are: at most 1.1 times the cost of the right plan,
-    and at least nine tenths of its gain over no sharing."""
+    """Planned with half to one and a half times the groups there are: at least nine tenths of the right plan's gain
+    over no sharing, and at most 1.15 times its cost (as much as LRU tables cost more than direct-mapped ones, where
+    plans with either promise nearly the same)."""
     write(tmp_path / "in.parquet", kind(3, 3 * BATCH))
     text, settings = app_text(tmp_path / "in.parquet", KEYS, BATCH), measured.settings(BATCH)
     app, sources = resolved(text)
@@ -160,7 +161,7 @@ def test_wrong_estimates_keep_the_gain(
     print({factor: round(cost, 1) for factor, cost in costs.items()}, operations)
     none, best = costs.pop(None), costs[1.0]
     for factor, cost in costs.items():
-        assert cost <= 1.1 * best, factor
+        assert cost <= 1.15 * best, factor
         assert none - cost >= 0.9 * (none - best), factor
         assert operations[factor] < 0.8 * operations[None], factor
 

@@ -211,6 +211,24 @@ def test_time_limits_the_search() -> None:
     assert len(chosen.steps) == 1
 
 
+def test_an_earlier_tree_is_a_start() -> None:
+    """Without time it is what comes out, also for other queries; with time nothing dearer than from the start."""
+    queries = [letters(a + b) for a, b in combinations("ABCDEFGH", 2)]
+    figures = Figures(4, "ABCDEFGH", 60.0)
+    found = aggregate_tree(figures.problem(queries, 1e5), "lagrange")
+    assert found.configuration.phantoms
+    again = aggregate_tree(figures.problem(queries, 1e5), "lagrange", ends=0.0, start=found.configuration)
+    assert again.cost == pytest.approx(found.cost, rel=1e-3)
+    assert {node.grain for node in again.configuration.nodes} == {node.grain for node in found.configuration.nodes}
+    better = aggregate_tree(figures.problem(queries, 1e4), "lagrange", start=found.configuration)
+    assert better.cost <= aggregate_tree(figures.problem(queries, 1e4), "lagrange").cost * (1 + 1e-9)
+    others = [*queries[5:], letters("ACE"), letters("BH")][:-1]
+    for alloc in ("lagrange", "sl"):
+        kept = aggregate_tree(figures.problem(others, 1e5), alloc, ends=0.0, start=found.configuration)
+        check(kept.configuration, others)
+        assert kept.configuration.phantoms
+
+
 def test_steps_lead_down() -> None:
     queries = [letters(a + b) for a, b in combinations("ABCDEF", 2)]
     chosen = aggregate_tree(Figures(2, "ABCDEF", 60.0).problem(queries, 1e5), "lagrange")

@@ -99,7 +99,7 @@ def test_a_plan_without_predictions_is_measured_all_the_same() -> None:
     assert explained["relations"][0]["measured"]["probes"] == 80_000
 
 
-STREAM = "CREATE STREAM s FROM 'generate:flows' WITH (rows = 60000, flow_length = 10);"
+STREAM = "CREATE STREAM s FROM 'generate:flows' WITH (rows = 60000, flow_length = 40);"
 QUERIES = "".join(
     f"CREATE QUERY q{i} AS SELECT {keys}, count(*) AS n, sum(bytes) AS b FROM s [RANGE '1 hour'] GROUP BY {keys};"
     for i, keys in enumerate(("src", "dst", "src, dst", "src, dport"))

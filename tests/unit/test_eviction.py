@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 
 from penstock.kernels import lru, tables
 from penstock.sharing.collision import occupied, rate
-from penstock.sharing.eviction import Che, Curve, Direct, Lemma, Whole
+from penstock.sharing.eviction import Che, Curve, Direct, Lemma, Taken, Whole
 from penstock.sharing.popularity import (
     Popularity,
     below,
-    counts_below,
     estimated,
     exponent,
     fitted,
@@ -77,6 +76,25 @@ def test_a_sample_is_enough(alpha: float) -> None:
         assert curve.out(capacity, tuples) == pytest.approx(passed(codes, capacity), rel=0.10)
 
 
+@pytest.mark.parametrize(("share", "flows"), [(0.25, 1), (1.0, 6), (0.5, 6)])
+def test_filters_and_flows_before_a_table(share: float, flows: int) -> None:
+    """A table that takes a part of the tuples, which come in flows: what it passes on of all that come to it."""
+    groups, tuples = 5_000, 240_000
+    drawn_flows = drawn(5, groups, 0.8, tuples // flows)
+    taken = np.random.default_rng(1).random(len(drawn_flows)) < share
+    codes = np.repeat(drawn_flows[taken], flows)
+    law = Che(zipf(groups, 0.8), tuples)
+    curve = Taken(law, share, flows)
+    for capacity in (50, 500, 4_000):
+        assert share * curve.out(capacity, tuples) == pytest.approx(passed(codes, capacity), rel=0.05)
+        fixed, slope = curve.response(capacity, tuples)
+        assert fixed + slope * tuples == pytest.approx(float(curve.outs(np.array([capacity]), np.array([tuples]))[0]))
+    assert curve.response(0, tuples) == (0.0, 1.0)
+    entries, fixed_parts, slopes, _ = curve.points
+    assert (entries[0], fixed_parts[0], slopes[0]) == (0.0, 0.0, 1.0)
+    assert curve.most == law.most
+
+
 def test_the_paper_takes_lru_for_lfu() -> None:
     """α = 0.85 in a tenth of the space: Lemma 6.1 says 0.29, perfect LFU has 0.38, LRU 0.50."""
     groups, tuples, capacity = 10_000, 500_000, 1_000
@@ -101,7 +119,8 @@ def test_below_a_table_popularity_is_flatter() -> None:
     raw = Che(of_counts(np.bincount(first)[np.bincount(first) > 0]), tuples).response(small, tuples)[1]
     counted = np.bincount(evicted // 100_000)
     own = Che(of_counts(counted[counted > 0]), inputs).response(small, inputs)[1]
-    sampled = counts_below(first[:SAMPLE].astype(np.uint64), codes[:SAMPLE].astype(np.uint64))
+    once = np.unique(codes[:SAMPLE], return_index=True)[1]
+    sampled = np.unique(first[once], return_counts=True)[1]
     seen = Che(estimated(sampled, inputs, 400.0), inputs).response(small, inputs)[1]
     assert seen == pytest.approx(child, rel=0.15)
     # Without looking: every group of the child consists of as many of the parent's.

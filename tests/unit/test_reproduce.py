@@ -78,7 +78,8 @@ def test_ids_are_those_that_others_rely_on(monkeypatch: pytest.MonkeyPatch, caps
     assert not end.value.code
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     smap = ["collision", "allocation", "choice", "real", "misestimation", "peak-load", "epochs"]
-    assert listed == [f"smap-{name}" for name in smap]
+    tree = ["eviction", "memory", "queries"]
+    assert listed == [*(f"smap-{name}" for name in smap), *(f"tree-{name}" for name in tree)]
     assert all(f"`{name}`" in DOCUMENT.read_text(encoding="utf-8") for name in listed)
 
 
@@ -126,5 +127,10 @@ def test_every_experiment(tmp_path: Path) -> None:
     assert answers["no phantoms: √(g h) is optimal under x = μ g/b"]
     assert answers["flushes stay within E_p, E_e by the bound"]
     assert answers["Eq. 24: a relation above epochs of 2, 3, 5 is flushed 22 times in 30"]
+    assert answers["Che's approximation tells what LRU tables pass on (generated)"]
+    assert answers["Sec. III-C: the average chain has about 1.6 entries"]
+    assert answers["Sec. III-D: naive evaluation takes queries × tuples"]
+    assert answers["Theorem 3: on uniform data all or nothing is optimal"]
+    assert not answers["Sec. VI-A: LRU closely matches perfect LFU"]
     assert not answers["Fig. 12: the line's average error is below 5 %"]
     assert not answers["Fig. 19: no phantoms costs more than 10 × EPES in many cases, all memory well allocated"]

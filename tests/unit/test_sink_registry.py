@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import ConfigError
-from penstock.sinks.base import Sink
+from penstock.sinks.base import Owner, Sink
 from penstock.sinks.console import ConsoleSink
 from penstock.sinks.memory import MemorySink
 from penstock.sinks.registry import check_claims, open_sink
@@ -39,6 +40,7 @@ def test_places(tmp_path: Path) -> None:
         f"json:file://{tmp_path}/a%20b": f"{tmp_path}/a b",
         "console:": "console:",
         "memory:": "memory:",
+        "discard:": "discard:",
         "memory:Talkers": "memory:Talkers",
         deliver: f"function {__name__}.deliver",
         functools.partial(deliver, batch=1): f"function {__name__}.deliver",
@@ -75,6 +77,7 @@ def test_options(tmp_path: Path) -> None:
         ("console:x", "unknown sink 'console:x'"),
         ("console:?rows=0", r"unknown sink 'console:\?rows=0'"),
         ("console:?lines=5", r"unknown sink 'console:\?lines=5'"),
+        ("discard:x", "unknown sink 'discard:x'"),
         ("memory:a b", "'a b' cannot be the name of a view"),
         (7, "the sink of query 'q' is a int"),
     ],
@@ -97,6 +100,7 @@ def claimed(tmp_path: Path, **sinks: Any) -> None:
 
 def test_queries_share_a_console_but_no_folder(tmp_path: Path) -> None:
     claimed(tmp_path, a="console:", b="console:", c="memory:", d="memory:", e="memory:v", f=deliver, g=deliver, h=None)
+    claimed(tmp_path, a="discard:", b="discard:")
     for a, b in (
         (f"csv:{tmp_path}/x", f"json:{tmp_path}/x"),
         ("memory:v", "memory:V"),
@@ -107,6 +111,16 @@ def test_queries_share_a_console_but_no_folder(tmp_path: Path) -> None:
 
 
 def test_results_that_are_not_kept_say_so(tmp_path: Path) -> None:
-    for sink, place in (("console:", "console:"), (deliver, f"function {__name__}.deliver")):
+    for sink, place in (("console:", "console:"), ("discard:", "discard:"), (deliver, f"function {__name__}.deliver")):
         with pytest.raises(ConfigError, match=f"the results of query 'q' go to {place} and are not kept"):
             opened(sink, tmp_path).results(None)  # type: ignore[arg-type]
+
+
+def test_discarded_rows_leave_nothing(tmp_path: Path) -> None:
+    """A task drops them, and the driver has nothing to prepare, check or publish."""
+    sink, owner = pickle.loads(pickle.dumps(opened("discard:", tmp_path))), Owner("a", str(tmp_path))
+    sink.prepare(owner, overwrite=False)
+    parts = [sink.stage(pa.table({"n": [1]}), 0, part, "x") for part in range(2)]
+    sink.check(owner)
+    sink.publish(0, [(staged, final) for staged, final in parts])
+    assert list(tmp_path.iterdir()) == []

@@ -15,9 +15,9 @@ from penstock.logical.resolve import resolve_app
 from penstock.sharing.configuration import STREAM
 from penstock.sharing.costs import USUAL
 from penstock.sharing.grain import Grain
-from penstock.sharing.plan import Relation, SharedPlan, relations
+from penstock.sharing.plan import DIRECT, LRU, Relation, SharedPlan, relations
 from penstock.sharing.planner import plan_stream, reprice
-from penstock.sharing.planning import ALLOCATIONS, AUTO, NONE, Planning
+from penstock.sharing.planning import ALLOCATIONS, AUTO, NONE, PLANS, TABLES, Planning
 from penstock.sharing.popularity import Popularity, fitted
 from penstock.sharing.task import Task
 
@@ -111,7 +111,9 @@ def test_plans_are_sound(start: int) -> None:
     for seed in range(start, start + 20):
         rng = random.Random(-seed)
         peak = rng.choice([None, None, 1e4])
-        planning = Planning(rng.choice((AUTO, "gc", "gp")), rng.choice(ALLOCATIONS[:-1]), peak_load=peak)
+        alloc = rng.choice([alloc for alloc in ALLOCATIONS if alloc != "es"])
+        plan_name = rng.choice([plan for plan in PLANS if plan not in (NONE, "epes")])
+        planning = Planning(plan_name, alloc, peak_load=peak, tables=rng.choice(TABLES))
         plan, _ = planned(seed, planning)
         story = f"seed {seed}: {planning} {plan.configuration} {plan.tables}"
         check(plan, story)
@@ -133,6 +135,34 @@ def test_auto_is_never_dearer_than_none(start: int) -> None:
         assert none.tables == (), f"seed {seed}"
 
 
+def test_tables_are_of_the_kind_that_is_asked_for() -> None:
+    """With `auto`, both kinds and mixtures of them are tried, and all are told."""
+    seen, compared = set(), set()
+    for seed in range(100, 160):
+        for kind in TABLES:
+            for name in (AUTO, "gc", "tree"):
+                plan, _ = planned(seed, Planning(name, tables=kind))
+                assert plan.basis is not None
+                kinds = {table.kind for table in plan.tables}
+                wanted = {AUTO: {DIRECT} if name == "gc" else {LRU}}.get(kind, {kind})
+                assert kinds <= ({DIRECT, LRU} if kind == name == AUTO else wanted), f"seed {seed}: {plan.tables}"
+                assert {priced.kind for priced in plan.basis.relations if priced.buckets} == kinds
+                if kind == name == AUTO:
+                    seen |= {tuple(sorted(kinds))}
+                    compared |= {option.split("-")[0].split(" ")[0] for option, _ in plan.basis.considered}
+    assert seen == {(), (DIRECT,), (LRU,), (DIRECT, LRU)}
+    assert compared == {NONE, "gc", "tree", "mixed"}
+
+
+def test_time_limits_what_is_compared() -> None:
+    plan, _ = planned(101, Planning(plan_budget=1e-9))
+    assert plan.basis is not None
+    assert len(plan.basis.considered) == 2  # none, and one that shares
+    full, _ = planned(101, Planning())
+    assert full.basis is not None
+    assert len(full.basis.considered) > 2
+
+
 def test_a_plan_costs_what_it_promised() -> None:
     """As long as the statistics are the same."""
     for seed in range(200, 215):
@@ -145,7 +175,7 @@ def test_a_plan_costs_what_it_promised() -> None:
 def test_a_limited_flush_is_below_the_limit_by_the_model() -> None:
     for seed in range(300, 320):
         for limit in (1e2, 1e4, 1e6):
-            plan, _ = planned(seed, Planning("gc", peak_load=limit))
+            plan, _ = planned(seed, Planning("gc" if seed % 2 else "tree", peak_load=limit))
             assert plan.basis is not None
             assert plan.basis.flushing <= limit * (1 + 1e-9), f"seed {seed}, {limit}"
 

@@ -340,15 +340,19 @@ def state(
 
 
 @app.command(
-    epilog="Examples: penstock bench multiquery --json; penstock bench packets --quick; "
-    "penstock bench packets --capture mine.pcap --engine penstock --engine nfdump"
+    epilog="Examples: penstock bench multiquery --json; penstock bench multiquery --queries 78 --data zeek; "
+    "penstock bench packets --quick; penstock bench packets --capture mine.pcap --engine penstock --engine nfdump"
 )
 def bench(
-    names: Annotated[list[str] | None, typer.Argument(help="multiquery, packets; all if none is named")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="As --list has them; all if none is named.")] = None,
     listing: Annotated[bool, typer.Option("--list", help="Names of the benchmarks, and what they compare.")] = False,
-    rows: Annotated[int, typer.Option(help="Records to generate; packets to repeat a capture to.")] = 5_000_000,
+    rows: Annotated[
+        int | None, typer.Option(help="Records to generate; packets to repeat a capture to; else as many as is usual.")
+    ] = None,
     quick: Annotated[bool, typer.Option(help="A short run, to see that it works.")] = False,
     engine: Annotated[list[str] | None, typer.Option(help="Only these engines.")] = None,
+    queries: Annotated[list[int] | None, typer.Option(metavar="N", help="Only so many queries.")] = None,
+    data: Annotated[list[str] | None, typer.Option(help="Only these streams of multiquery: flows, zeek.")] = None,
     work: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep data and results here.")] = None,
     capture: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", exists=True, dir_okay=False, help="pcap files for packets.")
@@ -361,7 +365,7 @@ def bench(
     if listing:
         print("\n".join(f"{name:<12}{WHAT[name]}" for name in BENCHMARKS))
         return
-    for result in run_benchmarks(names or list(BENCHMARKS), rows, quick, engine, work, errors, capture):
+    for result in run_benchmarks(names or list(BENCHMARKS), rows, quick, engine, work, errors, capture, queries, data):
         if as_json:
             print(json.dumps(result))
 

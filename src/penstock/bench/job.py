@@ -16,13 +16,19 @@ from pathlib import Path
 from typing import Any
 
 MARK = "penstock-bench-result "
+PARQUET, DISCARD = "parquet", "discard"
+NULL_TEXT, SCHEMA = "\\N", "schema.parquet"  # in folders of text files
 
 
 @dataclass(frozen=True)
 class Job:
-    """Count rows and sum `value` per pair of `queries` and window, over the first `rows` rows: the whole `file`."""
+    """Count rows and sum `value` per pair of `queries` and window, over the first `rows` rows: the whole `file`.
 
-    file: str  # one Parquet file; for streaming peers a folder of part files
+    `sink` says where results go: to Parquet files below `work`, or nowhere once they are computed. The watermark is
+    `delay_seconds` behind the greatest time; without, windows close when the stream ends.
+    """
+
+    file: str  # one Parquet file; for some streaming peers a folder of part files, or of text files
     rows: int
     queries: tuple[tuple[str, ...], ...]
     work: str  # an empty folder of the engine's own
@@ -33,6 +39,8 @@ class Job:
     value: str = "bytes"
     window_seconds: int = 300
     batch_rows: int = 500_000
+    sink: str = PARQUET
+    delay_seconds: int | None = 1
 
     @property
     def window(self) -> int:
@@ -66,7 +74,7 @@ class Answer:
     seconds: float
     rows: int
     seconds_cold: float
-    digests: tuple[str, ...] = ()  # of each query, in order
+    digests: tuple[str, ...] = ()  # of each query, in order; of discarded rows `digest.counted`, or none
     note: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
     cpu_seconds: float | None = None  # of all processes, for the same rows as `seconds`

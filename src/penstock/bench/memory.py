@@ -3,44 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock.bench import data, machine
-from penstock.bench.job import Answer, Job
+from penstock.bench import data, jobs
+from penstock.bench.job import DISCARD, Answer
 from penstock.bench.peers import run_engine
 
-QUERIES = 12
 TIMES = 10
+MOST_ROWS = 1_000_000  # of the shorter stream
 PEAKS = ("lfta_peak_bytes", "merge_peak_bytes")
 
 
 def growth(
-    work: Path, rows: int, rate: float, progress: Callable[[str], None], timeout: float = 3600.0
+    work: Path, rows: int, queries: int, progress: Callable[[str], None], timeout: float = 3600.0
 ) -> dict[str, Any]:
     """Peak memory of tasks at `rows` and ten times as many, and the quotients; `note` where a run has no figures."""
+    rows = min(rows, MOST_ROWS)
+    short = data.flows(work, rows, progress)
     runs: list[dict[str, Any]] = []
     for count in (rows, rows * TIMES):
-        file = data.flow_file(work, count, rate, progress)
+        file = data.flow_file(work, count, rows / data.SPAN, progress)
         progress(f"penstock: memory at {count:,} records")
         # The same micro-batches in both runs: only the length of the stream differs.
-        job = Job(
-            str(file),
-            count,
-            data.PAIRS[:QUERIES],
-            str(work),
-            machine.cores(),
-            0.0,
-            mode="none",
-            batch_rows=max(1, rows // 10),
-        )
+        given = replace(short, file=file, rows=count)
+        job = replace(jobs.job_of(given, queries, work), mode="auto", sink=DISCARD, batch_rows=max(1, rows // 10))
         answer = run_engine("penstock", "", job, timeout)
         if not isinstance(answer, Answer):
             return {"note": answer}
         if "memory" not in answer.extra:
             return {"note": "the engine gave no memory figures"}
         runs.append({"rows": count, **answer.extra["memory"]})
-    return {"queries": QUERIES, "runs": runs, "growth": _quotients(*runs)}
+    return {"queries": queries, "runs": runs, "growth": _quotients(*runs)}
 
 
 def _quotients(small: dict[str, Any], large: dict[str, Any]) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Run one engine in a process of its own, in the environment that has it.
 
-Peers that are not dependencies of penstock live in `.venv-peers` (`make bench-peers`: duckdb, polars, numpy,
-pyarrow), beside `.venv` or in the current folder; where there is none, this interpreter is tried.
+Peers that are not dependencies of penstock live in `.venv-peers` and, for its older libraries, Flink in `.venv-flink`
+(`make bench-peers`), beside `.venv` or in the current folder; where there is none, this interpreter is tried.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock.bench.job import Answer, Job, PacketJob, parse_answer
 from penstock.errors import ConfigError
 
 SOURCE_ROOT = Path(penstock.bench.__file__).parents[2]
-PEERS = ".venv-peers"
+PEERS = (".venv-peers", ".venv-flink")
 NOT_INSTALLED = "not installed: make bench-peers"
 
 
@@ -50,8 +50,8 @@ def named(known: Sequence[Engine], names: list[str] | None) -> list[Engine]:
 
 @lru_cache(maxsize=32)
 def interpreter(package: str) -> str | None:
-    """The Python that can import `package`, the peers' own environment first; None where none can."""
-    places = [Path.cwd() / PEERS, SOURCE_ROOT.parent / PEERS]
+    """The Python that can import `package`, the peers' own environments first; None where none can."""
+    places = [home / name for home in (Path.cwd(), SOURCE_ROOT.parent) for name in PEERS]
     found = [str(place / "bin" / "python") for place in places if (place / "bin" / "python").exists()]
     for python in [*found, sys.executable]:
         probe = [python, "-c", f"import {package}, numpy, pyarrow"]

@@ -1,4 +1,7 @@
-"""A benchmark's result for people: one table per amount of work, the ratio to penstock first."""
+"""Results of `multiquery` and `packets` for people: one table per amount of work, the ratio to penstock first.
+
+`bench.figures` has the tables of the other benchmarks, and of where penstock's time goes.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,29 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from penstock.bench.figures import show_parts, show_planning, show_scaling
+
+OTHERS = {"planning": show_planning, "scaling": show_scaling}
+
 
 def show(report: dict[str, Any], console: Console) -> None:
-    """Print the machine, the tables and the growth of memory."""
+    """Print the machine, the tables, where the time went, and the growth of memory."""
     where = report["machine"]
     console.print(
         f"[bold]{report['name']}[/bold]: {report['rows']:,} records on {where['cpu']}, {where['cores']} cores, "
         f"{where['memory'] / 2**30:.0f} GB memory, L2 {where['l2'] / 2**10:.0f} KB, Python {where['python']}"
     )
+    if report["name"] in OTHERS:
+        OTHERS[report["name"]](report, console)
+        return
     for work in dict.fromkeys(line["work"] for line in report["results"]):
         console.print(_table(work, [line for line in report["results"] if line["work"] == work]))
-    for note in _notes(report["results"]):
+    for note in (*report.get("notes", ()), *_notes(report["results"])):
         console.print(note)
-    console.print("ratio: seconds per record, warm, against penstock; above 1 penstock is faster")
+    console.print("warm, cold: seconds; ratio: seconds per record, warm, against penstock; above 1 penstock is faster")
     if _by_core(report["results"]):
-        console.print("/s/core: records a second of processor time, all processes of the engine together")
+        console.print("/s: records a second; /s/core: of processor time, all processes of the engine together")
+    show_parts(report, console)
     for text in _memory(report.get("memory", {})):
         console.print(text)
 
@@ -33,7 +44,7 @@ def _table(work: str, lines: list[dict[str, Any]]) -> Table:
     table = Table(title=work, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("engine", no_wrap=True)
     per_core = ("/s/core",) if _by_core(lines) else ()
-    for heading in ("ratio", "records/s", *per_core, "warm s", "cold s", "records"):
+    for heading in ("ratio", "/s" if per_core else "records/s", *per_core, "warm", "cold", "records"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("answer", no_wrap=True)
     show_count = _short if per_core else _long  # one more column needs room
@@ -45,7 +56,7 @@ def _table(work: str, lines: list[dict[str, Any]]) -> Table:
             line["engine"],
             _ratio(line["ratio_to_penstock"]),
             show_count(line["rows_per_second"] or 0),
-            *(show_count(line.get("rows_per_core_second") or 0) for _ in per_core),
+            *(_short(line["rows_per_core_second"]) if line.get("rows_per_core_second") else "-" for _ in per_core),
             f"{line['seconds']:.2f}",
             f"{line['seconds_cold']:.1f}",
             show_count(line["rows"]),

@@ -12,7 +12,6 @@
 | `columns`    | values of a segment put in order and narrowed                                      |
 | `order`      | canonical hash of a group, and the order (pane, slot) of a segment                 |
 | `merge`      | rows of many runs into groups, cell by cell                                        |
-| `parquet`    | integers, codes and strings into pages of Parquet; `unaligned`: words at any byte  |
 | `text_index` | where the records of a text begin: lines, and what the next four share             |
 | `text_csv`   | records of CSV and the spans of their fields                                       |
 | `text_json`  | lines of JSON and the spans of the values asked for                                |

@@ -12,6 +12,10 @@
 | `smap` | what the experiments of the smap paper share: problems, plans, their real cost |
 | `cycles` | plans for epochs of different lengths, and whole cycles at work |
 | `smap_*` | one module for each id |
+| `tree_records`, `tree_streams` | epochs of records for the aggregate-tree paper: generated, and a log |
+| `tree_tables` | aggregate trees at work, in the engine's own tables |
+| `tree_plans` | the ways to plan them that are compared, SLC among them |
+| `tree_eviction`, `tree_memory`, `tree_queries` | one module for each id; its claims and parts in `tree_*` beside it |
 | `summary` | claims as Markdown, for docs/reproduce.md |
 | `pictures` | panels, drawn; needs the extra `plot` |
 

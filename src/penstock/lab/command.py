@@ -28,6 +28,9 @@ EXPERIMENTS = {
     "smap-misestimation": ("penstock.lab.smap_misestimation", "Fig. 21: wrong numbers of groups"),
     "smap-peak-load": ("penstock.lab.smap_peak_load", "Fig. 22: shrink and shift under a peak load; planning time"),
     "smap-epochs": ("penstock.lab.smap_epochs", "Table 5, Fig. 23-27: epochs of different lengths"),
+    "tree-eviction": ("penstock.lab.tree_eviction", "Fig. 2, 3: Zipf laws, and what tables evict"),
+    "tree-memory": ("penstock.lab.tree_memory", "Fig. 4: aggregate trees, cost against memory"),
+    "tree-queries": ("penstock.lab.tree_queries", "Fig. 5: aggregate trees, cost against queries; uniform data"),
 }
 WIDTH = 120  # that tables and claims need; rich takes 80 where output is no terminal
 

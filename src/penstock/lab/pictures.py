@@ -25,7 +25,7 @@ STYLE: Any = {
     "axes.spines.right": False,
 }
 COLUMNS = 3
-FEW_LINES = 6  # whose legend has room inside
+FEW_LINES = 5  # whose legend has room inside
 
 
 def draw(path: Path, title: str, panels: tuple[Panel, ...]) -> None:

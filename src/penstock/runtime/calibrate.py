@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
@@ -27,7 +27,8 @@ from penstock.sharing.task import LINKS
 
 Array = np.ndarray
 TUPLES = 32_768
-PROBED = (1 << 14, 1 << 18, 1 << 20, 1 << 23)  # bytes of tables before leaves
+TIMES = 5  # that something is measured
+PROBED = (1 << 14, 1 << 18, 1 << 20, 1 << 23, 1 << 25)  # bytes of tables before leaves
 INSERTED = (1 << 14, 1 << 18, 1 << 20, 1 << 23, 1 << 25)  # of exact ones
 WIDTH = 5  # words of an entry: a key of two, count(*) and two states
 ENTRY = 8 * WIDTH
@@ -55,20 +56,25 @@ def measure() -> Costs:
     return Costs(_rising(probe), _rising(recent), _rising(insert), _folding(rng), max(0.2, two - one), passing)
 
 
-def _best(run: Callable[[], None], times: int = 5) -> float:
-    """The least of several: what disturbs only adds."""
+def _best(run: Callable[[Array], None], keys: Sequence[Array]) -> float:
+    """ns a tuple, the least of several: what disturbs only adds. Each time with other keys: the entries of those just
+    met are still in the cache."""
     found = []
-    for _ in range(times):
+    for each in keys:
         began = perf_counter_ns()
-        run()
+        run(each)
         found.append(perf_counter_ns() - began)
-    return min(found)
+    return min(found) / TUPLES
 
 
 def _keys(groups: int, words: int, rng: np.random.Generator, tuples: int = TUPLES) -> Array:
     """Random keys of so many groups."""
     number = rng.integers(0, groups, tuples, dtype=np.uint64)
     return np.ascontiguousarray([number * np.uint64(2 * word + 1) for word in range(words)], np.uint64)
+
+
+def _several(groups: int, words: int, rng: np.random.Generator) -> list[Array]:
+    return [_keys(groups, words, rng) for _ in range(TIMES)]
 
 
 class _Direct:
@@ -95,10 +101,10 @@ def _probing(size: int, rng: np.random.Generator, passing: float, words: int = 2
     """ns of a probe that finds its group, in a table of this size that is a fifth full."""
     buckets = size // ENTRY
     groups = max(1, buckets // 4)
-    table, keys = _Direct(buckets, words), _keys(groups, words, rng)
+    table = _Direct(buckets, words)
     for _ in range(max(1, groups // TUPLES)):
         table.take(_keys(groups, words, rng))
-    return max(1.0, _best(lambda: table.take(keys)) / TUPLES - passing * rate(groups, buckets))
+    return max(1.0, _best(table.take, _several(groups, words, rng)) - passing * rate(groups, buckets))
 
 
 def _recent(size: int, rng: np.random.Generator) -> float:
@@ -117,27 +123,26 @@ def _recent(size: int, rng: np.random.Generator) -> float:
 
     for _ in range(1 + 3 * capacity // TUPLES):
         take(_keys(capacity, 2, rng))
-    keys = _keys(capacity, 2, rng)
-    return max(1.0, _best(lambda: take(keys)) / TUPLES)
+    return max(1.0, _best(take, _several(capacity, 2, rng)))
 
 
 def _passing(rng: np.random.Generator) -> float:
     """ns more of an entry that is evicted, to be copied out of its table and made ready for others."""
     buckets = (1 << 18) // ENTRY
-    table, keys = _Direct(buckets, 2), _keys(1 << 40, 2, rng)
-    table.take(keys)
-    hits = _keys(max(1, buckets // 64), 2, rng)
-    every = _best(lambda: table.take(keys)) / TUPLES
+    table = _Direct(buckets, 2)
+    table.take(_keys(1 << 40, 2, rng))
+    hits = _several(max(1, buckets // 64), 2, rng)
+    every = _best(table.take, _several(1 << 40, 2, rng))
     rows = np.zeros((TUPLES, WIDTH), np.uint64)
 
-    def ready() -> None:
+    def ready(keys: Array) -> None:
         np.ascontiguousarray(rows[:, :2].T)
         for word in range(2, WIDTH):
             np.ascontiguousarray(rows[:, word])
 
     table = _Direct(buckets, 2)
-    table.take(hits)
-    return max(1.0, every - _best(lambda: table.take(hits)) / TUPLES) + _best(ready) / TUPLES
+    table.take(hits[0])
+    return max(1.0, every - _best(table.take, hits)) + _best(ready, hits)
 
 
 def _inserting(size: int, rng: np.random.Generator) -> float:
@@ -149,19 +154,21 @@ def _inserting(size: int, rng: np.random.Generator) -> float:
     at, none, fresh = np.empty(keys.shape[1], np.int64), np.empty(0, np.int64), np.zeros(WIDTH - 2, np.uint64)
     _, count = tables.probe_exact(keys, 0, keys.shape[1], none, 0, fresh, index, rows, at)
 
-    def again() -> None:
-        tables.probe_exact(keys, 0, TUPLES, none, count, fresh, index, rows, at)
+    def again(some: Array) -> None:
+        tables.probe_exact(some, 0, TUPLES, none, count, fresh, index, rows, at)
 
-    return _best(again) / TUPLES
+    step = (keys.shape[1] - TUPLES) // TIMES
+    return _best(again, [np.ascontiguousarray(keys[:, i * step : i * step + TUPLES]) for i in range(TIMES)])
 
 
 def _folding(rng: np.random.Generator) -> float:
     """ns of folding one value into one state of a table that fills a part of the cache, as those of a plan do."""
     rows_of_table = (1 << 19) // ENTRY
     states = np.zeros((rows_of_table, WIDTH), np.int64)
-    at, rows = rng.integers(0, rows_of_table, TUPLES), np.arange(TUPLES, dtype=np.int32)
+    rows = np.arange(TUPLES, dtype=np.int32)
     value, valid = rng.integers(0, 1000, TUPLES), np.empty(0, np.uint8)
-    return _best(lambda: fold.add_sum(states, 3, at, 0, TUPLES, rows, value, valid)) / TUPLES
+    places = [rng.integers(0, rows_of_table, TUPLES) for _ in range(TIMES)]
+    return _best(lambda at: fold.add_sum(states, 3, at, 0, TUPLES, rows, value, valid), places)
 
 
 def _rising(curve: Curve) -> Curve:

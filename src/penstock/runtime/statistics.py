@@ -17,7 +17,7 @@ from penstock.runtime.work import TABLE
 from penstock.sharing.collision import rate
 from penstock.sharing.grain import Grain, feeds
 from penstock.sharing.lattice import Lattice
-from penstock.sharing.plan import KEEP, SharedPlan
+from penstock.sharing.plan import KEEP, LRU, SharedPlan
 from penstock.sharing.planner import KEEP_BELOW
 from penstock.sharing.popularity import Popularity, estimated, uniform
 
@@ -123,8 +123,8 @@ def measured_depths(plan: SharedPlan, tasks: Iterable[Mapping[str, Any]], known:
         work = [task["work"][TABLE + priced.name] for task in tasks if TABLE + priced.name in task["work"]]
         probes, evictions = (sum(counts[what] for counts in work) for what in ("probes", "evictions"))
         groups, sampled = known.groups(node.grain), known.length(node.grain, 1)
-        if not priced.buckets or probes < LEAST_PROBES or groups <= 1:  # a single group never collides
-            continue
+        if not priced.buckets or priced.kind == LRU or probes < LEAST_PROBES or groups <= 1:
+            continue  # a single group never collides, and what an LRU table evicts is not told by a flow length
         if priced.depth > 1 or keeps[priced.name] == (sampled < KEEP_BELOW):
             length = sampled if priced.depth == 1 else 1.0
             expected[priced.depth] = expected.get(priced.depth, 0.0) + probes * rate(groups, priced.buckets, length)

@@ -4,7 +4,8 @@
 seed aggregate-tree (LRU tables), and the cheaper of them with tables of either kind where each does better, within the
 memory and parts of it; it takes the cheapest that it has found when its time is up. Sharing has to promise a gain worth
 having. A named chooser, allocator and kind of table is followed as the papers have it (seed smap, Sec. 4 and 6;
-aggregate-tree, Sec. V to VII). What the choice rests on goes into the plan (`Basis`), for `sharing.explain`.
+aggregate-tree, Sec. V to VII, which counts hash operations). What the choice rests on goes into the plan (`Basis`),
+for `sharing.explain`.
 """
 
 from __future__ import annotations
@@ -97,9 +98,8 @@ def _considered(task: Task, planning: Planning, start: Configuration | None) -> 
         kind = (LRU if tree else DIRECT) if planning.tables == AUTO else planning.tables
         phantoms = () if tree else _worthwhile(task)
         ends = inf if planning.plan_budget is None else thread_time() + SEARCHING * planning.plan_budget
-        chosen = choose(
-            planning.plan, task.problem(kind), alloc, objective=tree_cost, phantoms=phantoms, ends=ends, start=start
-        )
+        problem = task.operations(kind) if tree else task.problem(kind)
+        chosen = choose(planning.plan, problem, alloc, objective=tree_cost, phantoms=phantoms, ends=ends, start=start)
         yield f"{planning.plan}-{alloc}", _limited(_option(task, chosen, kind), planning.peak_load)
 
 
@@ -150,7 +150,12 @@ def _phantoms(task: Task, alloc: str, ends: float) -> Option:
 
 
 def _tree(task: Task, alloc: str, ends: float, start: Configuration | None) -> Option:
-    return _option(task, choose(TREE, task.problem(LRU), alloc, objective=tree_cost, ends=ends, start=start), LRU)
+    """The tree of the fewest hash operations, and what comes of it when nanoseconds count: from the beginning those
+    lead the greedy astray, since what it adds first is for the largest leaves alone."""
+    middle = (thread_time() + ends) / 2.0
+    counted = choose(TREE, task.operations(LRU), alloc, objective=tree_cost, ends=middle, start=start)
+    timed = choose(TREE, task.problem(LRU), alloc, objective=tree_cost, ends=ends, start=counted.configuration)
+    return min((_option(task, choice, LRU) for choice in (counted, timed)), key=lambda option: option.cost)
 
 
 def _option(task: Task, choice: Choice, kind: str) -> Option:

@@ -140,6 +140,15 @@ class Task:
             curve=self._curve if kind == LRU else None, passing=self.costs.passing, each=EACH,
         )  # fmt: skip
 
+    def operations(self, kind: str) -> Problem:
+        """The same in hash operations, the cost of seed aggregate-tree (Eq. 2): a probe is one, whatever the table."""
+        share, queries = self.known.share, self.queries
+
+        def insert(grain: Grain) -> float:
+            return share(grain) * len(queries[grain])
+
+        return replace(self.problem(kind), probe=share, evict=insert, passing=0.0, each=0.0)
+
     def _curve(self, grain: Grain, feeder: Grain | None) -> Curve:
         """Of an LRU table. What comes close together in the stream, the first table absorbs."""
         if (grain, feeder) not in self._curves:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,11 +29,16 @@ class ParquetSink(FolderSink):
 
 
 def write_parquet(table: pa.Table, path: Path) -> None:
-    """By kernels of our own (tasks alone load them) where all types are known to them, else by Arrow."""
-    from penstock.sinks.parquet_file import writable, write_table
+    """Without the Arrow schema readers see plain strings, not dictionaries."""
+    pq.write_table(table, path, store_schema=False, **_encodings(table.schema))
 
-    if writable(table):
-        write_table(table, path)
-    else:
-        # Without the Arrow schema readers see plain strings, not dictionaries.
-        pq.write_table(table, path, store_schema=False)
+
+def _encodings(schema: pa.Schema) -> dict[str, Any]:
+    """Integers (keys, counts, sums) packed as small differences: a third smaller and faster to write than a
+    dictionary that hardly repeats. Windows, strings and flags repeat."""
+    integers = [field.name for field in schema if pa.types.is_integer(field.type)]
+    wide = [*integers, *(field.name for field in schema if pa.types.is_floating(field.type))]
+    return {
+        "use_dictionary": [name for name in schema.names if name not in wide],
+        "column_encoding": dict.fromkeys(integers, "DELTA_BINARY_PACKED") or None,
+    }

@@ -14,6 +14,7 @@ from penstock.sinks import batches, memory
 from penstock.sinks.base import DriverOnly, Sink
 from penstock.sinks.console import ConsoleSink
 from penstock.sinks.csv import CsvSink
+from penstock.sinks.discard import DiscardSink
 from penstock.sinks.folder import FolderSink
 from penstock.sinks.function import FunctionSink, function_name
 from penstock.sinks.json import JsonSink
@@ -52,12 +53,19 @@ def _memory(query: str, rest: str, schema: pa.Schema, checkpoint: Path) -> Sink:
     return MemorySink(query, str(checkpoint / memory.FOLDER / query), schema, rest)
 
 
+def _discard(query: str, rest: str, schema: pa.Schema, checkpoint: Path) -> Sink:
+    if rest:
+        raise ConfigError(f"query '{query}' writes to unknown sink 'discard:{rest}'", "write discard:")
+    return DiscardSink(query)
+
+
 SCHEMES: dict[str, Open] = {
     "parquet": _folder("parquet", ParquetSink),
     "csv": _folder("csv", CsvSink),
     "json": _folder("json", JsonSink),
     "console": _console,
     "memory": _memory,
+    "discard": _discard,
 }
 
 

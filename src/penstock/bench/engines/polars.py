@@ -1,33 +1,42 @@
-"""Polars in process: all aggregations as lazy frames over one scan, collected together."""
+"""Polars in process: all aggregations as lazy frames over one scan, collected together or sunk to Parquet files."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
-from penstock.bench.job import Answer, Job, elapsed, serve, timed
+from penstock.bench.cpu import spent
+from penstock.bench.job import PARQUET, Answer, Job, elapsed, serve
 
 
 def run(job: Job) -> Answer:
     os.environ["POLARS_MAX_THREADS"] = str(job.threads)  # read when polars is imported
     import polars
 
-    from penstock.bench.digest import digest_batches
+    from penstock.bench.digest import counted, digest_files
 
     def execute() -> list[Any]:
-        engine = "streaming" if job.mode == "streaming" else "auto"
-        frames: list[Any] = polars.collect_all(_frames(polars, job), engine=engine)
-        return frames
+        frames = _frames(polars, job)
+        if job.sink == PARQUET:
+            frames = [frame.sink_parquet(_place(job, number), lazy=True) for number, frame in enumerate(frames)]
+        collected: list[Any] = polars.collect_all(frames, engine=job.mode or "auto")
+        return collected
 
-    results = execute()
+    execute()
     cold = elapsed(job)
-    digests = tuple(
-        str(digest_batches(frame.to_arrow().to_batches(), [*keys, "window_start", "n", "total"]))
-        for keys, frame in zip(job.queries, results, strict=True)
-    )
-    del results
-    warm, _ = timed(execute)
-    return Answer(polars.__version__, warm, job.rows, cold, digests)
+    warm, cpu, results = spent(execute)
+    if job.sink == PARQUET:
+        rest = ["window_start", "n", "total"]
+        digests = [digest_files([_place(job, number)], [*keys, *rest]) for number, keys in enumerate(job.queries)]
+        found = tuple(map(str, digests))
+    else:
+        found = tuple(counted(frame.height) for frame in results)
+    return Answer(polars.__version__, warm, job.rows, cold, found, cpu_seconds=cpu)
+
+
+def _place(job: Job, number: int) -> Path:
+    return Path(job.work) / f"out-{number}.parquet"
 
 
 def _frames(polars: Any, job: Job) -> list[Any]:

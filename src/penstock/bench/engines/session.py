@@ -1,10 +1,10 @@
-"""The Spark session of the Spark peers, with the settings that help Spark on one machine."""
+"""The Spark session of the Spark peers, with the settings that help Spark on one machine, and where it writes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from penstock.bench.job import Job
+from penstock.bench.job import PARQUET, Job
 from penstock.bench.machine import memory_bytes
 
 CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -36,3 +36,11 @@ def start(job: Job) -> Any:
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def write(result: Any, job: Job, folder: str) -> None:
+    """Compute a result to Parquet files, or to the sink that takes every row and drops it."""
+    if job.sink == PARQUET:
+        result.write.mode("overwrite").parquet(folder)
+    else:
+        result.write.format("noop").mode("overwrite").save()

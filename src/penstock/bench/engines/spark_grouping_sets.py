@@ -1,8 +1,4 @@
-"""Spark batch: all aggregations as one GROUPING SETS query.
-
-The first execution writes its result, so that it can be compared; the second, timed as warm, computes every row
-and discards it at the `noop` sink.
-"""
+"""Spark batch: all aggregations as one GROUPING SETS query, to Parquet files or to the `noop` sink."""
 
 from __future__ import annotations
 
@@ -11,9 +7,10 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from penstock.bench.cpu import spent
 from penstock.bench.digest import digest_batches
 from penstock.bench.engines import session
-from penstock.bench.job import Answer, Job, elapsed, serve, timed
+from penstock.bench.job import PARQUET, Answer, Job, elapsed, serve
 
 
 def run(job: Job) -> Answer:
@@ -22,10 +19,11 @@ def run(job: Job) -> Answer:
         spark.read.parquet(job.file).createOrReplaceTempView("flows")
         result = spark.sql(_query(job))
         out = f"{job.work}/out"
-        result.write.parquet(out)
+        session.write(result, job, out)
         cold = elapsed(job)
-        warm, _ = timed(lambda: result.write.format("noop").mode("overwrite").save())
-        return Answer(spark.version, warm, job.rows, cold, _digests(out, job))
+        warm, cpu, _ = spent(lambda: session.write(result, job, out))
+        digests = _digests(out, job) if job.sink == PARQUET else ()
+        return Answer(spark.version, warm, job.rows, cold, digests, cpu_seconds=cpu)
     finally:
         spark.stop()
 

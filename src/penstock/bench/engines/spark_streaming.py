@@ -1,9 +1,9 @@
 """Spark Structured Streaming: one streaming query per aggregation, all running at once in one session.
 
 Each reads the folder of part files itself (one file a micro-batch), keeps its windows in the default state store
-and appends closed windows to Parquet files, as penstock does.  The last part holds one record a day later, which
-closes every window; its own window is left out of the answer.  Warm are all micro-batches after each query's
-first, with those that close the last windows, as for penstock.
+and appends closed windows to Parquet files, as penstock does, or to the `noop` sink.  The last part holds one record
+much later, which closes every window; its own window is left out of the answer.  Warm are all micro-batches after each
+query's first, with those that close the last windows, as for penstock.
 """
 
 from __future__ import annotations
@@ -20,20 +20,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.bench.digest import digest_batches
+from penstock.bench.cpu import session_seconds
+from penstock.bench.digest import counted, digest_batches
 from penstock.bench.engines import session
-from penstock.bench.job import Answer, Job, elapsed, serve
+from penstock.bench.job import PARQUET, Answer, Job, elapsed, serve
 
 NOTE = "without each query's first micro-batch"
+PATIENCE = 60 * 24 * 3600  # seconds that a watermark is behind where windows close at the end only
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One micro-batch of one query: seconds since 1970, rows read."""
+    """One micro-batch of one query: seconds since 1970, rows read, and rows written where the sink counts them."""
 
     begin: float
     end: float
     rows: int
+    written: int = 0
 
 
 def run(job: Job) -> Answer:
@@ -43,14 +46,18 @@ def run(job: Job) -> Answer:
         started = [_start(spark, schema, job, number) for number in range(len(job.queries))]
         for query in started:
             query.awaitTermination()
-        cold = elapsed(job)
+        cold, cpu = elapsed(job), session_seconds()
         histories = [_history(query) for query in started]
         version = spark.version
     finally:
         spark.stop()
     seconds, rows = warm_part(histories)
-    digests = tuple(_digest(job, number) for number in range(len(job.queries)))
-    return Answer(version, seconds, rows, cold, digests, NOTE, {"batches": len(histories[0])})
+    if job.sink == PARQUET:
+        digests = tuple(_digest(job, number) for number in range(len(job.queries)))
+    else:
+        digests = tuple(counted(sum(batch.written for batch in batches)) for batches in histories)
+    extra = {"batches": len(histories[0]), "cpu_seconds_cold": cpu}
+    return Answer(version, seconds, rows, cold, digests, NOTE, extra)
 
 
 def _start(spark: Any, schema: Any, job: Job, number: int) -> Any:
@@ -58,14 +65,22 @@ def _start(spark: Any, schema: Any, job: Job, number: int) -> Any:
 
     keys = job.queries[number]
     flows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(job.file)
-    needed = flows.select(job.time, job.value, *keys).withWatermark(job.time, "1 second")
+    needed = flows.select(job.time, job.value, *keys).withWatermark(job.time, f"{delay(job)} seconds")
     window = f.window(job.time, f"{job.window_seconds} seconds").alias("w")
     groups = needed.groupBy(window, *keys).agg(f.count("*").alias("n"), f.sum(job.value).alias("total"))
     result = groups.select(*keys, f.col("w.start").alias("window_start"), "n", "total")
-    writer = result.writeStream.format("parquet").outputMode("append").trigger(availableNow=True)
+    writer = result.writeStream.outputMode("append").trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", f"{job.work}/state-{number}")
     # Each query its own pool: in one pool the first ones would finish before the last ones begin.
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", f"query-{number}")
-    return writer.option("checkpointLocation", f"{job.work}/state-{number}").start(f"{job.work}/out-{number}")
+    if job.sink == PARQUET:
+        return writer.format("parquet").start(f"{job.work}/out-{number}")
+    return writer.format("noop").start()
+
+
+def delay(job: Job) -> int:
+    """Seconds that the watermark is behind."""
+    return PATIENCE if job.delay_seconds is None else job.delay_seconds
 
 
 def _history(query: Any) -> list[Batch]:
@@ -73,7 +88,8 @@ def _history(query: Any) -> list[Batch]:
     for progress in query.recentProgress:
         begin = datetime.fromisoformat(progress.timestamp).timestamp()
         seconds = progress.batchDuration / 1000
-        batches.append(Batch(begin, begin + seconds, progress.numInputRows))
+        written = max(0, progress.sink.numOutputRows)  # -1: the sink does not count
+        batches.append(Batch(begin, begin + seconds, progress.numInputRows, written))
     return batches
 
 

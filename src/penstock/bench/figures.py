@@ -1,0 +1,107 @@
+"""Tables of `planning` and `scaling`, and of where penstock's time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+AXES = {"queries": "more queries", "data": "a longer stream", "cores": "more cores"}  # as the work of a line has them
+RUN = {  # figures of a run, and how they are called
+    "startup_seconds": "start-up {:.1f} s",
+    "planning_seconds": "planning {:.2f} s",
+    "first_batch_seconds": "first micro-batch {:.1f} s",
+    "tasks_ns_per_record": "tasks {:,.0f} ns",
+    "merge_ns_per_record": "closing windows {:,.0f} ns",
+    "between_ns_per_record": "between micro-batches {:,.0f} ns",
+    "tables_cpu_ns_per_record": "processor time in tables {:,.0f} ns",
+    "leaves_cpu_ns_per_record": "in leaves {:,.0f} ns",
+}
+
+
+def show_planning(report: dict[str, Any], console: Console) -> None:
+    """Milliseconds of processor time by number of queries and chooser."""
+    for work in dict.fromkeys(line["work"] for line in report["results"]):
+        table = _table(work, "chooser", ("cold ms", "again ms", "re-plan ms", "tables", "ns a record"))
+        for line in (line for line in report["results"] if line["work"] == work):
+            spent = [line.get(name) for name in ("seconds", "seconds_again", "seconds_replan")]
+            if line["seconds"] is None:
+                table.add_row(line["engine"], "-")
+            else:
+                times = [f"{1000 * seconds:.1f}" for seconds in spent]
+                table.add_row(line["engine"], *times, str(line["tables"]), f"{line['cost_ns']:.1f}")
+        console.print(table)
+    for line in report["results"]:
+        if line["note"]:
+            console.print(f"{line['engine']}, {line['work']}: {line['note']}")
+    console.print("cold: nothing counted yet; again: with what was counted; re-plan: between two micro-batches")
+    console.print("medians of processor time; ns a record: what the chooser expects its plan to cost")
+
+
+def show_scaling(report: dict[str, Any], console: Console) -> None:
+    """Microseconds a record, by what grows."""
+    headings = ("µs a record", "ratio", "CPU µs", "tasks µs", "merges µs", "cold s")
+    for plan, axis in dict.fromkeys((line["plan"], line["axis"]) for line in report["results"]):
+        lines = [line for line in report["results"] if (line["plan"], line["axis"]) == (plan, axis)]
+        said = [line["work"].split(", ") for line in lines]
+        place = list(AXES).index(axis)
+        same = [text for number, text in enumerate(said[0]) if number != place]
+        table = _table(f"{AXES[axis]}: {', '.join(same)}, --plan {plan}", "", headings)
+        for line, parts in zip(lines, said, strict=True):
+            table.add_row(parts[place], *_costs(line))
+        console.print(table)
+    for note in dict.fromkeys(line["note"] for line in report["results"]):
+        if note:
+            console.print(note)
+    console.print("warm, on Spark, to Parquet; ratio: against the first line; CPU: all processes")
+    console.print("tasks, merges: without Spark, processor time of one thread")
+
+
+def _costs(line: dict[str, Any]) -> Iterable[str]:
+    if line["seconds"] is None:
+        return ["-"]
+    alone = [line.get(name) for name in ("tasks_us_per_record", "merge_us_per_record")]
+    return [
+        f"{line['us_per_record']:.3f}",
+        f"{line['ratio_to_penstock']:.2f}x",
+        f"{line['cpu_us_per_record']:.3f}",
+        *("" if cost is None else f"{cost:.3f}" for cost in alone),
+        f"{line['seconds_cold']:.1f}",
+    ]
+
+
+def show_parts(report: dict[str, Any], console: Console) -> None:
+    """Where the time of penstock's runs went, and of its tasks alone."""
+    for line in report["results"]:
+        told = line.get("extra", {}).get("time") if line["seconds"] is not None else None
+        if told:
+            figures = ", ".join(text.format(told[name]) for name, text in RUN.items() if name in told)
+            console.print(f"{line['engine']}, {line['work']}: {figures}; ns are a record, warm")
+    for found in report.get("parts", ()):
+        title = f"{found['data']}: {found['queries']} queries, penstock's tasks in one thread"
+        if "note" in found:
+            console.print(f"{title}: {found['note']}")
+            continue
+        table = _table(title, "part", ("ns a record", "ns a group"))
+        for part in found["parts"]:
+            group = part["ns_per_group"]
+            table.add_row(part["part"], f"{part['ns_per_record']:,.0f}", "" if group is None else f"{group:,.0f}")
+        table.add_section()
+        table.add_row("all", f"{sum(part['ns_per_record'] for part in found['parts']):,.0f}")
+        console.print(table)
+        console.print(
+            f"{found['records']:,} records, {found['partial_groups']:,} groups of tasks, {found['groups']:,} results; "
+            f"plan {found['plan']}",
+            markup=False,
+        )
+
+
+def _table(title: str, first: str, headings: Iterable[str]) -> Table:
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column(first, no_wrap=True)
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
