@@ -17,7 +17,6 @@ PRELOADED = (
     "penstock.runtime.closing",
     "penstock.sources.registry",
     "penstock.sinks.registry",
-    "penstock.sinks.parquet_file",
     "pyspark.worker",
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.sql.streaming.datasource",
