@@ -17,7 +17,7 @@ from penstock.sharing.configuration import STREAM, Configuration
 from penstock.sharing.eviction import Che, Curve
 from penstock.sharing.grain import Grain, feeds, letters
 from penstock.sharing.growing import Growing, Known
-from penstock.sharing.notation import name_letters, text
+from penstock.sharing.notation import name_letters, parse, text
 from penstock.sharing.outflow import tree_cost
 from penstock.sharing.popularity import fitted
 from penstock.sharing.problem import Problem
@@ -227,6 +227,13 @@ def test_an_earlier_tree_is_a_start() -> None:
         kept = aggregate_tree(figures.problem(others, 1e5), alloc, ends=0.0, start=found.configuration)
         check(kept.configuration, others)
         assert kept.configuration.phantoms
+
+
+def test_a_start_whose_phantom_feeds_one_query() -> None:
+    """As after the others were dropped: the query stands in for the phantom."""
+    queries = [letters("AB"), letters("CD")]
+    found = aggregate_tree(Figures(1, "ABCD").problem(queries, 1e4), "lagrange", start=parse("ABC(AB) CD"))
+    check(found.configuration, queries)
 
 
 def test_steps_lead_down() -> None:

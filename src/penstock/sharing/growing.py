@@ -156,7 +156,7 @@ class Growing:
             if i in feeding and masks[i] and (parent == STREAM or self.masks[parent] != masks[i]):
                 self.place(masks[i], parent, [])
                 parent = self.numbers[masks[i]]
-            elif node.grain in codes:
+            elif node.grain in codes and self.numbers[masks[i]] != parent:  # else it took its only feeder's place
                 self.parents[self.numbers[masks[i]]] = parent
             place.append(parent)
 
