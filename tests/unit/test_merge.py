@@ -56,6 +56,14 @@ def test_groups_of_cells(seed: int, words: int) -> None:
     assert (np.searchsorted(ends, at, "right") == cell_of).all()
 
 
+@pytest.mark.parametrize("words", [1, 3])
+def test_distinct_keys_in_the_order_they_come(words: int) -> None:
+    keys = np.random.default_rng(words).integers(0, 3, (words, 200)).astype(np.uint64)
+    found, at = kernels.distinct(keys)
+    assert (found[:, at] == keys).all()
+    assert [tuple(key) for key in found.T.tolist()] == list(dict.fromkeys(tuple(key) for key in keys.T.tolist()))
+
+
 @pytest.mark.parametrize(("runs", "groups"), [([0, 1], [5, 5, 7, 8]), ([0, 0], [5, 5, 7, 7, 8]), ([-1, 0], [5, 7, 8])])
 def test_rows_of_one_run_are_taken_as_they_come(runs: list[int], groups: list[int]) -> None:
     """They differ, so nobody looks; where two runs meet, or one whose rows may be equal, equal keys are one group."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +11,19 @@ import numpy as np
 import pytest
 
 from penstock.errors import StateError
+from penstock.runtime.closing import Segments as TaskSegments
+from penstock.state import segment as segments_module
 from penstock.state.groups import Groups
 from penstock.state.opened import Segments
 from penstock.state.segment_write import SegmentWriter
 
 
 def segment(folder: Path, name: str, panes: dict[str, int]) -> dict[str, Any]:
-    """A segment with one group of each query in the pane that is given."""
+    """A segment with two groups of each query in the pane that is given."""
     writer = SegmentWriter(folder / name, 4)
-    one = np.ones(1, np.int64)
+    two = np.arange(1, 3)
     for query, pane in panes.items():
-        writer.add(query, Groups(one * pane, {"value:x": one}, {}, one, {}))
+        writer.add(query, Groups(np.full(2, pane), {"value:x": two}, {}, two, {}))
     writer.end_run({})
     return writer.close()
 
@@ -53,3 +57,25 @@ def test_each_is_opened_once_while_it_lives(tmp_path: Path) -> None:
     segments.keep([first])
     with pytest.raises(StateError, match="cannot be read"):
         places(segments, "a")
+
+
+def test_a_task_holds_few_files_open_and_none_at_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments_module, "HELD", 2)
+    references = [segment(tmp_path, str(number), {"a": number}) for number in range(4)]
+    with TaskSegments(tmp_path, references) as segments:
+        for _ in range(3):
+            blocks = list(segments.blocks("a"))
+            assert [sorted(block.column("count", 0, 2).tolist()) for block in blocks] == [[1, 2]] * 4
+            assert held(tmp_path) == ["2", "3"]
+    assert held(tmp_path) == []
+
+
+def held(folder: Path) -> list[str]:
+    """Files of the folder that this process has open."""
+    found = []
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            path = Path(os.readlink(link))
+            if path.parent == folder:
+                found.append(path.name)
+    return sorted(found)

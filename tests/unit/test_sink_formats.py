@@ -229,3 +229,11 @@ def test_spark_reads_back_what_was_published(tmp_path: Path, spark: SparkSession
         for part in (found.slice(0, 10), found.slice(10)):
             for name in SCHEMA.names:
                 same(rows()[name].to_pylist(), part[name].to_pylist())
+
+
+def test_parquet_has_bounds_of_all_but_text(tmp_path: Path) -> None:
+    """Readers skip files by their windows; text is from all over, and its bounds cost much."""
+    made(ParquetSink, tmp_path, rows())
+    group = pq.ParquetFile(only_file(tmp_path)).metadata.row_group(0)
+    bounded = [group.column(i).path_in_schema for i in range(group.num_columns) if group.column(i).is_stats_set]
+    assert bounded == [name for name in SCHEMA.names if name != "s"]

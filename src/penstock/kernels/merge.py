@@ -9,10 +9,13 @@ A cell with rows of one run only needs no table: its keys all differ.
 
 from __future__ import annotations
 
+import numpy as np
 from numba import int64, types, uint64
 
 from penstock.kernels.hashing import combine, mix
 from penstock.kernels.jit import I32, I64, U8, U16, U32, U64, inline, kernel, kernel_for, part, ro, rw
+
+Array = np.ndarray
 
 
 @inline
@@ -151,6 +154,25 @@ def group_cells_word(keys, starts, runs, index, groups, at, ends):
                 count = probe_word(keys, start, stop, base, count, index, uint64(size - 1), groups, at)
         ends[cell] = count
     return count
+
+
+def numbered(keys: Array, starts: Array, runs: Array) -> tuple[Array, Array, Array]:
+    """Keys of the groups, the group of each row, one behind the last group of each cell (`group_cells`)."""
+    largest = int(np.diff(starts, axis=1).sum(0).max(initial=1))
+    index = np.empty(1 << (2 * largest).bit_length(), np.int32)
+    groups, at = np.empty_like(keys), np.empty(keys.shape[1], np.int64)
+    ends = np.empty(starts.shape[1] - 1, np.int64)
+    if len(keys) == 1:
+        count = group_cells_word(keys[0], starts, runs, index, groups[0], at, ends)
+    else:
+        count = group_cells(keys, starts, runs, index, groups, at, ends)
+    return groups[:, :count], at, ends
+
+
+def distinct(keys: Array) -> tuple[Array, Array]:
+    """The different keys (words by row), in the order in which they come, and which of them each one is."""
+    found, at, _ = numbered(keys, np.array([[0, keys.shape[1]]]), np.array([-1]))
+    return found, at
 
 
 @kernel_for(*((types.void, ro(kind), U64, I64, rw(U64)) for kind in (U8, U16, U32, U64)))

@@ -26,7 +26,7 @@ from penstock.runtime.tally import Tally, per_window, tally
 from penstock.sharing.plan import Relation, State, bounds_relation, relation
 from penstock.state import opened
 from penstock.state.groups import Groups
-from penstock.state.segment import Block
+from penstock.state.segment import Block, Handles
 from penstock.state.vocabulary import Vocabulary
 
 Array = np.ndarray
@@ -35,11 +35,17 @@ SHORT = 256  # rows: runs shorter than that are not read one by one
 
 
 class Segments(opened.Segments):
-    """Segments of a merge task, and the vocabulary of all that it reads of them."""
+    """Segments of a merge task, whose files it holds open, and the vocabulary of all that it reads of them."""
 
     def __init__(self, folder: Path, references: Iterable[Mapping[str, Any]]) -> None:
-        super().__init__(folder, references)
-        self.vocabulary = Vocabulary()
+        self.vocabulary, self._held = Vocabulary(), Handles()
+        super().__init__(folder, references, self._held)
+
+    def __enter__(self) -> Segments:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._held.close()
 
 
 @dataclass(frozen=True)

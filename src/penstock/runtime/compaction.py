@@ -113,17 +113,17 @@ def compact_share(shares: list[list[MergeItem]], work: CompactionWork, number: i
     from penstock.runtime.merge import Share, merge
     from penstock.state.segment_write import SegmentWriter
 
-    opened = Segments(Path(work.segments), work.references)
     name = segment_name(work.batch, f"c{number:03d}", uuid.uuid4().hex[:8])
     writer = SegmentWriter(Path(work.segments) / name, work.settings.slots)
-    for item in shares[number]:
-        keep = work.keeps[item.query]
-        pieces = list(pane_pieces(keep.relation, item, opened, keep.gather))
-        assert item.turn is not None
-        groups = merge(keep.relation, pieces, Share(item.turn, item.passes), opened.vocabulary)
-        if len(groups):
-            writer.add(item.query, groups, coarsened(keep.relation, groups))
-            writer.end_run(dict(groups.dictionaries))
+    with Segments(Path(work.segments), work.references) as opened:
+        for item in shares[number]:
+            keep = work.keeps[item.query]
+            pieces = list(pane_pieces(keep.relation, item, opened, keep.gather))
+            assert item.turn is not None
+            groups = merge(keep.relation, pieces, Share(item.turn, item.passes), opened.vocabulary)
+            if len(groups):
+                writer.add(item.query, groups, coarsened(keep.relation, groups))
+                writer.end_run(dict(groups.dictionaries))
     return {"segment": writer.close(), "read": opened.bytes_read}
 
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from penstock.errors import RunError
 from penstock.kernels import inet
 from penstock.kernels.fold import from_order_bits
+from penstock.kernels.merge import distinct
 from penstock.logical.expressions import Aggregate, Bucket, Column, Computed, Expression, Prefix
 from penstock.logical.query import Order, Query
 from penstock.logical.render import render
@@ -129,8 +130,15 @@ class Finisher:
             version[six], high[six], low[six] = 6, highs[at], lows[at]
         return Addresses(version, high, low)
 
-    def _text(self, addresses: Addresses, length: int = -1) -> pa.Array:
-        return _strings(*inet.to_text(addresses.version, addresses.high, addresses.low, length))
+    def _text(self, addresses: Addresses, length: int = -1) -> pa.DictionaryArray:
+        """Addresses as text, each printed once."""
+        six = (addresses.version == 6).any()
+        words = [addresses.version.astype(np.uint64), addresses.high, addresses.low] if six else [addresses.low]
+        found, codes = distinct(np.stack(words))
+        low, none = found[-1], np.zeros(found.shape[1], np.uint64)
+        version = found[0].astype(np.uint8) if six else np.full(len(low), 4, np.uint8)
+        text = _strings(*inet.to_text(version, found[1] if six else none, low, length))
+        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), text)
 
     def _aggregate(self, aggregate: Aggregate) -> Operand:
         if aggregate.argument is None:

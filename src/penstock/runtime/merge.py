@@ -169,7 +169,7 @@ class Merge:
         for number, start in enumerate(edges[:-1]):
             reach("merge.block")
             self._pack(number, layout, keys[:, start : edges[number + 1]])
-        found, at, ends = self._numbered(keys, self._starts(cells, edges), self._runs())
+        found, at, ends = kernels.numbered(keys, self._starts(cells, edges), self._runs())
         components = {name: _component(found, place) for name, place in layout.places.items()}
         blank_nulls(components, self._shape.strings)
         if cells is None:
@@ -220,18 +220,6 @@ class Merge:
             ],
             np.int64,
         )
-
-    def _numbered(self, keys: Array, starts: Array, runs: Array) -> tuple[Array, Array, Array]:
-        """Keys of the groups, the group of each row, one behind the last group of each cell."""
-        largest = int(np.diff(starts, axis=1).sum(0).max(initial=1))
-        index = np.empty(1 << (2 * largest).bit_length(), np.int32)
-        groups, at = np.empty_like(keys), np.empty(keys.shape[1], np.int64)
-        ends = np.empty(starts.shape[1] - 1, np.int64)
-        if len(keys) == 1:
-            count = kernels.group_cells_word(keys[0], starts, runs, index, groups[0], at, ends)
-        else:
-            count = kernels.group_cells(keys, starts, runs, index, groups, at, ends)
-        return groups[:, :count], at, ends
 
     def _ranges(self, pane: bool) -> dict[str, Range]:
         """Ranges of the key's components; of the pane only if it is part of the key."""

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -26,6 +26,9 @@ from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import SharedPlan
 from penstock.sinks.base import Sink
 from penstock.state.garbage import segment_name
+
+if TYPE_CHECKING:
+    from penstock.runtime.closing import Segments
 
 
 @dataclass(frozen=True)
@@ -84,14 +87,20 @@ def _reported(run: Callable[[int], dict[str, Any]], number: int) -> dict[str, An
 
 def merge_share(shares: list[list[MergeItem]], work: MergeWork, number: int) -> dict[str, Any]:
     """Merge, finish and stage some items."""
-    from penstock.runtime.closing import Segments, Setting, merge_item
+    from penstock.runtime.closing import Segments
+
+    with Segments(Path(work.segments), work.references) as opened:
+        return _merge_items(shares[number], work, number, opened)
+
+
+def _merge_items(items: list[MergeItem], work: MergeWork, number: int, opened: Segments) -> dict[str, Any]:
+    from penstock.runtime.closing import Setting, merge_item
 
     attempt = uuid.uuid4().hex[:8]
-    opened = Segments(Path(work.segments), work.references)
-    staged, rows, size = [], dict.fromkeys(sorted({item.query for item in shares[number]}), 0), 0
+    staged, rows, size = [], dict.fromkeys(sorted({item.query for item in items}), 0), 0
     windows: list[list[Any]] = []
     feeds: dict[str, Any] = {}
-    for item in shares[number]:
+    for item in items:
         closed = work.queries[item.query]
         merged = merge_item(closed.query, item, opened, Setting(closed.time, closed.landmark))
         table = merged.table

@@ -38,7 +38,14 @@ def _encodings(schema: pa.Schema) -> dict[str, Any]:
     dictionary that hardly repeats. Windows, strings and flags repeat."""
     integers = [field.name for field in schema if pa.types.is_integer(field.type)]
     wide = [*integers, *(field.name for field in schema if pa.types.is_floating(field.type))]
+    # A file has strings from all over: their bounds exclude nothing, and cost as much as all the rest of the column.
+    texts = [field.name for field in schema if pa.types.is_string(_plain(field.type))]
     return {
+        "write_statistics": [name for name in schema.names if name not in texts],
         "use_dictionary": [name for name in schema.names if name not in wide],
         "column_encoding": dict.fromkeys(integers, "DELTA_BINARY_PACKED") or None,
     }
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -11,14 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from penstock.state.segment import Block, Segment
+from penstock.state.segment import Block, Handles, Segment
 
 
 class Segments:
-    """The segments of these references; each is opened when a query first asks for it."""
+    """The segments of these references; each is opened when a query first asks for it, its file for every read unless
+    there are `handles` to hold it."""
 
-    def __init__(self, folder: Path, references: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._folder, self._references = folder, list(references)
+    def __init__(
+        self, folder: Path, references: Iterable[Mapping[str, Any]] = (), handles: Handles | None = None
+    ) -> None:
+        self._folder, self._references, self._handles = folder, list(references), handles
         self._open: dict[str, Segment] = {}
 
     def add(self, references: Iterable[Mapping[str, Any]]) -> None:
@@ -46,7 +49,7 @@ class Segments:
     def _opened(self, reference: Mapping[str, Any]) -> Segment:
         path = reference["path"]
         if path not in self._open:
-            self._open[path] = Segment(self._folder / path, dict(reference))
+            self._open[path] = Segment(self._folder / path, dict(reference), self._handles)
         return self._open[path]
 
     @property

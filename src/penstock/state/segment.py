@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import xxhash
@@ -47,6 +47,7 @@ from penstock.state.segment_index import (
 Array = np.ndarray
 MAGIC = b"PENSTK02"
 PAGE = 1 << 14
+HELD = 64  # files that a task holds open
 KEPT = 64  # verified pages that an open segment remembers: small reads mostly stay near each other
 FAN = 8  # panes to a node of the next coarser level
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
@@ -205,6 +206,32 @@ class Block:
         return self.segment.integers(offsets), self.segment.stored(data)
 
 
+class Handles:
+    """Files held open between two reads, the newest ones. Whoever has them closes them: a file that was deleted takes
+    room as long as somebody holds it."""
+
+    def __init__(self) -> None:
+        self._open: dict[Path, BinaryIO] = {}
+
+    def of(self, path: Path) -> int:
+        """The descriptor of a file."""
+        file = self._open.pop(path, None)
+        if file is None:
+            file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed below, or by close()
+            if len(self._open) >= HELD:
+                self._open.pop(next(iter(self._open))).close()
+        self._open[path] = file
+        return file.fileno()
+
+    def close(self) -> None:
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class Segment:
     """A segment opened for reading; what is read is verified page by page.
 
@@ -212,9 +239,10 @@ class Segment:
     mapping kills the process.
     """
 
-    def __init__(self, path: Path, reference: dict[str, Any] | None = None) -> None:
+    def __init__(self, path: Path, reference: dict[str, Any] | None = None, handles: Handles | None = None) -> None:
         self.path = path
         self.bytes_read = 0
+        self._handles = handles
         self._kept: dict[int, bytes] = {}
         try:
             self._size = path.stat().st_size
@@ -271,8 +299,11 @@ class Segment:
 
     def _read(self, start: int, stop: int) -> bytes:
         try:
-            with open(self.path, "rb", buffering=0) as file:
-                data = os.pread(file.fileno(), stop - start, start)
+            if self._handles is not None:
+                data = os.pread(self._handles.of(self.path), stop - start, start)
+            else:
+                with open(self.path, "rb", buffering=0) as file:
+                    data = os.pread(file.fileno(), stop - start, start)
         except OSError as error:
             raise StateError(f"segment {self.path} cannot be read: {why(error)}", RESTORE) from error
         if len(data) != stop - start:
