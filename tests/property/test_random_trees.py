@@ -294,7 +294,7 @@ class Engine:
         words = [[chunk.weights], *(chunk.partials[s] for s in leaf.format.columns)]  # type: ignore[index]
         table = np.ascontiguousarray(np.vstack([*keys, *(w.view(np.uint64) for each in words for w in each)]).T)
         self.taken[leaf.relation.query] += decoded(leaf.format, table, parts_of([leaf.relation]))
-        assert leaf.absorb(chunk, rows, keys, 1 << 30) == len(rows)
+        assert leaf.absorb(chunk, rows, keys, lambda: 1 << 30) == len(rows)
 
     def bucket(self, number: int, key: Any) -> int:
         """Of a key in a table, as the tables of the engine number their buckets."""

@@ -85,7 +85,7 @@ def test_the_leaf_holds_every_group_once(seed: int) -> None:
     chunk, columns, layout = make_chunk(rng, int(rng.integers(1, 3000)), wide=seed % 2 == 0)
     leaf = Leaf(RELATION, layout, SHAPE, 2)
     rows = np.arange(chunk.words.shape[1], dtype=np.int32)
-    assert leaf.absorb(chunk, rows, leaf.keys(chunk.words, rows), 1 << 30) == len(rows)
+    assert leaf.absorb(chunk, rows, leaf.keys(chunk.words, rows), lambda: 1 << 30) == len(rows)
     assert groups_of(leaf) == expected_groups(columns, chunk.values["v"])
     assert leaf.probes == len(rows)
 
@@ -95,7 +95,7 @@ def test_rebuilding_keeps_every_group() -> None:
     chunk, columns, layout = make_chunk(rng, 2000, wide=False)
     leaf = Leaf(RELATION, layout, SHAPE, 2)
     rows = np.arange(2000, dtype=np.int32)
-    leaf.absorb(chunk, rows, leaf.keys(chunk.words, rows), 1 << 30)
+    leaf.absorb(chunk, rows, leaf.keys(chunk.words, rows), lambda: 1 << 30)
     before = groups_of(leaf)
     wider = lay_out({name: (-(1 << 63), (1 << 63) - 1) if "value" in name else (0, 9) for name in columns})
     leaf.rebuild(wider, replace(SHAPE, wide=frozenset({"v"})))
@@ -114,7 +114,7 @@ def test_a_leaf_without_room_stops_and_goes_on_after_a_restart() -> None:
     leaf, rows = Leaf(RELATION, layout, SHAPE, 4), np.arange(n, dtype=np.int32)
     done, runs, total = 0, 0, 0
     while done < n:
-        done = leaf.absorb(chunk, rows, leaf.keys(chunk.words, rows), 1 << 18, done)
+        done = leaf.absorb(chunk, rows, leaf.keys(chunk.words, rows), lambda: 1 << 18, done)
         total += sum(len(piece) for piece in leaf.pieces({}))
         leaf.restart()
         runs += 1
@@ -152,7 +152,7 @@ def test_the_front_evicts_exactly_as_tuple_at_a_time(seed: int) -> None:
     assert (front.evictions, front.flushed) == (len(trace.evictions), len(trace.residents))
     for rows in (evicted, residents):
         partial = front.format.partials(rows, {})
-        leaf.absorb(partial, np.arange(len(rows), dtype=np.int32), partial.words, 1 << 30)
+        leaf.absorb(partial, np.arange(len(rows), dtype=np.int32), partial.words, lambda: 1 << 30)
     assert groups_of(leaf) == expected_groups(columns, value)
 
 

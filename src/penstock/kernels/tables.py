@@ -16,12 +16,16 @@ column.  Probing and folding apart keeps the loops free of interpretation: a pla
 
 from __future__ import annotations
 
-from numba import int64, types, uint64
+import numpy as np
+from numba import int64, types, uint32, uint64
 
 from penstock.kernels.hashing import combine, mix
-from penstock.kernels.jit import I32, I64, U64, inline, kernel, ro, rw
+from penstock.kernels.jit import I32, I64, U32, U64, inline, kernel, ro, rw
+from penstock.kernels.prefetch import prefetch
 
-LOW, HIGH = uint64(0xFFFFFFFF), uint64(0xFFFFFFFF00000000)
+Array = np.ndarray
+AHEAD = 16  # tuples
+NEAR = 1 << 13  # entries of an index that the nearest caches hold with its rows
 
 
 @inline
@@ -58,20 +62,36 @@ def start_row(rows, r, keys, i, fresh):
         rows[r, words + s] = fresh[s]
 
 
-@kernel(types.UniTuple(I64, 2), ro(U64, 2), I64, I64, ro(I64), I64, ro(U64), rw(U64), rw(U64, 2), rw(I64))
-def probe_exact(keys, start, stop, weights, count, fresh, index, rows, at):
+@inline
+def ask_ahead(hashes, i, stop, index, rows):
+    """Have the index entry of a tuple some way ahead fetched, and the row that stands in a nearer one's."""
+    last = uint64(index.shape[0] - 1)
+    if i + AHEAD < stop:
+        prefetch(index, int64(hashes[i + AHEAD] & last))
+    if i + AHEAD // 2 < stop:
+        entry = index[hashes[i + AHEAD // 2] & last]
+        if entry != 0:
+            prefetch(rows, int64(entry & uint32(last)) - 1)
+
+
+@kernel(types.UniTuple(I64, 2), ro(U64, 2), ro(U64), I64, I64, ro(I64), I64, ro(U64), rw(U32), rw(U64, 2), rw(I64))
+def probe_exact(keys, hashes, start, stop, weights, count, fresh, index, rows, at):
     """Probe tuples [start, stop); ends early, before the tuple whose new group has no room.
 
-    Returns (end, groups). `weights` empty: every tuple counts one. An index entry is the upper half of the hash
-    and the row's number + 1: a mismatch is mostly seen without touching the row.
+    Returns (end, groups). `weights` empty: every tuple counts one. An index entry is the row's number + 1, which
+    takes no more bits than the number of a slot, and above it bits of the hash: a mismatch is mostly seen without
+    touching the row.
     """
     words = keys.shape[0]
     last = uint64(index.shape[0] - 1)
+    low, high = uint32(last), uint32(~last)
     limit = min(rows.shape[0], index.shape[0] // 2)
     weighted = weights.shape[0] > 0
+    far = index.shape[0] > NEAR
     for i in range(start, stop):
-        h = key_hash(keys, i)
-        slot, tag = h & last, h & HIGH
+        if far:
+            ask_ahead(hashes, i, stop, index, rows)
+        slot, tag = hashes[i] & last, uint32(hashes[i] >> uint64(32)) & high
         while True:
             entry = index[slot]
             if entry == 0:
@@ -80,10 +100,10 @@ def probe_exact(keys, start, stop, weights, count, fresh, index, rows, at):
                 r = count
                 start_row(rows, r, keys, i, fresh)
                 count += 1
-                index[slot] = tag | uint64(count)
+                index[slot] = tag | uint32(count)
                 break
-            if entry & HIGH == tag:
-                r = int64(entry & LOW) - 1
+            if entry & high == tag:
+                r = int64(entry & low) - 1
                 if same_key(rows, r, keys, i):
                     break
             slot = (slot + uint64(1)) & last
@@ -92,39 +112,7 @@ def probe_exact(keys, start, stop, weights, count, fresh, index, rows, at):
     return stop, count
 
 
-@kernel(types.UniTuple(I64, 2), ro(U64), I64, I64, ro(I64), I64, ro(U64), rw(U64), rw(U64, 2), rw(I64))
-def probe_exact_word(key, start, stop, weights, count, fresh, index, rows, at):
-    """`probe_exact` for keys of one word, the common case."""
-    last = uint64(index.shape[0] - 1)
-    limit = min(rows.shape[0], index.shape[0] // 2)
-    weighted = weights.shape[0] > 0
-    for i in range(start, stop):
-        k = key[i]
-        h = mix(k)
-        slot, tag = h & last, h & HIGH
-        while True:
-            entry = index[slot]
-            if entry == 0:
-                if count >= limit:
-                    return int64(i), count
-                r = count
-                rows[r, 0] = k
-                for s in range(fresh.shape[0]):
-                    rows[r, 1 + s] = fresh[s]
-                count += 1
-                index[slot] = tag | uint64(count)
-                break
-            if entry & HIGH == tag:
-                r = int64(entry & LOW) - 1
-                if rows[r, 0] == k:
-                    break
-            slot = (slot + uint64(1)) & last
-        rows[r, 1] += uint64(weights[i]) if weighted else uint64(1)
-        at[i] = r
-    return stop, count
-
-
-@kernel(types.void, ro(U64, 2), I64, I64, rw(U64))
+@kernel(types.void, ro(U64, 2), I64, I64, rw(U32))
 def fill_index(rows, count, words, index):
     """Index the first `count` rows, all of different keys, in an empty index."""
     last = uint64(index.shape[0] - 1)
@@ -133,7 +121,7 @@ def fill_index(rows, count, words, index):
         slot = h & last
         while index[slot] != 0:
             slot = (slot + uint64(1)) & last
-        index[slot] = (h & HIGH) | uint64(r + 1)
+        index[slot] = (uint32(h >> uint64(32)) & uint32(~last)) | uint32(r + 1)
 
 
 @inline
@@ -147,6 +135,18 @@ def hash_keys(keys, hashes):
     """The hash of every key, by itself: in the loop that probes it would wait for every collision."""
     for i in range(keys.shape[1]):
         hashes[i] = key_hash(keys, i)
+
+
+def hashed(keys: Array) -> Array:
+    """The hashes of these keys."""
+    hashes = np.empty(keys.shape[1], np.uint64)
+    hash_keys(keys, hashes)
+    return hashes
+
+
+def empty_index(rows: int) -> Array:
+    """For so many rows of an exact table: at most half full when they are."""
+    return np.zeros(1 << (2 * rows - 1).bit_length(), np.uint32)
 
 
 @kernel(I64, ro(U64, 2), ro(U64), ro(I64), ro(U64), I64, rw(U64, 2), rw(I32), rw(I32), rw(I64), rw(I64), rw(I32))

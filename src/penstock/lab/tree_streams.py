@@ -134,11 +134,11 @@ def grouped(words: Words) -> Grouping:
     >>> [each.tolist() for each in grouped(np.array([7, 9, 7, 8], np.uint64))]
     [[0, 1, 0, 2], [0, 1, 3]]
     """
-    count = len(words)
-    index = np.zeros(1 << (2 * count + 2).bit_length(), np.uint64)
+    count, keys = len(words), words.reshape(1, -1)
+    index = tables.empty_index(count + 1)
     rows, number = np.empty((count, 2), np.uint64), np.empty(count, np.int64)
     none, fresh = np.empty(0, np.int64), np.zeros(1, np.uint64)
-    tables.probe_exact_word(words, 0, count, none, 0, fresh, index, rows, number)
+    tables.probe_exact(keys, tables.hashed(keys), 0, count, none, 0, fresh, index, rows, number)
     first = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
     return Grouping(number.astype(np.int32), first.astype(np.int32))
 

@@ -23,6 +23,7 @@ import xxhash
 from penstock.kernels import fold, hashing, lru, tables
 from penstock.sharing.collision import rate
 from penstock.sharing.costs import Costs, Curve
+from penstock.sharing.predicted import INDEX
 from penstock.sharing.task import LINKS
 
 Array = np.ndarray
@@ -147,15 +148,15 @@ def _passing(rng: np.random.Generator) -> float:
 
 def _inserting(size: int, rng: np.random.Generator) -> float:
     """ns of an insert into an exact table that has grown to this size."""
-    groups = size // (ENTRY + 16)
+    groups = size // (ENTRY + INDEX)
     keys = _keys(groups, 2, rng, max(TUPLES, 2 * groups))
-    index = np.zeros(1 << (4 * groups).bit_length(), np.uint64)
+    index = tables.empty_index(2 * groups)
     rows = np.empty((2 * groups, WIDTH), np.uint64)
     at, none, fresh = np.empty(keys.shape[1], np.int64), np.empty(0, np.int64), np.zeros(WIDTH - 2, np.uint64)
-    _, count = tables.probe_exact(keys, 0, keys.shape[1], none, 0, fresh, index, rows, at)
+    _, count = tables.probe_exact(keys, tables.hashed(keys), 0, keys.shape[1], none, 0, fresh, index, rows, at)
 
     def again(some: Array) -> None:
-        tables.probe_exact(some, 0, TUPLES, none, count, fresh, index, rows, at)
+        tables.probe_exact(some, tables.hashed(some), 0, TUPLES, none, count, fresh, index, rows, at)
 
     step = (keys.shape[1] - TUPLES) // TIMES
     return _best(again, [np.ascontiguousarray(keys[:, i * step : i * step + TUPLES]) for i in range(TIMES)])

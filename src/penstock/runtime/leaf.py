@@ -9,7 +9,7 @@ Neighbour: `runtime.lfta` drives leaves over chunks of tuples, and of what table
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from time import thread_time_ns
 
 import numpy as np
@@ -38,8 +38,8 @@ class Leaf:
         self._clear(capacity)
         self.seen = 0  # groups of tables that were given up for new ones
 
-    def _lay_out(self, layout: Layout, shape: Shape) -> None:
-        self.format = Format(layout, self.relation.parts, self.relation.states, shape)
+    def _lay_out(self, layout: Layout, shape: Shape, key: Layout | None = None) -> None:
+        self.format = Format(layout, self.relation.parts, self.relation.states, shape, key)
 
     @property
     def shape(self) -> Shape:
@@ -47,12 +47,8 @@ class Leaf:
 
     def _clear(self, capacity: int) -> None:
         self.rows = np.empty((max(4, capacity), self.format.width), np.uint64)
-        self.index = self._empty_index()
+        self.index = tables.empty_index(len(self.rows))
         self.count = 0
-
-    def _empty_index(self) -> Array:
-        """At most half full when the rows are."""
-        return np.zeros(1 << (2 * len(self.rows) - 1).bit_length(), np.uint64)
 
     @property
     def nbytes(self) -> int:
@@ -65,26 +61,23 @@ class Leaf:
         self.nanoseconds += thread_time_ns() - began
         return keys
 
-    def absorb(self, chunk: Chunk, rows: Array, keys: Array, room: int, done: int = 0) -> int:
+    def absorb(self, chunk: Chunk, rows: Array, keys: Array, room: Callable[[], int], done: int = 0) -> int:
         """Fold in the chosen tuples from the `done`-th on. Returns where it ended: at all of them, unless the
-        table would need more than `room` bytes beside itself to grow."""
-        began, at, begin = thread_time_ns(), np.empty(len(rows), np.int64), done
+        table would need more bytes beside itself than there is `room` to grow."""
+        began, at, begin, hashes = thread_time_ns(), np.empty(len(rows), np.int64), done, tables.hashed(keys)
         while done < len(rows):
-            start, done = done, self._probe(keys, done, chunk.weights, at)
+            start, done = done, self._probe(keys, hashes, done, chunk.weights, at)
             fold_chunk(self.rows, self.format.columns, self.shape, chunk, Rows(rows, at, start, done))
-            if done < len(rows) and not self._grow(room):
+            if done < len(rows) and not self._grow(room()):
                 break
         self.probes += done - begin
         self.nanoseconds += thread_time_ns() - began
         return done
 
-    def _probe(self, keys: Array, start: int, weights: Array, at: Array) -> int:
-        one_word = self.format.words == 1
-        probe = tables.probe_exact_word if one_word else tables.probe_exact
-        done, self.count = probe(
-            keys[0] if one_word else keys,
-            start, keys.shape[1], weights, self.count, self.format.fresh, self.index, self.rows, at,
-        )  # fmt: skip
+    def _probe(self, keys: Array, hashes: Array, start: int, weights: Array, at: Array) -> int:
+        done, self.count = tables.probe_exact(
+            keys, hashes, start, len(hashes), weights, self.count, self.format.fresh, self.index, self.rows, at
+        )
         return int(done)
 
     def _grow(self, room: int) -> bool:
@@ -95,7 +88,7 @@ class Leaf:
         old = self.rows
         self.rows = np.empty((len(old) * factor, self.format.width), np.uint64)
         self.rows[: self.count] = old[: self.count]
-        self.index = self._empty_index()
+        self.index = tables.empty_index(len(self.rows))
         tables.fill_index(self.rows, self.count, self.format.words, self.index)
         return True
 
@@ -122,7 +115,11 @@ class Leaf:
         return {dictionary_component(column, types[column].kind) for column in columns}
 
     def rebuild(self, layout: Layout, shape: Shape) -> None:
-        """Move all groups to a new layout and shape."""
+        """Move all groups to a new layout and shape; they stay where they are if their fields and states are as wide
+        as before."""
+        if self._fits(layout, shape):
+            self._lay_out(layout, shape, self.format.cut.layout)
+            return
         groups, capacity = self.groups({}), len(self.rows)
         self._lay_out(layout, shape)
         self._clear(capacity)
@@ -130,8 +127,7 @@ class Leaf:
         everything = np.arange(len(groups), dtype=np.int32)
         keys = self.keys(pack_words(layout, components, len(groups)), everything)
         at = np.empty(len(groups), np.int64)
-        fresh = self.format.fresh
-        _, self.count = tables.probe_exact(keys, 0, len(groups), groups.count, 0, fresh, self.index, self.rows, at)
+        self._probe(keys, tables.hashed(keys), 0, groups.count, at)
         numbers = self.rows.view(np.int64)
         for state, column in self.format.columns.items():
             words = groups.states.get(state, (groups.count,))
@@ -139,6 +135,12 @@ class Leaf:
                 words = (words[0], words[0] >> 63)
             for w, word in enumerate(words):
                 numbers[at, column + w] = word.view(np.int64)
+
+    def _fits(self, layout: Layout, shape: Shape) -> bool:
+        fields = ((layout.places[name], place) for name, place in self.format.places.items())
+        return all(new.bits == old.bits and new.base == old.base for new, old in fields) and all(
+            shape.words(state) == self.shape.words(state) for state in self.relation.states
+        )
 
     def restart(self) -> None:
         """Forget all groups; room for as many again, what else there was is free for other leaves."""

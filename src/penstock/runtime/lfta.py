@@ -9,6 +9,7 @@ the groups are written early as a run of the segment and the tables start anew: 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -53,11 +54,11 @@ from penstock.state.segment_write import SegmentWriter
 
 Array = np.ndarray
 ROW_BYTES = 64  # of a typical group with its share of the index
-# Groups per relation, and ranges of components, in this worker's last task: caches that save growing tables and laying
-# keys out anew, never truth.
+# Groups per relation in this worker's last task, and ranges of components in its last tasks: caches that save growing
+# tables and laying keys out anew, never truth.
 _groups_seen: dict[Relation, int] = {}
-_ranges_seen: dict[tuple[Relation, ...], dict[str, Range]] = {}
-PLANS_SEEN = 16
+_ranges_seen: dict[tuple[Relation, ...], deque[dict[str, Range]]] = {}
+PLANS_SEEN, TASKS_SEEN = 16, 8
 FIRST_RUNS = 8  # that a sample before the run is made of: a file may have to be read up to each of them
 
 
@@ -135,7 +136,7 @@ class Lfta:
         self._write_run()
         if len(_ranges_seen) >= PLANS_SEEN:
             _ranges_seen.clear()
-        _ranges_seen[self.plan.relations] = self.met
+        _ranges_seen.setdefault(self.plan.relations, deque(maxlen=TASKS_SEEN)).append(self.met)
         self.seconds += time.perf_counter() - began
 
     def _chunk(self, batch: pa.RecordBatch) -> None:
@@ -267,7 +268,7 @@ class Lfta:
             self.shape, nullable=self.shape.nullable | shape.nullable, wide=self.shape.wide | shape.wide
         )
         spans = {name: self.ranges.get(name, (0, 0)) for name in self.components}
-        self.layout = lay_out(spans, self.tree.widest)
+        self.layout = lay_out(spans, self.tree.widest, self.layout.places if self.layout else None)
         if self.leaves:
             self._drain()
             for leaf in self.leaves:
@@ -278,16 +279,15 @@ class Lfta:
         self.tree.lay_out(self.layout, self.shape, self.leaves)
 
     def _expected(self) -> dict[str, Range]:
-        """Ranges as in the worker's last task; panes go on from the first one, as many as there were."""
-        seen = _ranges_seen.get(self.plan.relations, {})
-        found = {}
-        for name, (low, high) in seen.items():
-            if name not in self.components:  # of another plan
-                continue
-            if not name.startswith("pane:"):
-                found[name] = (low, high)
-            elif name in self.met:
-                found[name] = (self.met[name][0], self.met[name][0] + high - low)
+        """Ranges as in the worker's last tasks; panes go on from the first one, as many as there were."""
+        found: dict[str, Range] = {}
+        for seen in _ranges_seen.get(self.plan.relations, ()):
+            known = {name: span for name, span in seen.items() if name in self.components}  # others are of other plans
+            for name in [name for name in known if name.startswith("pane:")]:
+                low, high = known.pop(name)
+                if name in self.met:
+                    known[name] = (self.met[name][0], self.met[name][0] + high - low)
+            found = union(found, known)
         return found
 
     def _capacities(self) -> list[int]:
@@ -311,10 +311,13 @@ class Lfta:
     def _absorb(self, leaf: Leaf, chunk: Chunk, rows: Array, cut: Cut) -> None:
         done, keys = 0, leaf.keys(chunk.words, rows, cut)
         while True:
-            done = leaf.absorb(chunk, rows, keys, self.settings.task_memory - self.nbytes, done)
+            done = leaf.absorb(chunk, rows, keys, self._room, done)
             if done == len(rows):
                 return
             self._write_run()
+
+    def _room(self) -> int:
+        return self.settings.task_memory - self.nbytes
 
     @property
     def nbytes(self) -> int:

@@ -41,10 +41,15 @@ class Cut:
 
 
 class Format:
-    """Where things stand in a row of `width` words; `fresh` is a row without its key before its first tuple."""
+    """Where things stand in a row of `width` words; `fresh` is a row without its key before its first tuple.
 
-    def __init__(self, layout: Layout, parts: Iterable[Part], states: Iterable[State], shape: Shape) -> None:
-        self.cut, self.shape = Cut(layout, parts), shape
+    The key goes to its places in `key`, if that is given.
+    """
+
+    def __init__(
+        self, layout: Layout, parts: Iterable[Part], states: Iterable[State], shape: Shape, key: Layout | None = None
+    ) -> None:
+        self.cut, self.shape = Cut(layout, parts, key), shape
         self.places, self.words = self.cut.layout.places, self.cut.layout.words
         self.columns: dict[State, int] = {}
         fresh = [0]

@@ -31,7 +31,8 @@ class Place:
     base: int
 
     def holds(self, span: Range) -> bool:
-        return self.base <= span[0] and span[1] - self.base < (1 << self.bits)
+        """Whether every value of this range has room; an empty range (low > high) always has."""
+        return span[0] > span[1] or (self.base <= span[0] and span[1] - self.base < (1 << self.bits))
 
     @property
     def mask(self) -> int:
@@ -46,8 +47,8 @@ class Layout:
     words: int
 
     def holds(self, ranges: Mapping[str, Range]) -> bool:
-        """Whether every value of these ranges has room; an empty range (low > high) always has."""
-        return all(low > high or self.places[name].holds((low, high)) for name, (low, high) in ranges.items())
+        """Whether every value of these ranges has room."""
+        return all(self.places[name].holds(span) for name, span in ranges.items())
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,10 @@ def width(span: Range) -> tuple[int, int]:
     return max(LEAST, low - (1 << (bits - 2))), _step(bits)
 
 
+def _field(span: Range, before: Place | None) -> tuple[int, int]:
+    return (before.base, before.bits) if before is not None and before.holds(span) else width(span)
+
+
 def _step(bits: int) -> int:
     return next(step for step in STEPS if step >= bits)
 
@@ -106,12 +111,15 @@ def union(one: Mapping[str, Range], other: Mapping[str, Range]) -> dict[str, Ran
     return joined
 
 
-def lay_out(ranges: Mapping[str, Range], together: Collection[str] = ()) -> Layout:
+def lay_out(
+    ranges: Mapping[str, Range], together: Collection[str] = (), before: Mapping[str, Place] | None = None
+) -> Layout:
     """Give every component a field; the widest first, each into the first word with room.
 
     Those of `together` come before all others: a key that is made of them, a phantom's mostly, stands in few words.
+    A field of `before` that still holds its component stays as wide: keys of such fields may stay as they are.
     """
-    fields = {name: width(span) for name, span in ranges.items()}
+    fields = {name: _field(span, (before or {}).get(name)) for name, span in ranges.items()}
     places, words = _first_fit(((name, bits, base) for name, (base, bits) in fields.items()), together)
     return Layout(places, words)
 

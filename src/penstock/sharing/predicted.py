@@ -15,7 +15,7 @@ from penstock.sharing.configuration import STREAM
 from penstock.sharing.plan import LRU, Basis, Priced
 from penstock.sharing.task import EACH
 
-INDEX = 16  # bytes of an exact table's index for each of its groups
+INDEX = 12  # bytes of an exact table's index for each of its groups, half way between two doublings
 
 
 @dataclass(frozen=True)
