@@ -237,8 +237,8 @@ def test_no_change_without_a_gain_worth_it(stream: Path, tmp_path: Path, monkeyp
 
 def test_plans_are_looked_at_when_data_change(stream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app, sources = made(stream)
-    planner, looks = Planner(Planning(memory=64 << 10)), list[float]()
-    monkeypatch.setattr(planners, "reprice", lambda *about: looks.append(1.0) or 0.0)
+    planner, looks, plan_stream = Planner(Planning(memory=64 << 10)), list[int](), planners.plan_stream
+    monkeypatch.setattr(planners, "plan_stream", lambda *about: looks.append(1) or plan_stream(*about))
     version = Version(0, app, unshared_plans(app), {})
     sampling.store(sampling.path_of(tmp_path, "s"), sample_of(app, sources))
     for _ in range(12):
@@ -256,13 +256,20 @@ def test_looks_that_change_nothing_become_rare() -> None:
     """Figures that sway by half again and back call for ever fewer looks; one that doubles calls for one at once."""
     planner, looked = Planner(Planning()), []
     for batch in range(100):
-        if planner._worth_a_look("s", {"groups": (100.0 if batch % 2 else 150.0,)}):
+        if planner._worth_a_look("s", {"groups": 100.0 if batch % 2 else 150.0}):
             looked.append(batch)
     gaps = np.diff(looked)
     assert len(looked) < 12
     assert (np.diff(gaps) >= -1).all()
-    assert planner._worth_a_look("s", {"groups": (1000.0,)})
-    assert not planner._worth_a_look("s", {"groups": (1001.0,)})
+    assert planner._worth_a_look("s", {"groups": 1000.0})
+    assert not planner._worth_a_look("s", {"groups": 1001.0})
+
+
+def test_one_figure_of_many_calls_for_no_look() -> None:
+    planner, figures = Planner(Planning()), dict.fromkeys(range(100), 100.0)
+    assert planner._worth_a_look("s", figures)
+    assert not planner._worth_a_look("s", figures | {7: 300.0})
+    assert planner._worth_a_look("s", figures | dict.fromkeys(range(10), 1000.0))
 
 
 def test_what_says_nothing_changes_nothing(stream: Path, tmp_path: Path) -> None:

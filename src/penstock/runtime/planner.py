@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import exp, fsum, inf, log, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +38,18 @@ MOST_REST = 16  # batches between looks that change nothing
 GAIN = 0.9  # of the old cost: what a new plan must promise to stay below
 SWITCH = 5e6  # ns that a change of plans may cost: a file, and tables that are laid out anew
 LASTS = 8  # batches that a plan is expected to last
+FEW = 64  # groups of a sample, more or less: with the best plan as with the next best they cost nothing
 LEAST_TUPLES = 1_000  # of a sample, unless tasks have fewer
 Tasks = Sequence[Mapping[str, Any]]
 
 
-Signature = dict[object, tuple[float, ...]]
+Signature = dict[object, float]
 
 
 @dataclass
 class Look:
-    """When a plan was last thought about: the figures of then, and how many batches not to look again for."""
+    """When a plan was last thought about: the figures of then, with the costs of plans by their tables, and how many
+    batches not to look again for."""
 
     signature: Signature
     rest: int = 0
@@ -129,19 +132,21 @@ class Planner:
             return None
         sampled = Known(net, survey, rows, exact_groups(net, tasks))
         known = replace(sampled, depths=measured_depths(plan, tasks, sampled))
-        if not self._worth_a_look(name, _signature(known)):
+        old = reprice(plan, known, calibrated())
+        if not self._worth_a_look(name, _signature(known) | {plan.tables: old}):
             return None
         self.known[name] = known
         try:
             found = self._plan(version.app, name, plan)
         except ConfigError:  # more candidates than the chooser takes: at the start a user is told, now the plan stays
             return None
-        old = reprice(plan, known, calibrated())
         assert found.basis is not None
         gain = old - found.basis.cost
         if found.tables == plan.tables or found.basis.cost > GAIN * old or gain * rows * len(tasks) * LASTS < SWITCH:
             return None
-        self.looked[name].pause = self.looked[name].rest = 0
+        look = self.looked[name]
+        look.pause = look.rest = 0
+        look.signature[found.tables] = found.basis.cost
         return found
 
     def _worth_a_look(self, name: str, now: Signature) -> bool:
@@ -150,7 +155,7 @@ class Planner:
         Planning takes a tenth of a second: looks that change nothing become rare, unless much has changed.
         """
         last = self.looked.get(name)
-        drift = float("inf") if last is None else _drift(last.signature, now)
+        drift = inf if last is None else _drift(last.signature, now)
         if last is not None and drift < STRONG and last.rest:
             last.rest -= 1
             return False
@@ -162,19 +167,18 @@ class Planner:
 
 
 def _signature(known: Known) -> Signature:
-    """Groups and flow lengths in the sample, of the queries and of the finest of all phantoms; lengths measured."""
+    """Groups in the sample, of the queries and of the finest of all phantoms, and how long flows of many groups are."""
     grains = dict.fromkeys((*known.net.grains.values(), union(*known.net.grains.values())))
     survey, net = known.survey, known.net
-    found: Signature = {
-        grain: (float(max(1, survey.counted(grain, net).groups)), survey.length(grain, net)) for grain in grains
-    }
-    return found | {depth: (length,) for depth, length in known.depths.items()}
+    groups = {grain: survey.counted(grain, net).groups for grain in grains}
+    lengths: Signature = {(grain, "length"): survey.length(grain, net) for grain in grains if groups[grain] > FEW}
+    return lengths | {grain: float(FEW + count) for grain, count in groups.items()}
 
 
 def _drift(before: Signature, now: Signature) -> float:
-    """The greatest factor between a figure then and now; one that is not among both has not changed."""
-    pairs = ((old, new) for key in now if key in before for old, new in zip(before[key], now[key], strict=True))
-    return max((max(old, new) / min(old, new) for old, new in pairs), default=1.0)
+    """By which factor figures have changed since then, in the mean square: of many, some always have."""
+    changes = [abs(log(now[key] / before[key])) for key in now if key in before]
+    return exp(sqrt(fsum(change**2 for change in changes) / len(changes))) if changes else 1.0
 
 
 def sample_source(app: QuerySet, stream: str, source: Source, batch_rows: int) -> Survey | None:

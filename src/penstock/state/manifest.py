@@ -9,7 +9,7 @@ manifest rolls its renames forward, so a kill at any moment leaves each window i
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ def stream_state(manifest: Manifest | None, name: str) -> dict[str, Any]:
 
 def put(checkpoint: Path, manifest: Manifest) -> None:
     """Commit a batch."""
-    data = checked.encode(asdict(manifest))
+    data = checked.encode(vars(manifest))
     reach("manifest.write")
     if not put_if_absent(path_of(checkpoint, manifest.batch), data):
         raise StateError(
