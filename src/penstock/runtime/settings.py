@@ -13,7 +13,7 @@ class TaskSettings:
 
     chunk_rows: int = 32_768
     table_rows: int = 4_096
-    task_memory: int = 112 << 20
+    task_memory: int = 256 << 20
     slots: int = 32
 
 
