@@ -6,7 +6,12 @@ Every task then finds the kernels compiled and pyarrow loaded; a fresh worker co
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any
+
+# Before numpy is loaded: it asks for huge pages for large arrays, and making them took more than half of the time of a
+# task whose memory was fragmented.
+os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
 
 from pyspark import daemon
 

@@ -71,9 +71,10 @@ class Format:
     def component(self, rows: Array, name: str) -> Array:
         """One component of the keys."""
         place = self.places[name]
-        values = np.full(len(rows), place.base, np.int64)
-        if place.bits:
-            pack.extract(rows, place.word, place.shift, place.mask, place.base, values)
+        if not place.bits:
+            return np.full(len(rows), place.base, np.int64)
+        values = np.empty(len(rows), np.int64)
+        pack.extract(rows, place.word, place.shift, place.mask, place.base, values)
         return values
 
     def partials(self, rows: Array, dictionaries: Mapping[str, Dictionary]) -> Chunk:
