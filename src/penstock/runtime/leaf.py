@@ -25,6 +25,7 @@ from penstock.state.groups import Groups, blank_nulls
 Array = np.ndarray
 SMALL = 1 << 18
 ALWAYS = 1 << 16  # a table may always grow to this many bytes, so that every leaf makes progress
+SPARE = 4  # rows are reserved for each that may be used: untouched they take no memory, and growing copies nothing
 PIECE = 1 << 17  # table rows turned into columns at a time: bounds the memory of writing a large table
 
 
@@ -46,9 +47,14 @@ class Leaf:
         return self.format.shape
 
     def _clear(self, capacity: int) -> None:
-        self.rows = np.empty((max(4, capacity), self.format.width), np.uint64)
-        self.index = tables.empty_index(len(self.rows))
+        capacity = max(4, capacity)
+        self._reserved = np.empty((SPARE * capacity, self.format.width), np.uint64)
+        self._allow(capacity)
         self.count = 0
+
+    def _allow(self, capacity: int) -> None:
+        """Rows that may be used, and an empty index of them."""
+        self.rows, self.index = self._reserved[:capacity], tables.empty_index(capacity)
 
     @property
     def nbytes(self) -> int:
@@ -85,10 +91,12 @@ class Leaf:
         factor = 4 if self.nbytes < SMALL else 2
         if self.nbytes * factor > max(room, ALWAYS):
             return False
-        old = self.rows
-        self.rows = np.empty((len(old) * factor, self.format.width), np.uint64)
-        self.rows[: self.count] = old[: self.count]
-        self.index = tables.empty_index(len(self.rows))
+        capacity = len(self.rows) * factor
+        if capacity > len(self._reserved):
+            reserved = np.empty((SPARE * capacity, self.format.width), np.uint64)
+            reserved[: self.count] = self.rows[: self.count]
+            self._reserved = reserved
+        self._allow(capacity)
         tables.fill_index(self.rows, self.count, self.format.words, self.index)
         return True
 
@@ -145,4 +153,8 @@ class Leaf:
     def restart(self) -> None:
         """Forget all groups; room for as many again, what else there was is free for other leaves."""
         self.seen += self.count
-        self._clear(self.count)
+        if 2 * SPARE * self.count < len(self._reserved):
+            self._clear(self.count)
+        else:  # the same memory: fresh one would have to be cleared by the system
+            self._allow(max(4, self.count))
+            self.count = 0
