@@ -25,11 +25,13 @@ import numpy as np
 from numba import int64, types, uint32, uint64
 
 from penstock.kernels.jit import I64, U32, U64, inline, kernel, ro, rw
+from penstock.kernels.prefetch import prefetch
 from penstock.kernels.tables import copy_row, start_row
 
 AFTER, ROW, USED, TAG = 0, 1, 2, 3  # of a node
 SIZE, FIRST, LAST, DRAINED = 0, 1, 2, 3  # of a state: residents, part of the log in use, residents already drained
 LOG, LEAST_LOG = 3, 1 << 8  # lines of a log for every place, and at least
+AHEAD, NEAR = 24, 1 << 11  # tuples; places of a table that the nearest caches hold
 BUCKETS = 2  # for every place, unless told otherwise: the paper has 1, where a third of the chains misleads the core
 
 
@@ -85,6 +87,21 @@ def unchain(heads, nodes, place):
         nodes[at, AFTER] = nodes[place, AFTER]
 
 
+@inline
+def ask_ahead(hashes, i, entries, heads, nodes, log):
+    """Have fetched what tuples ahead will need: the head of a chain, the node it names, and the entry and the line of
+    the log that the node names. By then they may be others: that costs time, no more."""
+    n, buckets = hashes.shape[0], heads.shape[0]
+    if i + AHEAD < n:
+        prefetch(heads, bucket_of_tag(uint32(hashes[i + AHEAD] >> uint64(32)), buckets))
+    if i + AHEAD * 2 // 3 < n:
+        prefetch(nodes, int64(heads[bucket_of_tag(uint32(hashes[i + AHEAD * 2 // 3] >> uint64(32)), buckets)]))
+    if i + AHEAD // 3 < n:
+        place = int64(heads[bucket_of_tag(uint32(hashes[i + AHEAD // 3] >> uint64(32)), buckets)])
+        prefetch(entries, int64(nodes[place, ROW]))
+        prefetch(log, int64(nodes[place, USED]))
+
+
 @kernel(
     I64, ro(U64, 2), ro(U64), ro(I64), ro(U64), rw(U64, 2), rw(U32), rw(U32, 2), rw(U32), rw(I64), rw(I64), rw(I64),
     rw(I64)
@@ -102,7 +119,10 @@ def probe_lru(keys, hashes, weights, fresh, entries, heads, nodes, log, state, a
     weighted = weights.shape[0] > 0
     size, first, last = state[SIZE], state[FIRST], state[LAST]
     out = 0
+    far = capacity > NEAR
     for i in range(keys.shape[1]):
+        if far:
+            ask_ahead(hashes, i, entries, heads, nodes, log)
         if last == log.shape[0]:
             last = shorten(nodes, log, first, last)
             first = 1
