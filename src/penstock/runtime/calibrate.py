@@ -23,14 +23,14 @@ import xxhash
 from penstock.kernels import fold, hashing, lru, tables
 from penstock.sharing.collision import rate
 from penstock.sharing.costs import Costs, Curve
-from penstock.sharing.predicted import INDEX
-from penstock.sharing.task import LINKS
+from penstock.sharing.task import INDEX, LINKS
 
 Array = np.ndarray
 TUPLES = 32_768
 TIMES = 5  # that something is measured
 PROBED = (1 << 14, 1 << 18, 1 << 20, 1 << 23, 1 << 25)  # bytes of tables before leaves
-INSERTED = (1 << 14, 1 << 18, 1 << 20, 1 << 23, 1 << 25)  # of exact ones
+INSERTED = (1 << 14, 1 << 18, 1 << 20, 1 << 23, 1 << 27)  # of all exact ones together
+TURNS = 16  # exact tables that take turns
 WIDTH = 5  # words of an entry: a key of two, count(*) and two states
 ENTRY = 8 * WIDTH
 
@@ -146,20 +146,32 @@ def _passing(rng: np.random.Generator) -> float:
     return max(1.0, every - _best(table.take, hits)) + _best(ready, hits)
 
 
+class _Exact:
+    """An exact table without states, for so many groups."""
+
+    def __init__(self, groups: int) -> None:
+        self.rows, self.index, self.count = np.empty((groups, WIDTH), np.uint64), tables.empty_index(groups), 0
+
+    def take(self, keys: Array) -> None:
+        at, none, fresh = np.empty(keys.shape[1], np.int64), np.empty(0, np.int64), np.zeros(WIDTH - 2, np.uint64)
+        hashes = tables.hashed(keys)
+        _, self.count = tables.probe_exact(
+            keys, hashes, 0, len(hashes), none, self.count, fresh, self.index, self.rows, at
+        )
+
+
 def _inserting(size: int, rng: np.random.Generator) -> float:
-    """ns of an insert into an exact table that has grown to this size."""
-    groups = size // (ENTRY + INDEX)
-    keys = _keys(groups, 2, rng, max(TUPLES, 2 * groups))
-    index = tables.empty_index(2 * groups)
-    rows = np.empty((2 * groups, WIDTH), np.uint64)
-    at, none, fresh = np.empty(keys.shape[1], np.int64), np.empty(0, np.int64), np.zeros(WIDTH - 2, np.uint64)
-    _, count = tables.probe_exact(keys, tables.hashed(keys), 0, keys.shape[1], none, 0, fresh, index, rows, at)
+    """ns of an insert into one of several exact tables that have this size together and take turns, as leaves do."""
+    groups = size // (ENTRY + INDEX) // TURNS
+    leaves = [_Exact(groups) for _ in range(TURNS)]
+    for leaf in leaves:
+        leaf.take(_keys(groups, 2, rng, max(TUPLES, groups)))
 
-    def again(some: Array) -> None:
-        tables.probe_exact(some, tables.hashed(some), 0, TUPLES, none, count, fresh, index, rows, at)
+    def again(keys: Array) -> None:
+        for leaf in leaves:
+            leaf.take(keys)
 
-    step = (keys.shape[1] - TUPLES) // TIMES
-    return _best(again, [np.ascontiguousarray(keys[:, i * step : i * step + TUPLES]) for i in range(TIMES)])
+    return _best(again, _several(groups, 2, rng)) / TURNS
 
 
 def _folding(rng: np.random.Generator) -> float:

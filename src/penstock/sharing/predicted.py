@@ -13,9 +13,7 @@ from dataclasses import dataclass
 
 from penstock.sharing.configuration import STREAM
 from penstock.sharing.plan import LRU, Basis, Priced
-from penstock.sharing.task import EACH
-
-INDEX = 12  # bytes of an exact table's index for each of its groups, half way between two doublings
+from penstock.sharing.task import EACH, INDEX
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ EACH = 0.5  # ns a tuple of the stream for one more table, whatever little reach
 DOUBT = 4.0  # times as many groups as expected that a limit on flushes holds for (`runtime.survey`)
 LEAST_SHARE = 1e-6  # of the tuples, where the sample has none that a query chooses
 LINKS = 36  # bytes of an entry for its chain and its place in the order of use (`kernels.lru`)
+INDEX = 12  # bytes of an exact table's index for each of its groups, half way between two doublings
 
 
 class Statistics(Protocol):
@@ -72,6 +73,13 @@ class Task:
         for query, grain in self.net.grains.items():
             found[grain] = (*found.get(grain, ()), query)
         return found
+
+    @cached_property
+    def bulk(self) -> float:
+        """Bytes of all leaves: they take turns, and each finds the caches full of the others."""
+        return sum(
+            self.known.groups(grain) * (self.size(grain) + INDEX) * len(names) for grain, names in self.queries.items()
+        )
 
     def words(self, grain: Grain) -> int:
         """Of the key."""
@@ -115,8 +123,8 @@ class Task:
     def inserting(self, grain: Grain, doubt: float = 1.0) -> float:
         """Nanoseconds of an insert into the leaves of a query and those that have the same groups, where there are
         `doubt` times as many as expected."""
-        names, bulk = self.queries[grain], doubt * self.known.groups(grain) * (self.size(grain) + 16)
-        each = self.costs.insert_at(bulk) + self.costs.word * (self.words(grain) - 2)
+        names = self.queries[grain]
+        each = self.costs.insert_at(doubt * self.bulk) + self.costs.word * (self.words(grain) - 2)
         return each * len(names) + self.costs.fold * sum(self.state_words([name]) for name in names)
 
     def problem(self, kind: str = DIRECT) -> Problem:
