@@ -41,6 +41,7 @@ def random_planning(seed: int) -> Planning:
 def restless(patch: pytest.MonkeyPatch) -> None:
     """Every look takes place, every other plan is taken up."""
     patch.setattr(planners, "DRIFT", 1.0)
+    patch.setattr(planners, "STRONG", 1.0)
     patch.setattr(planners, "LEAST_TUPLES", 0)
     patch.setattr(planners, "GAIN", inf)
     patch.setattr(planners, "SWITCH", -inf)
