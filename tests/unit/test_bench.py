@@ -188,10 +188,11 @@ def test_contenders_read_a_prefix() -> None:
 def test_slow_contenders_drop_results_of_one_stream_only() -> None:
     slow, fast, one = Contender("s", "s", most=1), Contender("f", "f"), Contender("o", "o", sinks=(PARQUET,))
     runs = [(stream, sink) for stream in ("flows", "zeek") for sink in (PARQUET, DISCARD)]
-    assert [slow.takes(*run) for run in runs] == [True, True, True, False]
-    assert [fast.takes(*run) for run in runs] == [True, True, True, True]
-    assert [one.takes(*run) for run in runs] == [True, False, True, False]
-    assert not Contender("f", "f", streams=("flows",)).takes("zeek", PARQUET)
+    assert [slow.takes(*run, 78) for run in runs] == [True, True, True, False]
+    assert [fast.takes(*run, 78) for run in runs] == [True, True, True, True]
+    assert [one.takes(*run, 78) for run in runs] == [True, False, True, False]
+    assert not Contender("f", "f", streams=("flows",)).takes("zeek", PARQUET, 12)
+    assert not Contender("f", "f", queries=20).takes("flows", PARQUET, 78)
 
 
 def test_what_is_asked_is_checked(tmp_path: Path) -> None:
@@ -276,7 +277,7 @@ def test_peers_agree(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(data, "LOG", small_log(tmp_path))
     report = multiquery.run(work=tmp_path, rows=20_000, engines=[name], queries=[12], streams=["flows", "zeek"])
     runs = [(stream, sink) for stream in ("flows", "zeek") for sink in (PARQUET, DISCARD)]
-    assert [(line["data"], line["sink"]) for line in report["results"]] == [r for r in runs if contender.takes(*r)]
+    assert [(line["data"], line["sink"]) for line in report["results"]] == [r for r in runs if contender.takes(*r, 12)]
     for line in report["results"]:
         uncounted = name == "clickhouse" and line["sink"] == DISCARD
         assert line["same_answer"] or (uncounted and line["same_answer"] is None), line["note"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,8 @@ def run_benchmarks(
             settings |= {} if rows is None else {"rows": rows}
             settings |= {option: given[option] or None for option in OPTIONS[name]}
             with console.status(name) as status:
-                report = BENCHMARKS[name](work=folder.absolute(), progress=status.update, **settings)
+                # In a file lines stay: of a run that was ended early they are what is left.
+                tell = status.update if console.is_terminal else partial(console.print, markup=False)
+                report = BENCHMARKS[name](work=folder.absolute(), progress=tell, **settings)
             table.show(report, console)
             yield report

@@ -85,7 +85,7 @@ def _compare(
     expected: Expected = {}
     for sink, title in SINKS.items():
         whole = replace(jobs.job_of(found, count, work), sink=sink)
-        for contender in (c for c in contenders if c.takes(found.name, sink)):
+        for contender in (c for c in contenders if c.takes(found.name, sink, count)):
             own = _own_job(contender, whole)
             tell(f"{contender.name}: {found.name}, {count} queries, {own.rows:,} records, {title}")
             answer = run_engine(contender.module, contender.package, own, TIMEOUT)
@@ -94,7 +94,16 @@ def _compare(
                 plain = data.prefix(found.file, own.rows, work)
                 expected[own.rows] = run_engine("arrow", "", replace(whole, file=str(plain), rows=own.rows), TIMEOUT)
             line = _line(contender, own, answer, expected.get(own.rows, ""))
+            tell(f"{contender.name}: {_told(line)}")
             yield {**line, "work": f"{found.name}: {count} queries, {title}", "data": found.name, "sink": sink}
+
+
+def _told(line: dict[str, Any]) -> str:
+    """The outcome in a few words."""
+    if line["seconds"] is None:
+        return str(line["note"])
+    same = "same answer" if line["same_answer"] else "answers compared by nobody or not the same"
+    return f"{line['rows']:,} records in {line['seconds']:.1f} s warm, all in {line['seconds_cold']:.1f} s cold; {same}"
 
 
 def _own_job(contender: Contender, job: Job) -> Job:

@@ -50,7 +50,7 @@ class Leaf:
         capacity = max(4, capacity)
         self._reserved = np.empty((SPARE * capacity, self.format.width), np.uint64)
         self._allow(capacity)
-        self.count = 0
+        self.count = self._used = 0  # rows in use, and those that take memory from before
 
     def _allow(self, capacity: int) -> None:
         """Rows that may be used, and an empty index of them."""
@@ -153,7 +153,8 @@ class Leaf:
     def restart(self) -> None:
         """Forget all groups; room for as many again, what else there was is free for other leaves."""
         self.seen += self.count
-        if 2 * SPARE * self.count < len(self._reserved):
+        self._used = max(self._used, self.count)
+        if 2 * self.count < self._used:
             self._clear(self.count)
         else:  # the same memory: fresh one would have to be cleared by the system
             self._allow(max(4, self.count))
