@@ -60,7 +60,7 @@ def stream(tmp_path: Path) -> Path:
 
 def task(app: QuerySet, groups: int = 100, rows: int = 1_000_000, **tables: Mapping[str, int]) -> dict[str, Any]:
     """What a task reports."""
-    leaves = {query.name: {"probes": rows, "groups": groups, "nanoseconds": 1} for query in app.readers("s")}
+    leaves = {q.name: {"probes": rows, "groups": groups, "nanoseconds": 20 * rows} for q in app.readers("s")}
     counted = {f"@{name}": {"flushed": 1, "nanoseconds": 1, **counts} for name, counts in tables.items()}
     return {"stream": "s", "account": {"stream": {"input": rows}}, "work": {**leaves, **counted}}
 

@@ -26,7 +26,7 @@ from penstock.runtime.survey import Survey
 from penstock.runtime.version import Version
 from penstock.sharing import planner as sharing
 from penstock.sharing.grain import union
-from penstock.sharing.lattice import lattice
+from penstock.sharing.lattice import Lattice, lattice
 from penstock.sharing.plan import SharedPlan, relations, unshared_plan
 from penstock.sharing.planner import plan_stream, reprice
 from penstock.sharing.planning import AUTO, NONE, OFF, Planning
@@ -38,6 +38,8 @@ MOST_REST = 16  # batches between looks that change nothing
 GAIN = 0.9  # of the old cost: what a new plan must promise to stay below
 SWITCH = 5e6  # ns that a change of plans may cost: a file, and tables that are laid out anew
 LASTS = 8  # batches that a plan is expected to last
+LOOK = 2.5e6  # ns that a look at the plan takes for each query
+HOPE = 0.5  # of the part by which figures have changed: what a look may save at most
 FEW = 64  # groups of a sample, more or less: with the best plan as with the next best they cost nothing
 LEAST_TUPLES = 1_000  # of a sample, unless tasks have fewer
 Tasks = Sequence[Mapping[str, Any]]
@@ -48,8 +50,7 @@ Signature = dict[object, float]
 
 @dataclass
 class Look:
-    """When a plan was last thought about: the figures of then, with the costs of plans by their tables, and how many
-    batches not to look again for."""
+    """When a plan was last thought about: the figures of then, and how many batches not to look again for."""
 
     signature: Signature
     rest: int = 0
@@ -130,46 +131,52 @@ class Planner:
         rows = rows_of(tasks)
         if survey.tuples < min(LEAST_TUPLES, rows) or not self._covers(Known(net, survey, rows), plan.relations):
             return None
+        if not self._worth_a_look(
+            name, _signature(net, survey.thinned()), _spent(tasks) / (LOOK * len(plan.relations))
+        ):
+            return None
         sampled = Known(net, survey, rows, exact_groups(net, tasks))
         known = replace(sampled, depths=measured_depths(plan, tasks, sampled))
-        old = reprice(plan, known, calibrated())
-        if not self._worth_a_look(name, _signature(known) | {plan.tables: old}):
-            return None
         self.known[name] = known
         try:
             found = self._plan(version.app, name, plan)
         except ConfigError:  # more candidates than the chooser takes: at the start a user is told, now the plan stays
             return None
+        old = reprice(plan, known, calibrated())
         assert found.basis is not None
         gain = old - found.basis.cost
         if found.tables == plan.tables or found.basis.cost > GAIN * old or gain * rows * len(tasks) * LASTS < SWITCH:
             return None
-        look = self.looked[name]
-        look.pause = look.rest = 0
-        look.signature[found.tables] = found.basis.cost
+        self.looked[name].pause = self.looked[name].rest = 0
         return found
 
-    def _worth_a_look(self, name: str, now: Signature) -> bool:
-        """After the first batch, when its counters are known, and when figures have changed since the last look.
+    def _worth_a_look(self, name: str, now: Signature, spent: float = inf) -> bool:
+        """After the first batch, when its counters are known, and when figures have changed since the last look by so
+        much that it may save more than it takes; `spent` is what a task takes, in looks.
 
-        Planning takes a tenth of a second: looks that change nothing become rare, unless much has changed.
+        Looks that change nothing become rare, unless much has changed.
         """
         last = self.looked.get(name)
         drift = inf if last is None else _drift(last.signature, now)
         if last is not None and drift < STRONG and last.rest:
             last.rest -= 1
             return False
-        if drift < DRIFT:
+        if drift < DRIFT or spent * LASTS * HOPE * (1.0 - 1.0 / drift) < 1.0:
             return False
         pause = 0 if last is None else min(MOST_REST, 2 * last.pause + 1)
         self.looked[name] = Look(now, pause, pause)
         return True
 
 
-def _signature(known: Known) -> Signature:
+def _spent(tasks: Tasks) -> float:
+    """Nanoseconds of a task in tables and leaves."""
+    spent = [float(counts["nanoseconds"]) for task in tasks for counts in task["work"].values()]
+    return sum(spent) / max(1, len(tasks))
+
+
+def _signature(net: Lattice, survey: Survey) -> Signature:
     """Groups in the sample, of the queries and of the finest of all phantoms, and how long flows of many groups are."""
-    grains = dict.fromkeys((*known.net.grains.values(), union(*known.net.grains.values())))
-    survey, net = known.survey, known.net
+    grains = dict.fromkeys((*net.grains.values(), union(*net.grains.values())))
     groups = {grain: survey.counted(grain, net).groups for grain in grains}
     lengths: Signature = {(grain, "length"): survey.length(grain, net) for grain in grains if groups[grain] > FEW}
     return lengths | {grain: float(FEW + count) for grain, count in groups.items()}

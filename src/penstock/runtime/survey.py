@@ -36,6 +36,7 @@ from penstock.sharing.layout import Layout
 Array = np.ndarray
 LEAST_BUCKETS = 8
 BLOCKS = 16  # of tuples in a row, that a sample is cut into
+THIN = 4  # blocks, of which a thinned sample has one
 # How likely a group that is in so many of the blocks is in a quarter or half of them at random, and in all.
 MET = np.array([[1 - comb(BLOCKS - k, some) / comb(BLOCKS, some) for k in range(BLOCKS + 1)] for some in (4, 8, 16)])
 
@@ -81,6 +82,11 @@ class Survey:
     @property
     def tuples(self) -> int:
         return int(self.words.shape[1])
+
+    def thinned(self) -> Survey:
+        """A part of the tuples, from all over: enough to see that something has changed."""
+        blocks = np.arange(self.tuples) * BLOCKS // max(1, self.tuples)
+        return Survey(self.layout, np.ascontiguousarray(self.words[:, blocks % THIN == 0]))
 
     def bits(self, grain: Grain, lattice: Lattice) -> int:
         """Width of the relation's packed key."""
