@@ -10,6 +10,7 @@ from typing import Any
 from penstock.bench import data, jobs
 from penstock.bench.job import Answer
 from penstock.bench.peers import run_engine
+from penstock.runtime.pages import without_huge_pages
 
 MOST_ROWS = 2_000_000  # a part of the records is enough
 TIMEOUT = 1800.0
@@ -19,6 +20,7 @@ def measured(
     names: Sequence[str], queries: int, rows: int, work: Path, progress: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """For each of these data: the plan, numbers of records and groups, and the parts; `note` where there is none."""
+    without_huge_pages()  # as workers do; processes that are started here inherit it
     found = []
     for name in names:
         given = data.DATA[name](work, rows, progress)

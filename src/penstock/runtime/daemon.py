@@ -6,14 +6,11 @@ Every task then finds the kernels compiled and pyarrow loaded; a fresh worker co
 from __future__ import annotations
 
 import importlib
-import os
 from typing import Any
 
-# Before numpy is loaded: it asks for huge pages for large arrays, and making them took more than half of the time of a
-# task whose memory was fragmented.
-os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
-
 from pyspark import daemon
+
+from penstock.runtime.pages import without_huge_pages
 
 PRELOADED = (
     "pyarrow.compute",
@@ -39,6 +36,7 @@ def worker(sock: Any, authenticated: bool) -> int:
 
 
 if __name__ == "__main__":
+    without_huge_pages()
     for module in PRELOADED:
         importlib.import_module(module)
     daemon.worker = worker

@@ -54,9 +54,9 @@ from penstock.state.segment_write import SegmentWriter
 
 Array = np.ndarray
 ROW_BYTES = 64  # of a typical group with its share of the index
-# Groups per relation in this worker's last task, and ranges of components in its last tasks: caches that save growing
+# Groups of each query in this worker's last task, and ranges of components in its last tasks: caches that save growing
 # tables and laying keys out anew, never truth.
-_groups_seen: dict[Relation, int] = {}
+_groups_seen: dict[str, int] = {}
 _ranges_seen: dict[tuple[Relation, ...], deque[dict[str, Range]]] = {}
 PLANS_SEEN, TASKS_SEEN = 16, 8
 FIRST_RUNS = 8  # that a sample before the run is made of: a file may have to be read up to each of them
@@ -293,7 +293,7 @@ class Lfta:
     def _capacities(self) -> list[int]:
         """Rows of fresh tables: as many groups as each relation had in the worker's last run, memory permitting."""
         # A little more than last time: growing by one group costs a new index.
-        seen = [_groups_seen.get(relation, 0) * 9 // 8 for relation in self.plan.relations]
+        seen = [_groups_seen.get(relation.query, 0) * 9 // 8 for relation in self.plan.relations]
         part = min(1.0, 0.8 * self.settings.task_memory / (ROW_BYTES * max(1, sum(seen))))
         return [max(self.settings.table_rows, int(part * groups)) for groups in seen]
 
@@ -332,9 +332,10 @@ class Lfta:
             return
         for leaf in self.leaves:
             # A task's last run is often short: forget slowly.
-            _groups_seen[leaf.relation] = max(leaf.count, _groups_seen.get(leaf.relation, 0) * 3 // 4)
+            query = leaf.relation.query
+            _groups_seen[query] = max(leaf.count, _groups_seen.get(query, 0) * 3 // 4)
             for groups in leaf.pieces(self.ingest.dictionaries):
-                self.writer.add(leaf.relation.query, groups, coarsened(leaf.relation, groups))
+                self.writer.add(query, groups, coarsened(leaf.relation, groups))
             leaf.restart()
         self.writer.end_run(self.ingest.dictionaries)
 

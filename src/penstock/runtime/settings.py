@@ -11,7 +11,7 @@ from penstock.sharing.planning import Planning
 class TaskSettings:
     """Tuples of a chunk, rows of a fresh table, bytes of tables and dictionaries, slots of a segment."""
 
-    chunk_rows: int = 32_768
+    chunk_rows: int = 65_536
     table_rows: int = 4_096
     task_memory: int = 256 << 20
     slots: int = 32

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,21 +79,17 @@ class SegmentWriter:
             self._pages.append(self._page.intdigest())
         data = self._index.encode(self.slots, self._pages)
         checksum = xxhash.xxh3_64_intdigest(data)
-        with self._disk():
+        try:
             self._file.write(data + TAIL.pack(len(data), checksum, MAGIC))
             self._file.close()
+        except OSError as error:
+            raise self._unwritten(error) from error
         size = self._size + len(data) + TAIL.size
         return {"path": self.path.name, "bytes": size, "checksum": checksum, "panes": self._panes}
 
-    @contextmanager
-    def _disk(self) -> Iterator[None]:
+    def _unwritten(self, error: OSError) -> RunError:
         """Of a file that is open the system does not say which one it could not write."""
-        try:
-            yield
-        except OSError as error:
-            raise RunError(
-                f"cannot write {self.path}: {why(error)}", "make room or mend the disk, then run again"
-            ) from error
+        return RunError(f"cannot write {self.path}: {why(error)}", "make room or mend the disk, then run again")
 
     def _ordered(self, values: Array, order: Array) -> Column:
         """Store values in this order: integers relative to the least of them in 0, 1, 2, 4 or 8 bytes, floats as they
@@ -128,8 +123,10 @@ class SegmentWriter:
 
     def _write(self, data: bytes | memoryview) -> None:
         view = memoryview(data)
-        with self._disk():
+        try:
             self._file.write(view)
+        except OSError as error:
+            raise self._unwritten(error) from error
         begun = self._size % PAGE
         self._size += len(view)
         if begun:
