@@ -151,8 +151,8 @@ class Planner:
         return found
 
     def _worth_a_look(self, name: str, now: Signature, spent: float = inf) -> bool:
-        """After the first batch, when its counters are known, and when figures have changed since the last look by so
-        much that it may save more than it takes; `spent` is what a task takes, in looks.
+        """After the first batch, when its counters are known, and when figures have changed since the last look: much,
+        or so that it may save more than it takes; `spent` is what a task takes, in looks.
 
         Looks that change nothing become rare, unless much has changed.
         """
@@ -161,7 +161,7 @@ class Planner:
         if last is not None and drift < STRONG and last.rest:
             last.rest -= 1
             return False
-        if drift < DRIFT or spent * LASTS * HOPE * (1.0 - 1.0 / drift) < 1.0:
+        if drift < DRIFT or (drift < STRONG and spent * LASTS * HOPE * (1.0 - 1.0 / drift) < 1.0):
             return False
         pause = 0 if last is None else min(MOST_REST, 2 * last.pause + 1)
         self.looked[name] = Look(now, pause, pause)
