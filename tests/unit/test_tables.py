@@ -166,3 +166,12 @@ def _entries(leaf: Leaf, rows: Column64) -> list[Entry]:
         Entry(tuple(int(w) for w in row[: leaf.format.words]), tuple(int(s) for s in number[leaf.format.words :]))
         for row, number in zip(rows, numbers, strict=True)
     ]
+
+
+def test_a_leaf_has_no_more_rows_than_its_index_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.runtime.leaf.MOST", 16)
+    chunk, _, layout = make_chunk(np.random.default_rng(5), 20_000, wide=True)
+    leaf, rows = Leaf(RELATION, layout, SHAPE, 4), np.arange(20_000, dtype=np.int32)
+    done = leaf.absorb(chunk, rows, leaf.keys(chunk.words, rows), lambda: 1 << 40)
+    assert done < len(rows)
+    assert len(leaf.rows) == leaf.count == 16

@@ -25,6 +25,7 @@ from penstock.state.groups import Groups, blank_nulls
 Array = np.ndarray
 SMALL = 1 << 18
 ALWAYS = 1 << 16  # a table may always grow to this many bytes, so that every leaf makes progress
+MOST = 1 << 31  # rows: an index entry has their number in 32 bits
 SPARE = 4  # rows are reserved for each that may be used: untouched they take no memory, and growing copies nothing
 PIECE = 1 << 17  # table rows turned into columns at a time: bounds the memory of writing a large table
 
@@ -89,7 +90,7 @@ class Leaf:
     def _grow(self, room: int) -> bool:
         # Small tables grow fast: indexing them anew costs more than their memory.
         factor = 4 if self.nbytes < SMALL else 2
-        if self.nbytes * factor > max(room, ALWAYS):
+        if self.nbytes * factor > max(room, ALWAYS) or len(self.rows) * factor > MOST:
             return False
         capacity = len(self.rows) * factor
         if capacity > len(self._reserved):
