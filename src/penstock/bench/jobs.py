@@ -8,7 +8,7 @@ from penstock.bench import machine
 from penstock.bench.data import Data
 from penstock.bench.job import Job
 
-BATCH_ROWS = 1_000_000
+BATCH_ROWS = 1_000_000  # as the engine has it, unless there are too few records for some after the first
 
 
 def job_of(given: Data, queries: int, work: Path) -> Job:
@@ -16,5 +16,5 @@ def job_of(given: Data, queries: int, work: Path) -> Job:
     return Job(
         str(given.file), given.rows, given.queries[:queries], str(work), machine.cores(), 0.0,
         value=given.value, window_seconds=given.window_seconds, delay_seconds=given.delay_seconds,
-        batch_rows=min(BATCH_ROWS, max(1, given.rows // 5)),
+        batch_rows=min(BATCH_ROWS, max(1, given.rows // 3)),
     )  # fmt: skip

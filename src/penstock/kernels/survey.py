@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from numba import int64, types, uint32, uint64
+from numba import int64, types, uint8, uint32, uint64
 
 from penstock.kernels.hashing import combine, mix
 from penstock.kernels.jit import I64, U8, U32, U64, kernel, ro, rw
@@ -26,7 +26,7 @@ def hash_chosen(words, masks, chosen, hashes):
     return int64(n)
 
 
-@kernel(types.void, ro(U64), I64, rw(U64), rw(U32), rw(U32), rw(I64))
+@kernel(types.void, ro(U64), I64, rw(U64), rw(U8), rw(U8), rw(I64))
 def count_blocks(hashes, n, known, last, times, spread):
     """Groups by the number of blocks that they are in: of n hashes in a row, cut into as many blocks as `spread` has
     numbers beside 0. `known`, `last` and `times` are zero, a power of two, and more than n.
@@ -34,7 +34,7 @@ def count_blocks(hashes, n, known, last, times, spread):
     end = uint64(known.shape[0] - 1)
     blocks = spread.shape[0] - 1
     for i in range(n):
-        block = uint32(i * blocks // n + 1)
+        block = uint8(i * blocks // n + 1)
         h = hashes[i]
         slot = mix(h) & end
         while known[slot] != 0 and known[slot] != h:
@@ -44,7 +44,7 @@ def count_blocks(hashes, n, known, last, times, spread):
             last[slot] = block
             if times[slot] > 0:
                 spread[times[slot]] -= 1
-            times[slot] += uint32(1)
+            times[slot] += uint8(1)
             spread[times[slot]] += 1
 
 
@@ -62,32 +62,33 @@ def count_evictions(hashes, n, resident):
     return int64(out)
 
 
-@kernel(I64, ro(U64), ro(U64), I64, rw(U64), rw(U64), rw(I64), rw(I64))
-def count_below(hashes, feeder, n, passed, known, number, counts):
-    """How often each group comes among tuples that a feeder passes on, the first of each of its groups; returns the
-    number of groups. `feeder` empty: all tuples come. `passed`, `known` and `number` are zero, powers of two, and more
-    than n; `counts` has room for n groups.
-    """
+@kernel(types.void, ro(U64), I64, rw(U64), rw(U32))
+def count_groups(hashes, n, known, counts):
+    """How often each group comes: a count in a slot for each. `known` and `counts` are zero, a power of two, and more
+    than n."""
     last = uint64(known.shape[0] - 1)
-    raw = feeder.shape[0] == 0
+    for i in range(n):
+        h = hashes[i]
+        slot = mix(h) & last
+        while known[slot] != 0 and known[slot] != h:
+            slot = (slot + uint64(1)) & last
+        known[slot] = h
+        counts[slot] += uint32(1)
+
+
+@kernel(I64, ro(U64), I64, rw(U64), rw(I64))
+def first_of_each(hashes, n, known, first):
+    """Where each group comes first; returns their number. `known` is zero, a power of two, and more than n; `first` has
+    room for n."""
+    last = uint64(known.shape[0] - 1)
     groups = 0
     for i in range(n):
-        if not raw:
-            h = feeder[i]
-            slot = mix(h) & last
-            while passed[slot] != 0 and passed[slot] != h:
-                slot = (slot + uint64(1)) & last
-            if passed[slot] == h:
-                continue
-            passed[slot] = h
         h = hashes[i]
         slot = mix(h) & last
         while known[slot] != 0 and known[slot] != h:
             slot = (slot + uint64(1)) & last
         if known[slot] == 0:
             known[slot] = h
-            number[slot] = groups
-            counts[groups] = 0
+            first[groups] = i
             groups += 1
-        counts[number[slot]] += 1
     return int64(groups)

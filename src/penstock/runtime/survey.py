@@ -36,6 +36,8 @@ from penstock.sharing.layout import Layout
 Array = np.ndarray
 LEAST_BUCKETS = 8
 BLOCKS = 16  # of tuples in a row, that a sample is cut into
+MOST_FIRSTS = 32  # feeders whose first tuples are kept
+ALL = np.empty(0, np.uint8)  # as a choice of tuples
 THIN = 4  # blocks, of which a thinned sample has one
 # How likely a group that is in so many of the blocks is in a quarter or half of them at random, and in all.
 MET = np.array([[1 - comb(BLOCKS - k, some) / comb(BLOCKS, some) for k in range(BLOCKS + 1)] for some in (4, 8, 16)])
@@ -77,6 +79,7 @@ class Survey:
     _counted: dict[Grain, Counted] = field(default_factory=dict, repr=False, compare=False)
     _lengths: dict[Grain, float] = field(default_factory=dict, repr=False, compare=False)
     _localities: dict[Grain, float] = field(default_factory=dict, repr=False, compare=False)
+    _firsts: dict[tuple[Grain, tuple[str, ...]], Array] = field(default_factory=dict, repr=False, compare=False)
     _choices: dict[tuple[str, ...], Array] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -131,21 +134,38 @@ class Survey:
     def below(self, grain: Grain, feeder: Grain | None, lattice: Lattice) -> Array:
         """How often each group of a relation comes in what a feeder passes on that keeps all its groups: the first
         tuple of each (None: the stream)."""
-        hashes, n = self._hashes(grain, lattice)
-        above = np.empty(0, np.uint64) if feeder is None else self._hashes(feeder, lattice, like=grain)[0]
-        room = 1 << (2 * n).bit_length()
-        passed, known, number = np.zeros(room, np.uint64), np.zeros(room, np.uint64), np.zeros(room, np.int64)
-        counts = np.empty(n, np.int64)
-        return counts[: int(kernels.count_below(hashes, above, n, passed, known, number, counts))]
+        words, chosen = self.words, self._chosen(grain)
+        if feeder is not None:
+            words, chosen = self._passed(grain, feeder, lattice), ALL
+        hashes, n = self._hashed(words, grain, lattice, chosen)
+        counts = np.zeros(_room(n), np.uint32)
+        kernels.count_groups(hashes, n, np.zeros(_room(n), np.uint64), counts)
+        return counts[counts > 0]
 
-    def _hashes(
-        self, grain: Grain, lattice: Lattice, shuffled: bool = False, like: Grain | None = None
-    ) -> tuple[Array, int]:
-        """A number for the group of each tuple that is chosen (by another relation: `like`), and how many those are."""
-        order, words = self._shuffled if shuffled else (None, self.words)
-        chosen = self._chosen(like or grain)
-        chosen = chosen[order] if order is not None and len(chosen) else chosen
-        hashes = np.empty(self.tuples, np.uint64)
+    def _passed(self, grain: Grain, feeder: Grain, lattice: Lattice) -> Array:
+        """The first tuple of each of a feeder's groups, of those that a relation chooses; kept, as others below the
+        same feeder are asked for next."""
+        key = feeder, self._sieves(grain)
+        if key not in self._firsts:
+            chosen = self._chosen(grain)
+            hashes, n = self._hashed(self.words, feeder, lattice, chosen)
+            first = np.empty(n, np.int64)
+            first = first[: int(kernels.first_of_each(hashes, n, np.zeros(_room(n), np.uint64), first))]
+            if len(self._firsts) >= MOST_FIRSTS:
+                self._firsts.pop(next(iter(self._firsts)))
+            self._firsts[key] = np.take(self.words, np.flatnonzero(chosen)[first] if len(chosen) else first, axis=1)
+        return self._firsts[key]
+
+    def _hashes(self, grain: Grain, lattice: Lattice, shuffled: bool = False) -> tuple[Array, int]:
+        """A number for the group of each tuple that is chosen, and how many those are."""
+        chosen = self._chosen(grain)
+        if not shuffled:
+            return self._hashed(self.words, grain, lattice, chosen)
+        order, words = self._shuffled
+        return self._hashed(words, grain, lattice, chosen[order] if len(chosen) else chosen)
+
+    def _hashed(self, words: Array, grain: Grain, lattice: Lattice, chosen: Array) -> tuple[Array, int]:
+        hashes = np.empty(words.shape[1], np.uint64)
         return hashes, int(kernels.hash_chosen(words, self._masks(grain, lattice), chosen, hashes))
 
     @cached_property
@@ -156,8 +176,8 @@ class Survey:
 
     def _count(self, grain: Grain, lattice: Lattice) -> Counted:
         hashes, n = self._hashes(grain, lattice)
-        room = 1 << (2 * n).bit_length()
-        known, last, times = np.zeros(room, np.uint64), np.zeros(room, np.uint32), np.zeros(room, np.uint32)
+        room = _room(n)
+        known, last, times = np.zeros(room, np.uint64), np.zeros(room, np.uint8), np.zeros(room, np.uint8)
         spread = np.zeros(BLOCKS + 1, np.int64)
         kernels.count_blocks(hashes, n, known, last, times, spread)
         quarter, half, groups = MET @ spread
@@ -173,22 +193,29 @@ class Survey:
 
     def _chosen(self, grain: Grain) -> Array:
         """Tuples that some query of the relation chooses; empty: all."""
-        sieves = tuple(sorted(base for base, _ in grain if base.startswith("sieve:")))
+        sieves = self._sieves(grain)
         if sieves not in self._choices:
             self._choices[sieves] = self._through(sieves)
         return self._choices[sieves]
 
+    def _sieves(self, grain: Grain) -> tuple[str, ...]:
+        return tuple(sorted(base for base, _ in grain if base.startswith("sieve:")))
+
     def _through(self, sieves: tuple[str, ...]) -> Array:
-        everything = np.empty(0, np.uint8)
         if EVERY in sieves or not sieves:
-            return everything
+            return ALL
         held = np.ones(self.tuples, bool)
         for base in sieves:
             place = self.layout.places[base]
             if not place.bits:
-                return everything
+                return ALL
             held &= (self.words[place.word] >> np.uint64(place.shift)) & np.uint64(1) != 0
         return (~held).astype(np.uint8)
+
+
+def _room(n: int) -> int:
+    """Slots for so many groups: a power of two, at most half full."""
+    return 1 << max(1, 2 * n - 1).bit_length()
 
 
 def _buckets(groups: int) -> int:

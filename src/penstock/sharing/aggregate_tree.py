@@ -206,7 +206,7 @@ class _Search:
             mask = siblings.mask(int(union))
             if mask == above or mask in self.barred or tree.numbers.get(mask) in tree.tables:
                 continue
-            if thread_time() >= ends:
+            if not known.tells(mask, above) and thread_time() >= ends:
                 return
             size, probe = known.size(mask)
             gross, each = fed * (float(leaving[union]) - probe) - fixed, float(leaving[union]) + problem.passing

@@ -27,7 +27,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -76,6 +76,11 @@ class Curve(ABC):
         return np.unique(np.concatenate([[0.0], ratios, np.linspace(0.0, top, steps // 2)[1:-1]]))
 
 
+@lru_cache(64)
+def _times(longest: float) -> Array:
+    return np.concatenate([[0.0], np.geomspace(1.0, longest, STEPS)])
+
+
 @dataclass(frozen=True)
 class Che(Curve):
     """An LRU table, by the popularity in its own input; `longest` is the most tuples that will come."""
@@ -84,18 +89,16 @@ class Che(Curve):
     longest: float
 
     @cached_property
-    def _points(self) -> tuple[list[float], list[float], list[float], list[float]]:
+    def _arrays(self) -> tuple[Array, Array, Array, Array]:
         """Times, entries, fixed parts and slopes: linear in between."""
-        times = np.concatenate([[0.0], np.geomspace(1.0, max(2.0, self.longest), STEPS)])
-        entries, slopes = self.popularity.distinct(times), self.popularity.fresh(times)
+        times = _times(max(2.0, self.longest))
+        entries, slopes = self.popularity.both(times)
         # (1 − p)^t in place of e^{−pt}: the same sums, exact at t = 1, where one entry has been seen.
-        fixed = np.maximum(entries - times * slopes, 0.0)
-        entries = np.maximum.accumulate(entries)
-        return times.tolist(), entries.tolist(), fixed.tolist(), slopes.tolist()
+        return times, np.maximum.accumulate(entries), np.maximum(entries - times * slopes, 0.0), slopes
 
     @cached_property
-    def _arrays(self) -> tuple[Array, Array, Array, Array]:
-        times, entries, fixed, slopes = (np.array(each) for each in self._points)
+    def _points(self) -> tuple[list[float], list[float], list[float], list[float]]:
+        times, entries, fixed, slopes = (each.tolist() for each in self._arrays)
         return times, entries, fixed, slopes
 
     @cached_property

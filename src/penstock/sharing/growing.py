@@ -42,7 +42,8 @@ class Known:
         self._decode: Callable[[int], Grain] = decoder(codes)
         self._grains: dict[int, Grain] = dict(self.queries)
         self._groups: dict[int, float] = {}
-        self._fitted, self._factors = 0, np.empty(0)
+        self._fitted = 0
+        self._factors: NDArray[np.floating] = np.empty(0)
         self._curves: dict[tuple[int, int], Curve] = {}
         self._sizes: dict[int, tuple[float, float]] = {}
 
@@ -67,9 +68,8 @@ class Known:
             self._fitted = len(self._groups)
             few = {mask: groups for mask, groups in self._groups.items() if groups < 0.5 * rows} or self._groups
             there = unpacked(packed(few, -(-width // 64)))[:, :width].astype(np.float64)
-            pull = 0.1 * np.eye(width)  # bits that never differ have no factor of their own
-            wanted = np.append(np.log(list(few.values())), np.zeros(width))
-            self._factors = np.linalg.lstsq(np.concatenate([there, pull]), wanted, rcond=None)[0]
+            pull = 0.01 * np.eye(width)  # bits that never differ have no factor of their own
+            self._factors = np.linalg.solve(there.T @ there + pull, there.T @ np.log(list(few.values())))
         powers = np.minimum(bits @ self._factors, 700.0)
         return np.asarray(-rows * np.expm1(-np.exp(powers) / rows), np.float64)
 
@@ -84,6 +84,10 @@ class Known:
                 made = Direct(self.groups(mask), self.problem.length(grain, 2 if above else 1))
             self._curves[mask, above] = made
         return self._curves[mask, above]
+
+    def tells(self, mask: int, above: int) -> bool:
+        """Whether this curve is there already."""
+        return (mask, above) in self._curves
 
     def size(self, mask: int) -> tuple[float, float]:
         """(memory of an entry, cost of a probe)."""

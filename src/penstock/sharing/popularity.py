@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 EXACT = 16  # ranks that are a class each; the others are in classes of which the last is RATIO times the first
 RATIO = 1.25
 SUMMED = 20  # terms of a harmonic number that are added up before Euler–Maclaurin takes over
-TAIL = 24  # ratios of 1.5 by which there may be more groups than come
+FURTHER = 1.5 ** np.arange(1.0, 25.0)  # times as many groups as come that there may be
 EVEN = 1.3  # variance over mean of counts: up to this they may be chance alone
 LEAST_HEAVY = 3  # fewer frequent groups than this tell no law
 HEAVY = 6  # times that a group must be in a sample for its share there to be taken for its popularity
@@ -46,10 +46,11 @@ class Popularity:
         n = np.asarray(tuples, np.float64)
         return np.asarray(-np.expm1(n[..., None] * _logs(self.chance)) @ self.groups)
 
-    def fresh(self, tuples: ArrayLike) -> Array:
-        """Probability that the tuple after so many is of a group not among them: Σ p (1 − p)^n."""
-        n = np.asarray(tuples, np.float64)
-        return np.asarray(np.exp(n[..., None] * _logs(self.chance)) @ (self.groups * self.chance))
+    def both(self, tuples: Array) -> tuple[Array, Array]:
+        """`distinct` among so many tuples, and the probability that the next is of none of those: Σ p (1 − p)^n."""
+        missed = np.expm1(tuples[:, None] * _logs(self.chance))
+        shares = self.groups * self.chance
+        return -(missed @ self.groups), shares.sum() + missed @ shares
 
 
 def _logs(chance: Array) -> Array:
@@ -63,7 +64,7 @@ def harmonic(count: ArrayLike, alpha: float) -> Array:
     [1.0, 2.083333333, 14.392726723]
     """
     n = np.asarray(count, np.float64)
-    sums = np.concatenate([[0.0], np.cumsum(np.arange(1, SUMMED + 1) ** -float(alpha))])
+    sums = _first_sums(float(alpha))
     m, top = float(SUMMED), np.maximum(n, SUMMED)
     whole = np.log(top / m) if alpha == 1.0 else (top ** (1.0 - alpha) - m ** (1.0 - alpha)) / (1.0 - alpha)
     ends = (top**-alpha - m**-alpha) / 2.0
@@ -71,6 +72,11 @@ def harmonic(count: ArrayLike, alpha: float) -> Array:
     bends = alpha * (alpha + 1) * (alpha + 2) * (m ** (-alpha - 3.0) - top ** (-alpha - 3.0)) / 720.0
     few = np.interp(n, np.arange(SUMMED + 1.0), sums)
     return np.asarray(np.where(n <= SUMMED, few, sums[SUMMED] + whole + ends + slopes - bends))
+
+
+@lru_cache(4096)
+def _first_sums(alpha: float) -> Array:
+    return np.concatenate([[0.0], np.cumsum(np.arange(1, SUMMED + 1) ** -alpha)])
 
 
 @lru_cache(4096)
@@ -131,20 +137,19 @@ def _tail(start: int, mass: float, alpha: float, tuples: float, groups: float) -
         many = urns(groups, max(1.0, tuples * mass))
         return Popularity(np.array([many]), np.array([mass / many]))
     first = _ends(start, max(groups, 1.0), 1.5)
-    ends = np.concatenate([first, first[-1] * np.geomspace(1.5, 1.5**TAIL, TAIL)])
-    counts = np.diff(ends, prepend=float(start))
-    weights = np.diff(harmonic(ends, alpha), prepend=float(harmonic(start, alpha)))
-    sums = np.cumsum(weights)
-    last = np.arange(len(first) - 1, len(ends))  # classes up to which the law may go
-    each = np.minimum(weights / counts * (mass * tuples) / sums[last][:, None], 700.0)
-    within = np.arange(len(ends)) <= last[:, None]
+    ends = np.concatenate([[float(start)], first, first[-1] * FURTHER])
+    sums = harmonic(ends, alpha)
+    counts, weights = ends[1:] - ends[:-1], sums[1:] - sums[:-1]
+    last = np.arange(len(first), len(ends))  # ends up to which the law may go
+    each = np.minimum(weights / counts * (mass * tuples) / (sums[last] - sums[0])[:, None], 700.0)
+    within = np.arange(1, len(ends)) <= last[:, None]
     shown = np.where(within, -np.expm1(-each), 0.0) @ counts
     if shown.max() < 0.99 * groups:  # under this law, so many groups never come
         return _tail(start, mass, max(0.0, alpha - 0.1), tuples, groups)
     top = float(np.exp(np.interp(groups, np.maximum.accumulate(shown), np.log(ends[last]))))
-    ends = np.append(ends[ends < top * (1.0 - 1e-6)], top)
-    counts = np.diff(ends, prepend=float(start))
-    weights = np.diff(harmonic(ends, alpha), prepend=float(harmonic(start, alpha)))
+    kept = max(1, int(np.searchsorted(ends, top * (1.0 - 1e-6))))
+    ends, sums = np.append(ends[:kept], top), np.append(sums[:kept], harmonic(top, alpha))
+    counts, weights = ends[1:] - ends[:-1], sums[1:] - sums[:-1]
     return Popularity(counts, weights / counts * (mass / float(weights.sum())))
 
 

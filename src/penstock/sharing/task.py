@@ -150,7 +150,7 @@ class Task:
 
     def operations(self, kind: str) -> Problem:
         """The same in hash operations, the cost of seed aggregate-tree (Eq. 2): a probe is one, whatever the table."""
-        share, queries = self.known.share, self.queries
+        share, queries = cache(self.known.share), self.queries
 
         def insert(grain: Grain) -> float:
             return share(grain) * len(queries[grain])
