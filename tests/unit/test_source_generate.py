@@ -69,10 +69,10 @@ def test_no_columns_still_counts_rows() -> None:
 
 
 def test_cut_and_splits_prefer_blocks() -> None:
-    source = open_generate("uniform", {"rows": str(10 * BLOCK)})
+    source = open_generate("uniform", {"rows": str(100 * BLOCK)})
     assert source.cut(0, 100_000) == BLOCK
     assert source.cut(0, 1000) == 1000
-    assert [s.stop // BLOCK for s in source.splits(0, 10 * BLOCK, 3)] == [3, 7, 10]
+    assert [s.stop / BLOCK for s in source.splits(0, 100 * BLOCK, 3)] == [33, 67, 100]
 
 
 def test_uniform_attributes() -> None:

@@ -2,7 +2,7 @@
 
 Footers are read by `sources.parquet_files` when the source is opened; a task then decodes only the row groups
 its split touches, in bounded pieces.  Row groups are the unit that can be reached without decoding what lies
-before it, so `cut` and `splits` prefer their boundaries wherever that keeps batches and tasks of similar size.
+before it, so `cut` prefers their boundaries, and `splits` where that keeps tasks of the same size.
 
 All files have the columns of the first one. A source opened before its first file has the declared columns; the types
 of the batches are those of the files, which `sources.fit` accepts.
