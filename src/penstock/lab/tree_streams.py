@@ -83,7 +83,7 @@ class Epoch:
         apart = together[self._any_order]
         buckets = max(64, len(run_lengths(apart.copy())) // 2)
         evicted, at_random = (
-            int(survey.count_evictions(each, len(each), np.zeros(buckets, np.uint64))) for each in (together, apart)
+            int(survey.count_evictions(each, np.zeros(buckets, np.uint64))) for each in (together, apart)
         )
         return max(1.0, at_random / evicted) if evicted else 1.0
 

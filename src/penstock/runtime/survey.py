@@ -80,6 +80,7 @@ class Survey:
     _lengths: dict[Grain, float] = field(default_factory=dict, repr=False, compare=False)
     _localities: dict[Grain, float] = field(default_factory=dict, repr=False, compare=False)
     _firsts: dict[tuple[Grain, tuple[str, ...]], Array] = field(default_factory=dict, repr=False, compare=False)
+    _last: dict[Grain, Array] = field(default_factory=dict, repr=False, compare=False)
     _choices: dict[tuple[str, ...], Array] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -123,8 +124,10 @@ class Survey:
         return self._localities[grain]
 
     def _evicted(self, grain: Grain, lattice: Lattice, groups: int, shuffled: bool) -> int:
-        hashes, n = self._hashes(grain, lattice, shuffled)
-        return int(kernels.count_evictions(hashes, n, np.zeros(_buckets(groups), np.uint64)))
+        hashes, chosen = self._hashes(grain, lattice), self._chosen(grain)
+        if shuffled:  # in this order any part of the tuples stands for all
+            hashes, chosen = hashes[self._shuffled], chosen[self._shuffled] if len(chosen) else chosen
+        return int(kernels.count_evictions(_taken(hashes, chosen), np.zeros(_buckets(groups), np.uint64)))
 
     def share(self, grain: Grain) -> float:
         """Of the tuples, those that some query of the relation chooses."""
@@ -134,13 +137,12 @@ class Survey:
     def below(self, grain: Grain, feeder: Grain | None, lattice: Lattice) -> Array:
         """How often each group of a relation comes in what a feeder passes on that keeps all its groups: the first
         tuple of each (None: the stream)."""
-        words, chosen = self.words, self._chosen(grain)
-        if feeder is not None:
-            words, chosen = self._passed(grain, feeder, lattice), ALL
-        hashes, n = self._hashed(words, grain, lattice, chosen)
-        counts = np.zeros(_room(n), np.uint32)
-        kernels.count_groups(hashes, n, np.zeros(_room(n), np.uint64), counts)
-        return counts[counts > 0]
+        if feeder is None:
+            hashes = _taken(self._hashes(grain, lattice), self._chosen(grain))
+        else:
+            hashes = self._hashed(self._passed(grain, feeder, lattice), grain, lattice)
+        counts = np.zeros(_room(hashes), np.uint32)
+        return counts[: int(kernels.count_groups(hashes, np.zeros(_room(hashes), np.uint64), counts))]
 
     def _passed(self, grain: Grain, feeder: Grain, lattice: Lattice) -> Array:
         """The first tuple of each of a feeder's groups, of those that a relation chooses; kept, as others below the
@@ -148,40 +150,38 @@ class Survey:
         key = feeder, self._sieves(grain)
         if key not in self._firsts:
             chosen = self._chosen(grain)
-            hashes, n = self._hashed(self.words, feeder, lattice, chosen)
-            first = np.empty(n, np.int64)
-            first = first[: int(kernels.first_of_each(hashes, n, np.zeros(_room(n), np.uint64), first))]
+            hashes = _taken(self._hashes(feeder, lattice), chosen)
+            first = np.empty(len(hashes), np.int64)
+            first = first[: int(kernels.first_of_each(hashes, np.zeros(_room(hashes), np.uint64), first))]
             if len(self._firsts) >= MOST_FIRSTS:
                 self._firsts.pop(next(iter(self._firsts)))
             self._firsts[key] = np.take(self.words, np.flatnonzero(chosen)[first] if len(chosen) else first, axis=1)
         return self._firsts[key]
 
-    def _hashes(self, grain: Grain, lattice: Lattice, shuffled: bool = False) -> tuple[Array, int]:
-        """A number for the group of each tuple that is chosen, and how many those are."""
-        chosen = self._chosen(grain)
-        if not shuffled:
-            return self._hashed(self.words, grain, lattice, chosen)
-        order, words = self._shuffled
-        return self._hashed(words, grain, lattice, chosen[order] if len(chosen) else chosen)
+    def _hashes(self, grain: Grain, lattice: Lattice) -> Array:
+        """A number for the group of each tuple; the last ones are kept, as more is asked of the same relation."""
+        if grain not in self._last:
+            self._last.clear()
+            self._last[grain] = self._hashed(self.words, grain, lattice)
+        return self._last[grain]
 
-    def _hashed(self, words: Array, grain: Grain, lattice: Lattice, chosen: Array) -> tuple[Array, int]:
+    def _hashed(self, words: Array, grain: Grain, lattice: Lattice) -> Array:
         hashes = np.empty(words.shape[1], np.uint64)
-        return hashes, int(kernels.hash_chosen(words, self._masks(grain, lattice), chosen, hashes))
+        kernels.hash_words(words, self._masks(grain, lattice), hashes)
+        return hashes
 
     @cached_property
-    def _shuffled(self) -> tuple[Array, Array]:
-        """An order in which any part of the tuples stands for all, and the words in it."""
-        order = np.random.default_rng(0).permutation(self.tuples)
-        return order, np.ascontiguousarray(self.words[:, order])
+    def _shuffled(self) -> Array:
+        return np.random.default_rng(0).permutation(self.tuples)
 
     def _count(self, grain: Grain, lattice: Lattice) -> Counted:
-        hashes, n = self._hashes(grain, lattice)
-        room = _room(n)
+        hashes = _taken(self._hashes(grain, lattice), self._chosen(grain))
+        room = _room(hashes)
         known, last, times = np.zeros(room, np.uint64), np.zeros(room, np.uint8), np.zeros(room, np.uint8)
         spread = np.zeros(BLOCKS + 1, np.int64)
-        kernels.count_blocks(hashes, n, known, last, times, spread)
+        kernels.count_blocks(hashes, known, last, times, spread)
         quarter, half, groups = MET @ spread
-        return Counted(n, float(quarter), float(half), int(groups))
+        return Counted(len(hashes), float(quarter), float(half), int(groups))
 
     def _masks(self, grain: Grain, lattice: Lattice) -> Array:
         """What of each word belongs to the relation's key."""
@@ -213,9 +213,14 @@ class Survey:
         return (~held).astype(np.uint8)
 
 
-def _room(n: int) -> int:
-    """Slots for so many groups: a power of two, at most half full."""
-    return 1 << max(1, 2 * n - 1).bit_length()
+def _taken(hashes: Array, chosen: Array) -> Array:
+    """Those of the tuples that are chosen."""
+    return hashes[chosen != 0] if len(chosen) else hashes
+
+
+def _room(hashes: Array) -> int:
+    """Slots for their groups: a power of two, at most half full."""
+    return 1 << max(1, 2 * len(hashes) - 1).bit_length()
 
 
 def _buckets(groups: int) -> int:

@@ -46,7 +46,7 @@ EPSILON = 1e-3  # share of the cost that a step must save
 LOOKUPS, FIRST_LOOKUPS = 48, 256  # unions of a node's children whose groups are asked for in a step, and in the first
 MOST_UNIONS = 4096  # of a node's children that are kept in mind
 MOST_AGAIN = 24  # queries up to which it is tried what would come without each table that was found
-TRIES = 3  # moves of a step that are allocated for, before there is an end
+TRIES, MORE = 3, 8  # moves of a step that are allocated for; and where none of them pays, before there is an end
 BY_PRICE = ("lagrange", "fptas", "all-or-nothing")  # too slow for every step; the price of memory stands for them
 
 
@@ -143,9 +143,7 @@ class _Search:
 
     def step(self, epsilon: float, ends: float) -> int | None:
         """Carry out the best move; the mask of the table that came or went, None where no move is worth it."""
-        for move in self._best(ends):
-            if move.saved <= 0.0:
-                break
+        for move in self._moves(ends):
             other = self.tree.copy()
             if move.removed != STREAM:
                 other.remove(move.removed)
@@ -157,13 +155,20 @@ class _Search:
                 return move.mask
         return None
 
+    def _moves(self, ends: float) -> Iterator[Move]:
+        """Those that seem to save most, first."""
+        tried = self._best(TRIES, ends)
+        yield from tried
+        if len(tried) == TRIES and thread_time() < ends:
+            yield from (move for move in self._best(MORE, ends) if move not in tried)
+
     def _adopted(self, move: Move) -> list[int]:
         children = self.tree.children()[move.parent]
         return [child for child in children if self.tree.masks[child] & ~move.mask == 0]
 
-    def _best(self, ends: float) -> list[Move]:
-        """The moves that save most."""
-        best = sorted(self._removals(), reverse=True)[:TRIES]
+    def _best(self, tries: int, ends: float) -> list[Move]:
+        """So many moves that save most."""
+        best = sorted((move for move in self._removals() if move.saved > 0.0), reverse=True)[:tries]
         fed = self.tree.children()
         for parent in self.siblings.keys() - fed.keys():
             del self.siblings[parent]
@@ -174,8 +179,8 @@ class _Search:
             siblings.change(children, self.tree.masks)
             if len(siblings.unions) > 2 * MOST_UNIONS:
                 self._limit(parent, siblings)
-            for move in self._unions(parent, siblings, best, ends):
-                best = sorted((*best, move), reverse=True)[:TRIES]
+            for move in self._unions(parent, siblings, best, tries, ends):
+                best = sorted((*best, move), reverse=True)[:tries]
         self.lookups = LOOKUPS
         return best
 
@@ -193,16 +198,16 @@ class _Search:
         saved = (self.tree.fed(parent) - self.known.guess(siblings.bits)) * leaving
         siblings.keep(np.argsort(-saved, kind="stable")[:MOST_UNIONS])
 
-    def _unions(self, parent: int, siblings: Siblings, best: list[Move], ends: float) -> Iterator[Move]:
+    def _unions(self, parent: int, siblings: Siblings, best: list[Move], tries: int, ends: float) -> Iterator[Move]:
         """Unions worth more than the last of the best, the most promising first."""
         tree, problem, known = self.tree, self.problem, self.known
         fed, above = tree.fed(parent), 0 if parent == STREAM else tree.masks[parent]
         leaving = siblings.adopts @ np.array([tree.marginal[child] for child in siblings.children])
         fixed = problem.each * problem.rows
-        order = self._promising(siblings, fed * (leaving - self.cheapest) - fixed, leaving + problem.passing, best)
         floor = [move.saved for move in best]
-        for union in order:
-            worst = min(floor) if len(floor) == TRIES else 0.0
+        worst = min(floor) if len(floor) == tries else 0.0
+        gains, weights = fed * (leaving - self.cheapest) - fixed, leaving + problem.passing
+        for union in self._promising(siblings, gains, weights, worst):
             mask = siblings.mask(int(union))
             if mask == above or mask in self.barred or tree.numbers.get(mask) in tree.tables:
                 continue
@@ -217,13 +222,13 @@ class _Search:
             passed = np.maximum(fixed_part + slopes * fed, bottom) * each + tree.price * size * entries
             saved = gross - float(passed[entries * size <= problem.memory].min())
             if saved > worst:
-                floor = sorted((*floor, saved), reverse=True)[:TRIES]
+                floor = sorted((*floor, saved), reverse=True)[:tries]
+                worst = min(floor) if len(floor) == tries else 0.0
                 yield Move(saved, mask, parent, STREAM)
 
-    def _promising(self, siblings: Siblings, gains: Array, weights: Array, best: list[Move]) -> NDArray[np.intp]:
-        """Unions to look at, by what they save at most: all whose groups are known, and so many others as may be asked
-        for, by what they seem to save."""
-        worst = best[-1].saved if len(best) == TRIES else 0.0
+    def _promising(self, siblings: Siblings, gains: Array, weights: Array, worst: float) -> NDArray[np.intp]:
+        """Unions to look at that may save more than `worst`, by what they save at most: all whose groups are known, and
+        so many others as may be asked for, by what they seem to save."""
         groups = np.array([self.known.groups(self.tree.masks[child]) for child in siblings.children])
         asked = ~np.isnan(siblings.groups)
         least = np.where(asked, siblings.groups, np.where(siblings.adopts, groups, 0.0).max(axis=1, initial=1.0))

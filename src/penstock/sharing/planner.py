@@ -39,6 +39,7 @@ WORTH = 0.95  # of the cost without sharing: what a shared plan must promise to 
 SHARES = (1.0, 0.125)  # of the memory that are tried: smaller tables are nearer to the core
 BUDGET = 0.2  # seconds of processor time for planning, unless told;
 FIRST = 4.0  # times as much for the first plan of a stream, for which all has to be counted
+MIDDLE = 0.75  # of the time for a tree: for the one of the fewest operations
 SEARCHING = 0.75  # of that time; allocating memory and building the plan take the rest
 MOST = 200  # candidates that are counted
 MOST_FRONTED = 24  # queries up to which it is tried which of them do better with tables of their own
@@ -152,7 +153,8 @@ def _phantoms(task: Task, alloc: str, ends: float) -> Option:
 def _tree(task: Task, alloc: str, ends: float, start: Configuration | None) -> Option:
     """The tree of the fewest hash operations, and what comes of it when nanoseconds count: from the beginning those
     lead the greedy astray, since what it adds first is for the largest leaves alone."""
-    middle = (thread_time() + ends) / 2.0
+    began = thread_time()
+    middle = began + MIDDLE * (ends - began)
     counted = choose(TREE, task.operations(LRU), alloc, objective=tree_cost, ends=middle, start=start)
     timed = choose(TREE, task.problem(LRU), alloc, objective=tree_cost, ends=ends, start=counted.configuration)
     return min((_option(task, choice, LRU) for choice in (counted, timed)), key=lambda option: option.cost)

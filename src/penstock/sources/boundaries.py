@@ -10,8 +10,8 @@ from itertools import pairwise
 
 from penstock.sources.base import Split, even_splits
 
-# A split's edge may move this far, in mean split sizes, to meet a boundary. What is read twice elsewhere costs less than
-# what the larger of two tasks keeps waiting: there, all that is done to its tuples counts.
+# A split's edge may move this far, in mean split sizes, to meet a boundary. What is read twice elsewhere costs less
+# than what the larger of two tasks keeps waiting: there, all that is done to its tuples counts.
 SNAP = 0.02
 
 
