@@ -38,9 +38,9 @@ from penstock.sharing.tree import responses
 WORTH = 0.95  # of the cost without sharing: what a shared plan must promise to stay below
 SHARES = (1.0, 0.125)  # of the memory that are tried: smaller tables are nearer to the core
 BUDGET = 0.2  # seconds of processor time for planning, unless told;
-FIRST = 4.0  # times as much for the first plan of a stream, for which all has to be counted
+FIRST = 5.0  # times as much for the first plan of a stream, for which all has to be counted
 MIDDLE = 0.75  # of the time for a tree: for the one of the fewest operations
-SEARCHING = 0.75  # of that time; allocating memory and building the plan take the rest
+SEARCHING = 0.65  # of that time; allocating memory and building the plan take the rest
 MOST = 200  # candidates that are counted
 MOST_FRONTED = 24  # queries up to which it is tried which of them do better with tables of their own
 MOST_PASSED = 0.7  # of its tuples: a phantom that passes on more cannot pay
@@ -247,7 +247,7 @@ def _built(stream: Stream, task: Task, best: str, considered: Mapping[str, Optio
     priced = tuple(
         Priced(
             names[node.grain], configuration.depth(i), tree.groups[i], int(buckets[i]), tree.entries[i],
-            tree.lengths[i], passed[i][1], passed[i][0], task.known.share(node.grain), tree.probe[i], tree.evict[i],
+            tree.lengths[i], passed[i][1], passed[i][0], task.share(node.grain), tree.probe[i], tree.evict[i],
             queries[node.grain] if node.query else (), kinds[i],
         )
         for i, node in enumerate(configuration.nodes)

@@ -63,7 +63,10 @@ class Task:
     known: Statistics
     costs: Costs
     memory: float
-    _sizes: dict[Grain, tuple[int, int]] = field(default_factory=dict)  # words of key and states, once each
+    # Figures that do not depend on the memory, once each, also where it is replaced.
+    _sizes: dict[Grain, tuple[int, int]] = field(default_factory=dict)  # words of key and states
+    _shares: dict[Grain, float] = field(default_factory=dict)
+    _inserts: dict[Grain, float] = field(default_factory=dict)
     _curves: dict[tuple[Grain, Grain | None], Curve] = field(default_factory=dict)
 
     @cached_property
@@ -127,17 +130,24 @@ class Task:
         each = self.costs.insert_at(doubt * self.bulk) + self.costs.word * (self.words(grain) - 2)
         return each * len(names) + self.costs.fold * sum(self.state_words([name]) for name in names)
 
+    def share(self, grain: Grain) -> float:
+        """Of the tuples, those that the relation takes."""
+        if grain not in self._shares:
+            self._shares[grain] = self.known.share(grain)
+        return self._shares[grain]
+
     def problem(self, kind: str = DIRECT) -> Problem:
         """With tables of this kind."""
         known = self.known
 
         @cache
         def probe(grain: Grain) -> float:
-            return known.share(grain) * self.probing(grain, kind)
+            return self.share(grain) * self.probing(grain, kind)
 
-        @cache
         def insert(grain: Grain) -> float:
-            return known.share(grain) * self.inserting(grain)
+            if grain not in self._inserts:
+                self._inserts[grain] = self.share(grain) * self.inserting(grain)
+            return self._inserts[grain]
 
         @cache
         def entry(grain: Grain) -> float:
@@ -150,19 +160,19 @@ class Task:
 
     def operations(self, kind: str) -> Problem:
         """The same in hash operations, the cost of seed aggregate-tree (Eq. 2): a probe is one, whatever the table."""
-        share, queries = cache(self.known.share), self.queries
+        queries = self.queries
 
         def insert(grain: Grain) -> float:
-            return share(grain) * len(queries[grain])
+            return self.share(grain) * len(queries[grain])
 
-        return replace(self.problem(kind), probe=share, evict=insert, passing=0.0, each=0.0)
+        return replace(self.problem(kind), probe=self.share, evict=insert, passing=0.0, each=0.0)
 
     def _curve(self, grain: Grain, feeder: Grain | None) -> Curve:
         """Of an LRU table. What comes close together in the stream, the first table absorbs."""
         if (grain, feeder) not in self._curves:
             found = Che(self.known.popularity(grain, feeder), self.known.rows)
             flows = self.known.locality(grain) if feeder is None else 1.0
-            self._curves[grain, feeder] = Taken(found, max(self.known.share(grain), LEAST_SHARE), flows)
+            self._curves[grain, feeder] = Taken(found, max(self.share(grain), LEAST_SHARE), flows)
         return self._curves[grain, feeder]
 
     def planted(self, configuration: Configuration, spaces: Sequence[float], kinds: Sequence[str]) -> Tree:
