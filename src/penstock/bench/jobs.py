@@ -8,7 +8,7 @@ from penstock.bench import machine
 from penstock.bench.data import Data
 from penstock.bench.job import Job
 
-BATCH_ROWS = 1_000_000  # as the engine has it, unless there are too few records for some after the first
+BATCH_ROWS = 1_000_000  # fewer where there would be none after the first
 
 
 def job_of(given: Data, queries: int, work: Path) -> Job:
