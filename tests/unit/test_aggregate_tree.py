@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from penstock.sharing.aggregate_tree import aggregate_tree
-from penstock.sharing.allocation import ALLOCATORS
+from penstock.sharing.allocation import ALLOCATORS, allocator
 from penstock.sharing.choice import choose
 from penstock.sharing.configuration import STREAM, Configuration
 from penstock.sharing.eviction import Che, Curve
@@ -22,6 +22,7 @@ from penstock.sharing.outflow import tree_cost
 from penstock.sharing.popularity import fitted
 from penstock.sharing.problem import Problem
 from penstock.sharing.siblings import Siblings, packed, unpacked
+from penstock.sharing.tree import buckets_of, given, plant
 
 ROWS = 100_000.0
 
@@ -227,6 +228,22 @@ def test_an_earlier_tree_is_a_start() -> None:
         kept = aggregate_tree(figures.problem(others, 1e5), alloc, ends=0.0, start=found.configuration)
         check(kept.configuration, others)
         assert kept.configuration.phantoms
+
+
+def test_never_dearer_than_the_tree_it_starts_from() -> None:
+    """A search judges by the price of memory; what comes out is compared as it is allocated."""
+    queries = [letters(a + b) for a, b in combinations("ABCDEFGHI", 2)]
+    for seed in range(6):
+        figures, before = Figures(seed, "ABCDEFGHI", 300.0), None
+        for memory in np.geomspace(2e3, 1e6, 7):
+            problem = figures.problem(queries, float(memory))
+            chosen = aggregate_tree(problem, "fptas", start=before)
+            if before is not None:
+                tables = [bool(before.children(i)) for i in range(len(before.nodes))]
+                tree = plant(before, problem, tables)
+                spaces = allocator("fptas")(tree)
+                assert chosen.cost <= tree_cost(given(tree, spaces), buckets_of(tree, spaces)) * (1 + 1e-9)
+            before = chosen.configuration
 
 
 def test_a_start_whose_phantom_feeds_one_query() -> None:

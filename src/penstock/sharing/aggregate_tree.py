@@ -22,7 +22,7 @@ that they feed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
 from time import thread_time
 from typing import NamedTuple
@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.sharing.allocation import allocator
+from penstock.sharing.allocation import Allocator, allocator
 from penstock.sharing.choosing import Choice, Step
 from penstock.sharing.configuration import STREAM, Configuration
 from penstock.sharing.growing import Growing, Known
@@ -82,8 +82,16 @@ def aggregate_tree(
         steps += search.grow(epsilon, ends)
     while more := search.again(epsilon, ends):
         steps += more
-    configuration, numbers = search.tree.configuration()
-    planted = plant(configuration, problem, [n in search.tree.tables for n in numbers])
+    found = _allocated(search.tree, divide, objective, steps)
+    if search.kept is None or search.kept.parents == search.tree.parents:
+        return found
+    # What was judged by the price of memory may come out dearer than the tree it started from.
+    return min(found, _allocated(search.kept, divide, objective, []), key=lambda choice: choice.cost)
+
+
+def _allocated(tree: Growing, divide: Allocator, objective: Objective, steps: Sequence[Step]) -> Choice:
+    configuration, numbers = tree.configuration()
+    planted = plant(configuration, tree.problem, [n in tree.tables for n in numbers])
     spaces = divide(planted)
     planted = given(planted, spaces)
     return Choice(configuration, tuple(spaces), objective(planted, buckets_of(planted, spaces)), tuple(steps))
@@ -101,12 +109,16 @@ class _Search:
             self.known.groups(mask)
         self.tree.solve()
         self.start = tree.copy()
+        self.kept: Growing | None = None  # the earlier tree, as it was
 
     def regrow(self, before: Configuration, epsilon: float, ends: float) -> list[Step]:
         """The greedy from an earlier tree, and from the start if there is time; the steps to what is cheaper."""
         self.tree = self.start.copy()
         self.tree.replant(before)
-        self.tree.settle()
+        self.tree.solve()
+        self.kept = self.tree.copy()
+        if self.tree.hang():
+            self.tree.solve()
         steps = [Step(None, self.tree.cost), *self.grow(epsilon, ends)]
         found, self.tree = self.tree, self.start.copy()
         others = self.grow(epsilon, ends)

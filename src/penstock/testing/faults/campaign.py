@@ -147,7 +147,8 @@ def run_campaign(
     choose = random.Random(seed)
     waiting, landed, missed, lineages = random_kills(kills, choose), 0, 0, 0
     log = [f"seed {seed}"]
-    while waiting:
+    while waiting or landed < kills:
+        waiting = waiting or random_kills(kills - landed, choose)  # of two at once, one may have come in their place
         lineages += 1
         folder = place / f"lineage-{lineages}"
         lineage = Lineage(make(folder), folder / "logs", [f"seed {seed}, lineage {lineages}"])
