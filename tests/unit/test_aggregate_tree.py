@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from itertools import combinations, pairwise
 from math import exp
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from penstock.sharing.aggregate_tree import aggregate_tree
 from penstock.sharing.allocation import ALLOCATORS, allocator
 from penstock.sharing.choice import choose
+from penstock.sharing.choosing import Step
 from penstock.sharing.configuration import STREAM, Configuration
 from penstock.sharing.eviction import Che, Curve
 from penstock.sharing.grain import Grain, feeds, letters
@@ -244,6 +246,22 @@ def test_never_dearer_than_the_tree_it_starts_from() -> None:
                 spaces = allocator("fptas")(tree)
                 assert chosen.cost <= tree_cost(given(tree, spaces), buckets_of(tree, spaces)) * (1 + 1e-9)
             before = chosen.configuration
+
+
+def test_a_search_that_goes_astray_leaves_the_tree_it_starts_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = [letters(a + b) for a, b in combinations("ABCDEFGH", 2)]
+    problem = Figures(4, "ABCDEFGH", 60.0).problem(queries, 1e5)
+    found = aggregate_tree(problem, "lagrange")
+
+    def astray(search: Any, epsilon: float, ends: float) -> list[Step]:
+        search.tree = search.start.copy()  # no tables, and taken for the cheapest of all
+        search.tree.cost = 0.0
+        return []
+
+    monkeypatch.setattr("penstock.sharing.aggregate_tree._Search.grow", astray)
+    again = aggregate_tree(problem, "lagrange", start=found.configuration)
+    assert set(again.configuration.nodes) == set(found.configuration.nodes)
+    assert again.cost == pytest.approx(found.cost, rel=1e-6)
 
 
 def test_a_start_whose_phantom_feeds_one_query() -> None:

@@ -257,6 +257,11 @@ def test_groups_below_a_feeder_come_once_for_each_of_its_own() -> None:
         pairs = np.unique(np.stack([a[rows], b[rows]]), axis=1)
         assert sorted(survey.below(coarse, fine, net)) == sorted(np.unique(pairs[0], return_counts=True)[1])
         assert survey.share(coarse) == pytest.approx(rows.mean())
+    both = frozenset({("value:a", 129), ("value:b", 129), ("sieve:", 1), ("sieve:q", 1)})  # feeds all and the chosen
+    for sieve, rows in ((("sieve:", 1), np.ones(4000, bool)), (("sieve:q", 1), kept)):
+        passed = np.unique(np.stack([a, b, kept])[:, rows], axis=1)
+        found = survey.below(frozenset({("value:a", 129), sieve}), both, net)
+        assert sorted(found) == sorted(np.unique(passed[0], return_counts=True)[1])
 
 
 def test_a_sample_is_made_of_runs_from_all_over() -> None:
