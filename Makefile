@@ -78,10 +78,10 @@ $(VENV)/.tested: $(VENV)/.installed
 	@touch $@
 
 $(VENV)/.java: $(VENV)/.installed
-	@$(BIN)/python -m penstock.runtime.java >/dev/null 2>&1 || { \
+	@$(BIN)/python -m penstock.runtime.spark.java >/dev/null 2>&1 || { \
 		echo "no Java 17 or later here: installing a Java runtime into .venv ..."; \
 		$(PIP) install -c constraints.txt -e '.[$(EXTRAS),java]' || { echo "$(NO_PIP)" >&2; exit 1; }; \
-		$(BIN)/python -m penstock.runtime.java >/dev/null; }
+		$(BIN)/python -m penstock.runtime.spark.java >/dev/null; }
 	@touch $@
 
 $(PEERS)/.installed: constraints.txt Makefile

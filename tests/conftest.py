@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from calling import Caller
+from support.calling import Caller
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    from penstock.runtime import calibrate, machine
+    from penstock.runtime import machine
+    from penstock.runtime.profile import calibrate
     from penstock.sharing import planner
-    from penstock.sharing.costs import USUAL
+    from penstock.sharing.model.unit_costs import USUAL
 
     cache = tempfile.TemporaryDirectory(prefix="penstock-tests-")
     config.add_cleanup(cache.cleanup)
@@ -35,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from penstock.runtime.session import build_session
+    from penstock.runtime.spark.session import build_session
 
     session = build_session()
     yield session

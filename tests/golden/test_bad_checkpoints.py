@@ -18,8 +18,7 @@ import pytest
 from commands import Case, NoSpark, arrange, compare, held, penstock, quick_or_slow
 
 from penstock.app.api import App
-from penstock.runtime import version as versions
-from penstock.state import checked, identity
+from penstock.state import checked, identity, versions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +63,7 @@ def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> St
 
 @pytest.fixture
 def folder(stopped: Stopped, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr("penstock.runtime.session.build_session", lambda *_: NoSpark())
+    monkeypatch.setattr("penstock.runtime.spark.session.build_session", lambda *_: NoSpark())
     versions.load.cache_clear()
     shutil.rmtree(stopped.folder)
     shutil.copytree(stopped.copy, stopped.folder)
@@ -184,7 +183,7 @@ QUICK = ("checkpoint_segment_damaged", "checkpoint_offset_damaged", "checkpoint_
 def test_reading(
     case: Case, folder: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("penstock.runtime.session.build_session", lambda *_: spark)
+    monkeypatch.setattr("penstock.runtime.spark.session.build_session", lambda *_: spark)
     monkeypatch.setattr(App, "close", lambda self: None)
     arrange(case, folder)
     results = sorted((folder / "out").rglob("*.parquet"))

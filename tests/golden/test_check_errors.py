@@ -13,7 +13,7 @@ import pytest
 
 from penstock.errors import QueryError, SourceError
 from penstock.logical.query import Field
-from penstock.logical.resolve import resolve_app
+from penstock.logical.resolve.app import resolve_app
 from penstock.logical.types import INT, TIMESTAMP
 
 CASES = sorted((Path(__file__).parent / "check").glob("*.sql"))

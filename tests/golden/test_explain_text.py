@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from explained_plans import app, counted, shared_plan
 from penstock.monitor.analyze import measure
 from penstock.sharing.explain import Explained, explain_plan
 from penstock.sharing.explain_text import explained_text
 from penstock.sharing.plan import unshared_plan
+from support.explained_plans import app, counted, shared_plan
 
 FOLDER = Path(__file__).parent / "explain"
 SHARED = shared_plan()

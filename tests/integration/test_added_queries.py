@@ -19,18 +19,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from calling import Caller
 from penstock.app.state_view import state_of
 from penstock.errors import ConfigError, QueryError
-from penstock.logical.resolve import resolve_app
+from penstock.logical.resolve.app import resolve_app
 from penstock.testing import faults
 from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows, assert_same_windows
-from penstock.testing.oracle import Expected, expect
+from penstock.testing.oracle.expected import Expected, expect
+from support.calling import Caller
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.runtime.run import Run
+    from penstock.runtime.run.run import Run
 
 FILES, ROWS, BATCH_ROWS = 5, 3_000, 2_000
 START = 1_700_000_000_000_000

@@ -22,12 +22,12 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.logical.resolve import resolve_app
+from penstock.logical.resolve.app import resolve_app
 from penstock.state import arrivals
 from penstock.testing import faults
 from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows
 from penstock.testing.faults import DRIVER, Ended, Fault, Launch, Running, Strike
-from penstock.testing.oracle import expect
+from penstock.testing.oracle.expected import expect
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261116"))
 ROWS, BATCH_ROWS = 600, 400  # of a file; of a batch at most

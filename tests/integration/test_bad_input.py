@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from amounts import quick_and
 from penstock.testing import faults
 from penstock.testing.faults import Disk, Launch, Output
+from support.amounts import quick_and
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "cli"
 FROM_OUTSIDE = ("app_missing", "no_command", "state_missing", "generate_unknown", "bench_unknown")

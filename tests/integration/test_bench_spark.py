@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench import data, multiquery, packets, peers
-from penstock.bench.contenders import CONTENDERS
+from benchmarks.comparisons import multiquery, packets, peers
+from benchmarks.comparisons.contenders import CONTENDERS
+from benchmarks.data import files as data
 
 
 @pytest.mark.slow

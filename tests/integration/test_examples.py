@@ -17,8 +17,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from calling import Caller
-from penstock.bench.frames import write_trace
+from benchmarks.data.frames import write_trace
+from support.calling import Caller
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

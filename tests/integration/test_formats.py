@@ -22,15 +22,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from amounts import quick_and
-from penstock.logical.resolve import resolve_app
+from penstock.logical.resolve.app import resolve_app
 from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows
-from penstock.testing.oracle import Expected, expect
+from penstock.testing.oracle.expected import Expected, expect
+from support.amounts import quick_and
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.runtime.run import Run
+    from penstock.runtime.run.run import Run
 
 ROWS, PARTS = 6_000, 3
 PART = ROWS // PARTS

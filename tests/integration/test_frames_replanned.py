@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.runtime import version as versions
+from penstock.state import versions
 from penstock.testing import faults
 from penstock.testing.asserts import assert_account_closes, assert_same_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.runtime.run import Run
+    from penstock.runtime.run.run import Run
 
 ROWS, FILES = 60_000, 5
 KEYS = ["ab", "ac", "bc", "bd", "cd", "a", "b", "d", "abc"]

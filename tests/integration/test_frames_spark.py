@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import ConfigError, QueryError, StateError
-from penstock.logical.resolve import resolve_app
+from penstock.logical.resolve.app import resolve_app
 from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows
-from penstock.testing.oracle import expect
+from penstock.testing.oracle.expected import expect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.runtime.run import Run
+    from penstock.runtime.run.run import Run
 
 ROWS = 2_000  # of a file
 START = 1_700_000_000_000_000

@@ -23,10 +23,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calling import Caller
 from penstock.app.state_view import state_of
 from penstock.sources.base import Split
-from penstock.sources.generate import open_generate
+from penstock.sources.generate.source import open_generate
 from penstock.state import manifest as manifests
 from penstock.state.windows import CAPACITY, FOLDER
 from penstock.testing import faults
@@ -45,6 +44,7 @@ from penstock.testing.faults import (
     ways,
 )
 from penstock.testing.faults.campaign import WORKER_POINTS
+from support.calling import Caller
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.bench.frames import write_trace
+from benchmarks.data.frames import write_trace
 from penstock.state import arrivals
-from penstock.testing import database, faults
+from penstock.testing import faults
 from penstock.testing.asserts import assert_account_closes, assert_same_rows
 from penstock.testing.faults import DRIVER, Ended, Launch, Lineage, Output, Strike, run_campaign
+from penstock.testing.oracle import database
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261116"))
 KILLS = 50

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.runtime import version as versions
+from penstock.state import versions
 from penstock.testing import faults
 from penstock.testing.asserts import assert_account_closes, assert_same_rows
 from penstock.testing.faults import JVM, Ended, Fault, Kill, Launch, Lineage, Output, Strike, run_campaign

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.testing.soak import soak
+from support.soak import soak
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261116"))
 MINUTES = float(os.environ.get("PENSTOCK_SOAK_MINUTES", "10"))

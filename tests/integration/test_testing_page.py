@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.sources.generate import open_generate
-from penstock.sources.parquet_write import write_parquet
+from penstock.sources.generate.source import open_generate
+from penstock.sources.parquet.write import write_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +34,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_oracle(place: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.runtime.session.build_session", lambda master: spark)
+    monkeypatch.setattr("penstock.runtime.spark.session.build_session", lambda master: spark)
     monkeypatch.setattr("penstock.app.api.App.close", lambda self: None)
     (text,) = blocks("")
     names: dict[str, Any] = {}

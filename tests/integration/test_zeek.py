@@ -13,10 +13,10 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.logical.resolve import resolve_app
+from penstock.logical.resolve.app import resolve_app
 from penstock.testing import faults
 from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows
-from penstock.testing.oracle import expect
+from penstock.testing.oracle.expected import expect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,31 +18,32 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.logical.query import Query, QuerySet
-from penstock.runtime import compaction, hfta
-from penstock.runtime import version as versions
-from penstock.runtime.driver import BatchDriver
-from penstock.runtime.feed import Task, parsed
-from penstock.runtime.fused import FusedReader
-from penstock.runtime.job import Job
-from penstock.runtime.merge_job import _reported
-from penstock.runtime.offsets import Offset
-from penstock.runtime.planner import Planner
-from penstock.runtime.results import result_schema
+from penstock.runtime.batch import close as hfta
+from penstock.runtime.batch import compaction
+from penstock.runtime.batch.driver import BatchDriver
+from penstock.runtime.batch.feed import Task, parsed
+from penstock.runtime.batch.fused import FusedReader
+from penstock.runtime.batch.job import Job
+from penstock.runtime.batch.offsets import Offset
+from penstock.runtime.batch.replan import Planner
+from penstock.runtime.batch.spark_job import _reported
+from penstock.runtime.run.summary import summarise, window_account
 from penstock.runtime.settings import TaskSettings
-from penstock.runtime.summary import summarise, window_account
-from penstock.runtime.version import Version
+from penstock.sharing.options import NONE, Planning
 from penstock.sharing.plan import SharedPlan, unshared_plans
-from penstock.sharing.planning import NONE, Planning
 from penstock.sinks.base import Owner
 from penstock.sinks.parquet import ParquetSink
+from penstock.sinks.schema import result_schema
 from penstock.sources.base import Source
 from penstock.state import lease as leases
 from penstock.state import manifest as manifests
+from penstock.state import versions
 from penstock.state.garbage import SEGMENTS
 from penstock.state.manifest import Manifest, first_manifest
+from penstock.state.versions import Version
 from penstock.state.windows import CAPACITY
-from penstock.testing.generators import Settings
-from penstock.testing.plans import random_plans
+from penstock.testing.apps.generators import Settings
+from support.plans import random_plans
 
 OWNER = "tests"
 

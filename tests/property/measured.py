@@ -1,7 +1,7 @@
 """What plans really cost, counted and not timed: the engine without Spark over generated streams.
 
 Probes, inserts and entries that are passed on are counted by the tasks and priced by fixed unit costs
-(`sharing.costs.USUAL`), as the planner prices what it expects: a figure that is the same on every machine.
+(`sharing.model.unit_costs.USUAL`), as the planner prices what it expects: a figure that is the same on every machine.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ import pytest
 from in_process import Engine
 
 from penstock.logical.query import QuerySet
-from penstock.logical.resolve import resolve_app
-from penstock.runtime import planner as planners
-from penstock.runtime import version as versions
-from penstock.runtime.planner import Planner
+from penstock.logical.resolve.app import resolve_app
+from penstock.runtime.batch import replan as planners
+from penstock.runtime.batch.replan import Planner
 from penstock.runtime.work import TABLE
-from penstock.sharing.costs import USUAL
-from penstock.sharing.plan import LRU, SharedPlan
-from penstock.sharing.planning import OFF, Planning
+from penstock.sharing.model.table_kind import LRU
+from penstock.sharing.model.unit_costs import USUAL
+from penstock.sharing.options import OFF, Planning
+from penstock.sharing.plan import SharedPlan
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source
-from penstock.testing.generators import Settings
+from penstock.state import versions
+from penstock.testing.apps.generators import Settings
 
 Array = np.ndarray
 Work = Mapping[str, Mapping[str, int]]
@@ -136,7 +137,7 @@ def run(
 
 def priced(plan: SharedPlan, work: Work) -> float:
     """Nanoseconds of a task by what it counted, of queries that keep one sum each and keys of one word, as
-    `sharing.task.Task` has it."""
+    `sharing.model.engine_problem.Task` has it."""
     relations = {TABLE + each.name: each for each in plan.basis.relations} if plan.basis else {}
     names = {TABLE + table.name for table in plan.tables}
     memory = sum(each.buckets * each.entry for name, each in relations.items() if name in names)

@@ -7,9 +7,9 @@ import lzma
 import random
 from pathlib import Path
 
-from packet_samples import SAMPLES
-from penstock.testing.captures import Packet, block, enhanced, interface, obsolete, pcap, section, simple
-from penstock.testing.mutations import FILE_MAGICS, first_packets
+from support.captures import Packet, block, enhanced, interface, obsolete, pcap, section, simple
+from support.mutations import FILE_MAGICS, first_packets
+from support.packet_samples import SAMPLES
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 PACKETS, ENOUGH = 64, 1 << 20

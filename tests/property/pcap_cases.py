@@ -30,14 +30,14 @@ import pyarrow.compute as pc
 from pcap_pool import NAMES, Pool, check_alone, check_flags, flag_of, require_checks
 
 from penstock.errors import SourceError
-from penstock.kernels.capture import CUT, Records
-from penstock.kernels.packet_tunnel import GRE, IPIP, VXLAN
-from penstock.sources import capture, pcap
+from penstock.kernels.packets.capture import CUT, Records
+from penstock.kernels.packets.tunnel import GRE, IPIP, VXLAN
 from penstock.sources.base import BAD, UNREADABLE, Split, fields
-from penstock.sources.capture import HEAD, Section, Walker
-from penstock.sources.capture_columns import COLUMNS, STATIONS, schema
+from penstock.sources.capture import walk as capture
+from penstock.sources.capture.columns import COLUMNS, STATIONS, schema
+from penstock.sources.capture.walk import HEAD, Section, Walker, pcap
 from penstock.sources.files import Address
-from penstock.testing.mutations import Anatomy, anatomy, mutated
+from support.mutations import Anatomy, anatomy, mutated
 
 FIELDS = fields(schema())
 UNWRAPS = (7, 0, 7, GRE, IPIP, VXLAN)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.kernels.capture import Records
-from penstock.kernels.packet_fields import take_service
-from penstock.kernels.packet_layers import room
-from penstock.kernels.packet_layout import END
-from penstock.sources import pcap
+from penstock.kernels.packets.capture import Records
+from penstock.kernels.packets.fields import take_service
+from penstock.kernels.packets.layers import room
+from penstock.kernels.packets.layout import END
 from penstock.sources.base import BAD, FAULT, UNREADABLE
-from penstock.sources.capture_columns import COLUMNS, Batch, Piece
+from penstock.sources.capture import pcap
+from penstock.sources.capture.columns import COLUMNS, Batch, Piece
 
 Array = np.ndarray[Any, Any]
 NAMES = list(COLUMNS)

@@ -16,20 +16,20 @@ import pyarrow.parquet as pq
 import pytest
 from measured import EACH, ROW, Fixed, Measured, app_text, clustered, cost_of, joined, resolved, uniform, write, zipf
 
-from penstock.runtime.lfta import Lfta
-from penstock.runtime.planner import Planner
-from penstock.runtime.statistics import Known
-from penstock.sharing.collision import rate
-from penstock.sharing.cost import flows as cost_flows
-from penstock.sharing.costs import USUAL
-from penstock.sharing.grain import Grain
+from penstock.runtime.batch.replan import Planner
+from penstock.runtime.profile.statistics import Known
+from penstock.runtime.task.task import Lfta
+from penstock.sharing.graph.grain import Grain
+from penstock.sharing.model.collision import rate
+from penstock.sharing.model.cost import flows as cost_flows
+from penstock.sharing.model.popularity import Popularity, estimated
+from penstock.sharing.model.problem import Problem
+from penstock.sharing.model.unit_costs import USUAL
+from penstock.sharing.options import NONE, Planning
 from penstock.sharing.plan import SharedPlan
 from penstock.sharing.planner import plan_stream
-from penstock.sharing.planning import NONE, Planning
-from penstock.sharing.popularity import Popularity, estimated
-from penstock.sharing.problem import Problem
 from penstock.testing.asserts import assert_same_rows
-from penstock.testing.oracle import expect
+from penstock.testing.oracle.expected import expect
 
 MEMORY = 256 << 10
 BATCH = 30_000  # tuples of a micro-batch and of a window

@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 from measured import Measured, resolved
 
-from penstock.runtime.planner import Planner
+from penstock.runtime.batch.replan import Planner
 from penstock.runtime.work import TABLE
-from penstock.sharing.planning import AUTO, TREE, Planning
+from penstock.sharing.options import AUTO, TREE, Planning
 from penstock.testing.asserts import assert_same_rows
-from penstock.testing.oracle import expect
+from penstock.testing.oracle.expected import expect
 
 LETTERS = "abcdefghijklmnopqrst"  # 20 attributes
 FILTERS = ("", "", "", "WHERE v > 50", "WHERE a = 1")

@@ -21,9 +21,9 @@ from pcap_bases import write_bases
 from pcap_pool import Pool
 
 import penstock
-from packet_samples import SAMPLES
-from penstock.kernels.capture import Records
-from penstock.testing.mutations import anatomy, first_packets, mutated
+from penstock.kernels.packets.capture import Records
+from support.mutations import anatomy, first_packets, mutated
+from support.packet_samples import SAMPLES
 
 FIRST = int(os.environ.get("PENSTOCK_SEED", "0"))
 QUICK, MILLION, CHECKED = 2_000, 1_000_000, 100_000

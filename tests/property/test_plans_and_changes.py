@@ -16,14 +16,14 @@ from test_random_plans import restless
 
 from penstock.errors import RunError
 from penstock.logical.query import QuerySet
-from penstock.runtime import sampling
-from penstock.runtime import version as versions
-from penstock.runtime.planner import Planner
-from penstock.sharing.planning import Planning
+from penstock.runtime.batch.replan import Planner
+from penstock.runtime.task import sampling
+from penstock.sharing.options import Planning
 from penstock.state import manifest as manifests
+from penstock.state import versions
 from penstock.state.manifest import Manifest
 from penstock.testing.asserts import assert_same_rows
-from penstock.testing.oracle import expect
+from penstock.testing.oracle.expected import expect
 
 BATCH, BATCHES = 5_000, 8
 KEYS = ["ab", "bc", "ac", "a", "b"]

@@ -18,15 +18,15 @@ from in_process import bearable, read_output
 
 from penstock.logical.expressions import Aggregate, Bucket, Column, Expression
 from penstock.logical.query import Output, Query, QuerySet, Stream
-from penstock.logical.resolve import resolve_app
+from penstock.logical.resolve.app import resolve_app
 from penstock.logical.types import BIGINT, TIMESTAMP, Kind
 from penstock.logical.window import ROWS, Window
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source
+from penstock.testing.apps.generators import Case, Settings, random_case
 from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows, assert_same_windows
-from penstock.testing.columns import read_column
-from penstock.testing.generators import Case, Settings, random_case
-from penstock.testing.oracle import Expected, expect
+from penstock.testing.oracle.columns import read_column
+from penstock.testing.oracle.expected import Expected, expect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,10 +16,10 @@ import pytest
 from test_random_runs import check
 
 from penstock.errors import ConfigError
-from penstock.runtime import planner as planners
-from penstock.runtime import version as versions
-from penstock.sharing.planning import ALLOCATIONS, AUTO, OFF, TABLES, TREE, Planning
-from penstock.testing.generators import random_case
+from penstock.runtime.batch import replan as planners
+from penstock.sharing.options import ALLOCATIONS, AUTO, OFF, TABLES, TREE, Planning
+from penstock.state import versions
+from penstock.testing.apps.generators import random_case
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
 QUICK, SLOW = 14, 400

@@ -15,21 +15,21 @@ from typing import Any
 import pytest
 from in_process import Engine, bearable
 
-from amounts import quick_and
 from penstock.errors import RunError
 from penstock.logical.query import Query, QuerySet
-from penstock.logical.resolve import resolve_app
-from penstock.runtime import compaction
-from penstock.runtime.planner import Planner
-from penstock.sharing.planning import Planning
+from penstock.logical.resolve.app import resolve_app
+from penstock.runtime.batch import compaction
+from penstock.runtime.batch.replan import Planner
+from penstock.sharing.options import Planning
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source
 from penstock.state import manifest as manifests
 from penstock.state import windows as rings
 from penstock.state.manifest import VOLUME, Manifest
+from penstock.testing.apps.generators import random_case
 from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows, assert_same_windows
-from penstock.testing.generators import random_case
-from penstock.testing.oracle import expect
+from penstock.testing.oracle.expected import expect
+from support.amounts import quick_and
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
 SLOW = 400

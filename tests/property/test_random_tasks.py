@@ -19,25 +19,25 @@ import pyarrow as pa
 import pytest
 from in_process import bearable
 
-from amounts import quick_and
 from penstock.logical.query import Query, QuerySet
-from penstock.logical.resolve import resolve_app
-from penstock.runtime.closing import Segments, Setting, merge_item
-from penstock.runtime.compaction import CompactionWork, Keep, _items, compact_share
+from penstock.logical.resolve.app import resolve_app
+from penstock.runtime.batch.compaction import CompactionWork, Keep, _items, compact_share
+from penstock.runtime.batch.job import columns
 from penstock.runtime.epoch import Epoch, landmark_start
-from penstock.runtime.job import columns
-from penstock.runtime.lfta import run_task
-from penstock.runtime.merge_plan import FOREVER, Closing, MergeItem, closing, cut_windows, items, share_out
-from penstock.runtime.results import result_schema
+from penstock.runtime.merge.items import FOREVER, Closing, MergeItem, closing, cut_windows, items, share_out
+from penstock.runtime.merge.windows import Segments, Setting, merge_item
 from penstock.runtime.settings import TaskSettings
-from penstock.runtime.version import Version, levels
+from penstock.runtime.task.task import run_task
 from penstock.sharing.plan import unshared_plans
+from penstock.sinks.schema import result_schema
 from penstock.sources.base import even_splits, fields
 from penstock.sources.registry import open_source
+from penstock.state.versions import Version, levels
+from penstock.testing.apps.generators import random_case
 from penstock.testing.asserts import assert_same_rows
-from penstock.testing.generators import random_case
-from penstock.testing.oracle import expect
-from penstock.testing.plans import random_plans
+from penstock.testing.oracle.expected import expect
+from support.amounts import quick_and
+from support.plans import random_plans
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
 SLOW = 400

@@ -1,4 +1,4 @@
-"""The tree of tables against the paper's LFTA, one tuple at a time (`penstock.testing.phantoms`).
+"""The tree of tables against the paper's LFTA, one tuple at a time (`support.phantoms`).
 
 Random forests of tables, random chunks, all policies of replacement, sums, counts, extremes, NULLs,
 prefixes, panes, queries that choose tuples, epochs that end in the middle: every table must pass on the same entries in
@@ -15,21 +15,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.kernels import tables
+from penstock.kernels.tables import probe as tables
 from penstock.logical.expressions import Column, Prefix
 from penstock.logical.types import BIGINT, INET, INT
 from penstock.logical.window import Window
-from penstock.runtime import tree as trees
-from penstock.runtime.folding import Chunk, Shape, Values, pack_words
-from penstock.runtime.leaf import Leaf
-from penstock.runtime.rows import Cut, Format
-from penstock.runtime.tree import Tree
-from penstock.sharing.configuration import STREAM
-from penstock.sharing.layout import Layout, lay_out
-from penstock.sharing.plan import EVICT, KEEP, LRU, Relation, SharedPlan, State, Table, column_of, sieve_component
-from penstock.testing import phantoms
-from penstock.testing.phantoms import FREQUENT, NEWEST, RECENT, Phantoms
-from penstock.testing.reference import Entry, merge_entries
+from penstock.relations.component import Component, Tag, sieve_component
+from penstock.relations.component import component_of as part
+from penstock.relations.layout import Layout, lay_out
+from penstock.relations.relation import Relation, State
+from penstock.runtime.tables import forest as trees
+from penstock.runtime.tables.accumulators import Chunk, Shape, Values, pack_words
+from penstock.runtime.tables.forest import Tree
+from penstock.runtime.tables.leaf import Leaf
+from penstock.runtime.tables.rows import Cut, Format
+from penstock.sharing.graph.configuration import STREAM
+from penstock.sharing.model.table_kind import EVICT, KEEP, LRU
+from penstock.sharing.plan import SharedPlan, Table
+from support import phantoms
+from support.phantoms import FREQUENT, NEWEST, RECENT, Phantoms
+from support.reference import Entry, merge_entries
 
 Array = np.ndarray
 Key = tuple[int | None, ...]
@@ -104,20 +108,20 @@ class Case:
     def _columns(self) -> dict[str, Array]:
         n, many = self.rows, self.rng.choice([2, 6, 40])
         columns = {
-            "value:a": self.dice.integers(-4, many, n),
-            "value:b": self.dice.integers(0, many, n) * self.rng.choice([1, 1 << 55]),
-            "value:c": self.dice.zipf(1.4, n) % many,
-            "value:src": sum(self.dice.integers(0, 4, n) << shift for shift in (24, 8, 0)),
-            "inet6:src": np.zeros(n, np.int64),
+            part("value:a"): self.dice.integers(-4, many, n),
+            part("value:b"): self.dice.integers(0, many, n) * self.rng.choice([1, 1 << 55]),
+            part("value:c"): self.dice.zipf(1.4, n) % many,
+            part("value:src"): sum(self.dice.integers(0, 4, n) << shift for shift in (24, 8, 0)),
+            part("inet6:src"): np.zeros(n, np.int64),
         }  # fmt: skip
         for name in "abc":
-            columns[f"null:{name}"] = (self.dice.random(n) < self.rng.choice([0, 0.2])).astype(np.int64)
-        columns["null:src"] = np.zeros(n, np.int64)
-        columns["inet6/24:src"] = columns["inet6/8:src"] = columns["inet6:src"]
+            columns[part(f"null:{name}")] = (self.dice.random(n) < self.rng.choice([0, 0.2])).astype(np.int64)
+        columns[part("null:src")] = np.zeros(n, np.int64)
+        columns[part("inet6/24:src")] = columns[part("inet6/8:src")] = columns[part("inet6:src")]
         places = np.sort(self.dice.integers(0, 400, n))
         for window in WINDOWS:
             panes = window.panes
-            columns[f"pane:time:{panes.slide}:{panes.cut}"] = np.array([panes.number(int(p)) for p in places])
+            columns[part(f"pane:time:{panes.slide}:{panes.cut}")] = np.array([panes.number(int(p)) for p in places])
         return columns
 
     def _value(self) -> Values:
@@ -135,7 +139,7 @@ class Case:
         spans = {}
         for name, column in self.columns.items():
             least, most = int(column.min()), int(column.max())
-            address = name == "value:src"
+            address = name == part("value:src")
             spans[name] = (0 if address else least - self.rng.choice([0, 0, 3]), most + self.rng.choice([0, 100]))
         for name in set(self.sieves.values()):
             spans[sieve_component(name)] = (0, int(self.masks[name] is not None))
@@ -159,14 +163,18 @@ def parts_of(relations: list[Relation], sieves: Mapping[str, str] | None = None)
     finest: dict[str, int] = {}
     for relation in relations:
         panes = relation.window.panes
-        finest[f"pane:time:{panes.slide}:{panes.cut}"] = 0
+        finest[part(f"pane:time:{panes.slide}:{panes.cut}")] = 0
         for attribute in relation.attributes:
             if isinstance(attribute, Prefix):
-                kept = {"value:src": 32 - attribute.length, f"inet6/{attribute.length}:src": 0, "null:src": 0}
+                kept = {
+                    part("value:src"): 32 - attribute.length,
+                    part(f"inet6/{attribute.length}:src"): 0,
+                    part("null:src"): 0,
+                }
             elif attribute is SRC:
-                kept = {"value:src": 0, "inet6:src": 0, "null:src": 0}
+                kept = {part("value:src"): 0, part("inet6:src"): 0, part("null:src"): 0}
             else:
-                kept = {f"value:{attribute.name}": 0, f"null:{attribute.name}": 0}
+                kept = {part(f"value:{attribute.name}"): 0, part(f"null:{attribute.name}"): 0}
             for component, drop in kept.items():
                 finest[component] = min(drop, finest.get(component, drop))
     if sieves is not None:
@@ -183,7 +191,7 @@ def cut_key(key: Mapping[str, int | None], parts: Parts) -> Key:
     return tuple(kept)
 
 
-def named(key: Key, parts: Parts) -> dict[str, int | None]:
+def named(key: Key, parts: Parts) -> dict[Component, int | None]:
     return dict(zip((component for component, _ in parts), key, strict=True))
 
 
@@ -225,11 +233,11 @@ class Simulated(Phantoms):
     def take(self, row: int) -> None:
         self.run([(tuple(self.tuple_of(row).items()), self.partials(row))])
 
-    def tuple_of(self, row: int) -> dict[str, int | None]:
+    def tuple_of(self, row: int) -> dict[Component, int | None]:
         columns = self.case.columns
-        found: dict[str, int | None] = {}
+        found: dict[Component, int | None] = {}
         for name, column in columns.items():
-            flag = f"null:{column_of(name)}"
+            flag = name.null
             null = name != flag and flag in columns and columns[flag][row]
             found[name] = None if null else int(column[row])
         return found | {
@@ -315,12 +323,12 @@ def decoded(form: Format, rows: Array, parts: Parts) -> list[Entry]:
     assert set(form.places) >= {component for component, _ in parts}
     found = []
     for row in rows.tolist():
-        key: dict[str, int | None] = {}
+        key: dict[Component, int | None] = {}
         for component, _ in parts:
             place = form.places[component]
             key[component] = (row[place.word] >> place.shift & place.mask) + place.base if place.bits else place.base
         for component in key:
-            if key.get(f"null:{column_of(component)}") and not component.startswith("null:"):
+            if key.get(component.null) and component.tag is not Tag.NULL:
                 key[component] = None
         states = tuple(signed(row[word]) for word in range(form.words, form.width))
         found.append(Entry(tuple(key[component] for component, _ in parts), states))

@@ -21,10 +21,10 @@ from measured import Fixed, resolved
 from measured import settings as usual
 
 from penstock.sharing.plan import unshared_plans
+from penstock.testing.apps.generators import Settings
 from penstock.testing.asserts import assert_same_account, assert_same_rows
-from penstock.testing.generators import Settings
-from penstock.testing.oracle import expect
-from penstock.testing.plans import random_plans
+from penstock.testing.oracle.expected import expect
+from support.plans import random_plans
 
 ROWS = 6_000
 SCHEMA = "(ts TIMESTAMP, a INT, b BIGINT, s STRING, src INET, x DOUBLE, v BIGINT, w BIGINT)"

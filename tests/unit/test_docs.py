@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.logical.aggregates import AGGREGATES
-from penstock.logical.functions import FUNCTIONS
 from penstock.logical.query import Field
-from penstock.logical.resolve import resolve_app
-from penstock.sources import capture_columns as packets
+from penstock.logical.resolve.app import resolve_app
+from penstock.logical.values.aggregates import AGGREGATES
+from penstock.logical.values.functions import FUNCTIONS
 from penstock.sources.base import fields
-from penstock.sources.generate import open_generate
+from penstock.sources.capture.walk import columns as packets
+from penstock.sources.generate.source import open_generate
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
@@ -26,7 +26,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs
 PATH = re.compile(r"(?<![\w/])((?:src/)?penstock/[\w/]+\.\w+)")
 OTHER_PATH = re.compile(r"(?<![\w/.])((?:examples|tests|docs)/[\w/.-]+\.\w+)")
 DOTTED = re.compile(r"(?<![\w./])(penstock(?:\.\w+)+)")
-# `runtime.leaf` or `leaf.Leaf.absorb` in ARCHITECTURE.md: a package's module, then names inside it.
+# `runtime.tables.leaf` or `leaf.Leaf.absorb` in ARCHITECTURE.md: a package's module, then names inside it.
 SHORT = re.compile(
     r"`((?:lang|logical|sharing|kernels|state|sources|sinks|runtime|monitor|bench|lab|app|testing)\.(?!json`)[\w.]+)`"
 )

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from penstock.monitor.analyze import measure
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.explain import explain_plan
-from penstock.sharing.planning import AUTO, OFF
+from penstock.sharing.options import AUTO, OFF
 
 if TYPE_CHECKING:
     from penstock.app.api import App
-    from penstock.runtime.engine import Listener
-    from penstock.runtime.run import Run
+    from penstock.runtime.run.run import Run
+    from penstock.runtime.run.start import Listener
 
 
 class Analysis:

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError, QueryError
 from penstock.logical.query import Field, Query, QuerySet, Stream
-from penstock.logical.resolve import resolve_app, resolve_query, resolve_stream
+from penstock.logical.resolve.app import resolve_app, resolve_query, resolve_stream
 from penstock.logical.types import TYPE_NAMES
 from penstock.logical.window import ROWS
-from penstock.runtime.inputs import Inputs
-from penstock.runtime.job import columns
+from penstock.runtime.batch.job import columns
+from penstock.runtime.run.inputs import Inputs
 from penstock.runtime.settings import RunSettings, TaskSettings
 from penstock.sharing.explain import explain_plan, explained_dict
 from penstock.sharing.explain_text import explained_text
+from penstock.sharing.options import AUTO, Planning
 from penstock.sharing.plan import SharedPlan, unshared_plan
-from penstock.sharing.planning import AUTO, Planning
 from penstock.sources.base import Source
 from penstock.sources.base import fields as source_fields
 from penstock.sources.fit import check_fields
@@ -35,8 +35,8 @@ from penstock.sources.registry import open_source
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.runtime.engine import Listener
-    from penstock.runtime.run import Run
+    from penstock.runtime.run.run import Run
+    from penstock.runtime.run.start import Listener
 
 TASK_SETTINGS = tuple(TaskSettings.__dataclass_fields__)
 FRAME, TABLE = "frame:", "spark:"
@@ -137,7 +137,7 @@ class App:
             raise ConfigError(f"Spark has no table '{name}': {reason}", "spark:NAME reads a table or view") from None
 
     def session(self) -> SparkSession:
-        from penstock.runtime.session import build_session
+        from penstock.runtime.spark.session import build_session
 
         if self._spark is None:
             self._spark = build_session(self._master)
@@ -182,7 +182,7 @@ class App:
 
         Options: those of `Planning`, `batch_rows`, `parallelism`.
         """
-        from penstock.runtime.planner import Planner
+        from penstock.runtime.batch.replan import Planner
 
         app, (planning, rest) = self._app(), _planning(options)
         planner, settings = Planner(planning), _settings(RunSettings, None, rest)
@@ -232,8 +232,8 @@ class App:
         **settings: Any,
     ) -> Run:
         """Run the app; returns at once. Settings: see `Planning`, `RunSettings` and `TaskSettings`."""
-        from penstock.runtime.engine import check_start, start
-        from penstock.runtime.planner import Planner
+        from penstock.runtime.batch.replan import Planner
+        from penstock.runtime.run.start import check_start, start
 
         started = time.monotonic()
         app, (planning, rest) = self._app(), _planning(settings)

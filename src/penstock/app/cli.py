@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from penstock.app.checkout import open_checkout
 from penstock.errors import ConfigError, PenstockError, QueryError, RunError, why
 from penstock.sinks.console import write_to
 
@@ -75,7 +76,7 @@ def main() -> None:
     except Exception as error:
         if not type(error).__module__.startswith(("py4j.", "pyspark.")):
             raise  # a bug of ours: its traceback is wanted
-        from penstock.runtime.session import reason
+        from penstock.runtime.spark.session import reason
 
         _fail(RunError(f"Spark failed: {reason(error)}", "restore what it names, then run again"), 1)
 
@@ -262,8 +263,8 @@ def watch(loaded: Any, checkpoint: str | None, settings: dict[str, Any], quiet: 
         place = error.filename or f"checkpoint {checkpoint or 'in the folder for temporary files'}"
         raise RunError(f"{place}: {why(error)}", "make room or mend the disk, then run again") from error
     finally:
-        if "penstock.runtime.session" in sys.modules:
-            sys.modules["penstock.runtime.session"].fall_silent()
+        if "penstock.runtime.spark.session" in sys.modules:
+            sys.modules["penstock.runtime.spark.session"].fall_silent()
     loaded.close()
     return summary
 
@@ -308,8 +309,8 @@ def generate(
     """Write a synthetic stream: seeded, repeatable, the same as the source generate:KIND."""
     from rich.progress import Progress
 
-    from penstock.sources.generate import open_generate
-    from penstock.sources.parquet_write import write_parquet
+    from penstock.sources.generate.source import open_generate
+    from penstock.sources.parquet.write import write_parquet
 
     options = {"rows": str(rows), "seed": str(seed)}
     for setting in option or []:
@@ -360,7 +361,8 @@ def bench(
     as_json: Json = False,
 ) -> None:
     """Benchmarks side by side with peers in one run: ratios, not only seconds."""
-    from penstock.bench.command import BENCHMARKS, WHAT, run_benchmarks
+    open_checkout("benchmarks", "bench")
+    from benchmarks.command import BENCHMARKS, WHAT, run_benchmarks
 
     if listing:
         print("\n".join(f"{name:<12}{WHAT[name]}" for name in BENCHMARKS))
@@ -389,8 +391,9 @@ def reproduce(
     as_json: Json = False,
 ) -> None:
     """Run the papers' tables and figures again: our numbers beside theirs, every claim answered, a picture each."""
-    from penstock.lab.command import EXPERIMENTS, run_experiments
-    from penstock.lab.report import QUICK_ROWS, Settings
+    open_checkout("experiments", "reproduce")
+    from experiments.command import EXPERIMENTS, run_experiments
+    from experiments.kit.report import QUICK_ROWS, Settings
 
     if listing:
         print("\n".join(f"{name:<20}{what}" for name, (_, what) in EXPERIMENTS.items()))

@@ -16,7 +16,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from penstock.sharing.plan import EXACT
+from penstock.sharing.model.table_kind import EXACT
 
 FORMATS = (".png", ".svg", ".pdf")
 INK, WATER, BURST, PALE, LEAF, PAPER = "#1f2a37", "#1b7f9e", "#e4572e", "#d9edf3", "#fdf3dd", "#ffffff"

@@ -9,15 +9,14 @@ from penstock.errors import ConfigError
 from penstock.logical.query import Query
 from penstock.logical.window import TIME
 from penstock.monitor.progress import time_text
-from penstock.runtime import version as versions
-from penstock.runtime.driver import watermark_of
-from penstock.runtime.hfta import open_panes
-from penstock.runtime.version import Version
+from penstock.runtime.batch.close import open_panes
+from penstock.runtime.batch.driver import watermark_of
 from penstock.sharing.explain import window_text
-from penstock.state import identity, lease
+from penstock.state import identity, lease, versions
 from penstock.state import manifest as manifests
 from penstock.state.files import local_path
 from penstock.state.manifest import Manifest
+from penstock.state.versions import Version
 from penstock.state.windows import accounted, listed, read_windows
 
 WINDOWS = 100  # closed windows of a query that are listed

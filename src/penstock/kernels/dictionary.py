@@ -1,6 +1,6 @@
 """Byte strings to dense codes and back: strings and IPv6 addresses enter packed keys as codes.
 
-Codes are private to one task (or one merge) and never leave it without their strings: `state.segment`
+Codes are private to one task (or one merge) and never leave it without their strings: `state.segments.read`
 stores the dictionary beside the codes.
 """
 

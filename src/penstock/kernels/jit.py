@@ -1,7 +1,7 @@
 """Array types and compiler flags of all kernels: change them here only.
 
 Signatures are explicit, so kernels compile (or load from numba's cache) when their module is imported: in
-Spark that is before the Python workers fork (`runtime.daemon`).  Inputs are declared read-only: numba
+Spark that is before the Python workers fork (`runtime.spark.daemon`).  Inputs are declared read-only: numba
 accepts writable arrays there as well, so Arrow's immutable buffers enter without a copy and without a second
 compilation.
 """

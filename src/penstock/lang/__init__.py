@@ -10,7 +10,7 @@
     ast.py          what comes out
     parse.py        the entry: `parse_app`, `parse_select`
 
-Names and types are not looked at here: that is `logical.resolve`, which imports this package, never the reverse.
+Names and types are not looked at here: that is `logical.resolve.app`, which imports this package, never the reverse.
 The whole grammar parses, also what no engine executes yet; refusing is `logical`'s business.
 """
 

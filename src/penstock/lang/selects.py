@@ -165,7 +165,7 @@ class SelectGrammar(ExpressionGrammar):
         raise self.unexpected("RANGE, WINDOW or ROWS", near=("RANGE", "WINDOW", "ROWS"))
 
     def _row_count(self, what: str) -> Word:
-        """A number as written, its minus sign included: `logical.windows` says what is wrong with it."""
+        """A number as written, its minus sign included: `logical.resolve.windows` says what is wrong with it."""
         index = self._index
         self._match(TokenType.DASH)
         self.number(what)

@@ -1,6 +1,6 @@
 """Typed, immutable expressions: what a WHERE, a HAVING or a select list computes.
 
-Built by `logical.resolve` from the parsed text; evaluated on Arrow arrays by `runtime.evaluate`.
+Built by `logical.resolve.app` from the parsed text; evaluated on Arrow arrays by `runtime.expressions.evaluate`.
 Comparisons follow the engine's order: NaN equals NaN and is greater than every number, -0.0 equals 0.0,
 strings compare as UTF-8 bytes, NULL gives NULL (three-valued logic).
 """
@@ -146,7 +146,7 @@ class Cast:
 
 @dataclass(frozen=True)
 class Call:
-    """A deterministic scalar function by its canonical name, see `logical.functions`."""
+    """A deterministic scalar function by its canonical name, see `logical.values.functions`."""
 
     function: str
     arguments: tuple[Expression, ...]

@@ -1,6 +1,6 @@
 """Logical streams and queries: what was asked, immutable, with every name and type resolved.
 
-`logical.resolve` builds these from text; `sharing` plans over them; nothing here knows an engine.
+`logical.resolve.app` builds these from text; `sharing` plans over them; nothing here knows an engine.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Panes:
         return 2 if self.cut else 1
 
     def number(self, place: int) -> int:
-        """The pane of one place on the axis (`kernels.pack.pane_number` does whole columns)."""
+        """The pane of one place on the axis (`kernels.tables.pack.pane_number` does whole columns)."""
         if not self.cut:
             return place // self.slide
         return 2 * (place // self.slide) + int(place % self.slide >= self.cut)

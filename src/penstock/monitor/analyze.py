@@ -7,9 +7,9 @@ logs. The engine counts time by relation, so each relation of each task is one e
     of a table     ns = c1·probes + p·evictions
     of a leaf      ns = c2·inserts
 
-c1 and c2 have the folding of states in them; what `runtime.calibrate` leads one to expect of the same relations, in
-the same mix, is put beside them. Times are of the processor, and those of the middle task count: workers that have just
-started, and machines that are disturbed, take many times as long now and then.
+c1 and c2 have the folding of states in them; what `runtime.profile.calibrate` leads one to expect of the same
+relations, in the same mix, is put beside them. Times are of the processor, and those of the middle task count: workers
+that have just started, and machines that are disturbed, take many times as long now and then.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Huge pages, which numpy asks for when an array is large: where memory is fragmented the system has to make them
 first, and that took more than half of the time of a task.
 
-Neighbours: `runtime.daemon`, from which workers come, calls this before numpy is loaded.
+Neighbours: `runtime.spark.daemon`, from which workers come, calls this before numpy is loaded.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.sharing.planning import Planning
+from penstock.sharing.options import Planning
 
 
 @dataclass(frozen=True)

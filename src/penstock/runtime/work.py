@@ -10,35 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from penstock.runtime.leaf import Leaf
-from penstock.runtime.tree import Tree
 from penstock.sharing.plan import SharedPlan
 
 TABLE = "@"
 EARLIER = "@"
 Counts = dict[str, int]
 Work = dict[str, Counts]
-
-
-def counted(tree: Tree, leaves: Iterable[Leaf]) -> Work:
-    """What the relations of a task did."""
-    tables = {
-        TABLE + branch.table.name: {
-            "probes": branch.probes, "evictions": branch.evictions, "flushed": branch.flushed,
-            "nanoseconds": branch.nanoseconds,
-        }
-        for branch in tree.branches
-    }  # fmt: skip
-    return tables | {
-        leaf.relation.query: {"probes": leaf.probes, "groups": leaf.seen, "nanoseconds": leaf.nanoseconds}
-        for leaf in leaves
-    }
-
-
-def sizes(tree: Tree, leaves: Iterable[Leaf]) -> Counts:
-    """Bytes of the relations of a task, by the names of `counted`."""
-    tables = {TABLE + branch.table.name: branch.size for branch in tree.branches}
-    return tables | {leaf.relation.query: leaf.nbytes for leaf in leaves}
 
 
 def added(before: Mapping[str, Counts], plans: Iterable[SharedPlan], tasks: Iterable[Mapping[str, Any]]) -> Work:

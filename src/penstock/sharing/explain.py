@@ -17,21 +17,14 @@ from penstock.logical.expressions import Computed
 from penstock.logical.query import Attribute
 from penstock.logical.render import render
 from penstock.logical.window import ROWS, Panes, Window
-from penstock.sharing.configuration import STREAM
-from penstock.sharing.costs import Costs
-from penstock.sharing.plan import (
-    BOUNDS,
-    EXACT,
-    IPV4_BITS,
-    Basis,
-    Relation,
-    SharedPlan,
-    column_of,
-    joined_parts,
-    value_component,
-)
+from penstock.relations.component import Tag
+from penstock.relations.relation import BOUNDS, IPV4_BITS, Relation, joined_parts
+from penstock.sharing.graph.configuration import STREAM
+from penstock.sharing.model.table_kind import EXACT
+from penstock.sharing.model.unit_costs import Costs
+from penstock.sharing.options import AUTO, NONE
+from penstock.sharing.plan import Basis, SharedPlan
 from penstock.sharing.planner import WORTH
-from penstock.sharing.planning import AUTO, NONE
 from penstock.sharing.predicted import Predicted, gains, predict, without_sharing
 
 UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
@@ -147,7 +140,7 @@ def _leaves(plan: SharedPlan, predicted: Mapping[str, Predicted], rows: int | No
             "where": render(relation.where) if relation.where is not None else None,
             "states": _states((relation,)),
             "buckets": 0,
-            "key_components": [part.component for part in relation.parts],
+            "key_components": [part.component.text for part in relation.parts],
             "predicted": _leaf_figures(nodes.get(relation.query), rows, parent is not None),
         })  # fmt: skip
     return found
@@ -289,12 +282,11 @@ def _total(each: float | None, rows: int | None) -> int | None:
 def _key(below: tuple[Relation, ...]) -> Explained:
     """What a table's key tells apart: columns, panes, and which queries a tuple is for."""
     parts = joined_parts(part for relation in below for part in relation.parts)
-    columns = [part for part in parts if part.component == value_component(column_of(part.component))]
+    columns = [part for part in parts if part.component.tag is Tag.VALUE]
     choices = [render(relation.where) if relation.where is not None else None for relation in below]
     return {
         "columns": [
-            column_of(part.component).removeprefix("=") + (f"/{IPV4_BITS - part.drop}" if part.drop else "")
-            for part in columns
+            part.component.of.removeprefix("=") + (f"/{IPV4_BITS - part.drop}" if part.drop else "") for part in columns
         ],
         "panes": list(dict.fromkeys(panes_text(relation.window.panes) for relation in below)),
         "choices": [choice for choice in dict.fromkeys(choices) if choice is not None],

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
 from penstock.sharing.explain import Explained
-from penstock.sharing.plan import EXACT, KEEP, LRU
+from penstock.sharing.model.table_kind import EXACT, KEEP, LRU
 
 WIDTH = 118
 LABEL = 15  # columns of what stands at the left of the first lines

@@ -1,4 +1,5 @@
-"""From the queries of a stream to its plan: phantoms chosen by cost in nanoseconds on this machine (`sharing.task`).
+"""From the queries of a stream to its plan: phantoms chosen by cost in nanoseconds on this machine
+(`sharing.model.engine_problem`).
 
 `auto` prices no sharing, the best plan of seed smap (direct-mapped tables, phantoms chosen by GC), the best tree of
 seed aggregate-tree (LRU tables), and the cheaper of them with tables of either kind where each does better, within the
@@ -16,24 +17,26 @@ from math import inf, log
 from time import thread_time
 
 from penstock.logical.query import Stream
-from penstock.sharing.allocation import allocator
-from penstock.sharing.choice import choose
-from penstock.sharing.choosing import Choice
-from penstock.sharing.collision import rate
-from penstock.sharing.configuration import STREAM, Configuration, Node
-from penstock.sharing.cost import flush_cost
-from penstock.sharing.costs import Costs
-from penstock.sharing.feeding_graph import candidates
-from penstock.sharing.fronts import without_fronts
-from penstock.sharing.grain import Grain, feeds, fineness
-from penstock.sharing.lattice import lattice, name_of
-from penstock.sharing.notation import text
-from penstock.sharing.outflow import tree_cost
-from penstock.sharing.peak_load import within_peak
-from penstock.sharing.plan import DIRECT, EVICT, KEEP, LRU, Basis, Priced, Relation, SharedPlan, Table
-from penstock.sharing.planning import AUTO, NONE, TREE, Planning
-from penstock.sharing.task import DOUBT, Statistics, Task, whole_buckets
-from penstock.sharing.tree import responses
+from penstock.relations.relation import Relation
+from penstock.sharing.allocate.peak_load import within_peak
+from penstock.sharing.allocate.registry import allocator
+from penstock.sharing.choose.choice import choose
+from penstock.sharing.choose.choosing import Choice
+from penstock.sharing.choose.fronts import without_fronts
+from penstock.sharing.graph.configuration import STREAM, Configuration, Node
+from penstock.sharing.graph.feeding_graph import candidates
+from penstock.sharing.graph.grain import Grain, feeds, fineness
+from penstock.sharing.graph.lattice import lattice, name_of
+from penstock.sharing.graph.notation import text
+from penstock.sharing.model.collision import rate
+from penstock.sharing.model.cost import flush_cost
+from penstock.sharing.model.engine_problem import DOUBT, Statistics, Task, whole_buckets
+from penstock.sharing.model.figures import responses
+from penstock.sharing.model.flow import tree_cost
+from penstock.sharing.model.table_kind import DIRECT, EVICT, KEEP, LRU
+from penstock.sharing.model.unit_costs import Costs
+from penstock.sharing.options import AUTO, NONE, TREE, Planning
+from penstock.sharing.plan import Basis, Priced, SharedPlan, Table
 
 WORTH = 0.95  # of the cost without sharing: what a shared plan must promise to stay below
 SHARES = (1.0, 0.125)  # of the memory that are tried: smaller tables are nearer to the core

@@ -3,7 +3,7 @@ can be put (`sharing.explain`).
 
 Counters of a run do not tell a tuple's own probes from those of a flush, so both are in here: what the tables above
 flush at the end of a task (seed smap, Eq. 8) is spread over its tuples. The costs of all relations sum up to the
-plan's (`sharing.outflow.tree_cost`).
+plan's (`sharing.model.flow.tree_cost`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from penstock.sharing.configuration import STREAM
-from penstock.sharing.plan import LRU, Basis, Priced
-from penstock.sharing.task import EACH, INDEX
+from penstock.sharing.graph.configuration import STREAM
+from penstock.sharing.model.engine_problem import EACH, INDEX
+from penstock.sharing.model.table_kind import LRU
+from penstock.sharing.plan import Basis, Priced
 
 
 @dataclass(frozen=True)

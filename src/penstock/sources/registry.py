@@ -10,11 +10,11 @@ from penstock.logical.query import Field
 from penstock.sources.base import Source
 
 SCHEMES = {
-    "parquet": ("penstock.sources.parquet", "open_parquet"),
-    "csv": ("penstock.sources.csv", "open_csv"),
-    "json": ("penstock.sources.json", "open_json"),
-    "pcap": ("penstock.sources.pcap", "open_pcap"),
-    "generate": ("penstock.sources.generate", "open_generate"),
+    "parquet": ("penstock.sources.parquet.source", "open_parquet"),
+    "csv": ("penstock.sources.text.csv", "open_csv"),
+    "json": ("penstock.sources.text.json", "open_json"),
+    "pcap": ("penstock.sources.capture.pcap", "open_pcap"),
+    "generate": ("penstock.sources.generate.source", "open_generate"),
 }
 
 

@@ -2,13 +2,13 @@
 
     checkpoint/
       app.json       what runs here: identity, sources, slots (`identity`)
-      versions/      the app's queries and plans, a file for every change of them (`runtime.version`)
+      versions/      the app's queries and plans, a file for every change of them (`state.versions`)
       lease/         who may write (`lease`)
       files/         files that growing sources have met, in stream order (`arrivals`)
       segments/      partial aggregates, one checksummed file per task (`segment`)
       manifests/     one file per batch: what exists (`manifest`)
       windows/       the account of the newest closed windows, one file per query (`windows`)
-      decisions/     what was decided about batches of DataFrames (`runtime.frames`)
+      decisions/     what was decided about batches of DataFrames (`runtime.batch.frames`)
       staged/, memory/   results on their way to, or kept by, sinks without a folder of their own
       spark/         Spark's own offsets and commits
 

@@ -1,6 +1,6 @@
 """The account: where every input tuple went. It closes: input = exact + triaged + late + filtered + malformed.
 
-Tasks count (`runtime.lfta`), manifests carry the totals, `run --json` and `penstock state` show them.
+Tasks count (`runtime.task.task`), manifests carry the totals, `run --json` and `penstock state` show them.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ from typing import Any
 import xxhash
 
 from penstock.errors import StateError
-from penstock.state.segment import RESTORE
+
+RESTORE = "restore the checkpoint from a copy, or start anew with an empty one"
 
 
 def encode(body: dict[str, Any]) -> bytes:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.testing.answers import FLOAT_TOLERANCE, ZERO_KEY
-from penstock.testing.oracle import Account
+from penstock.testing.oracle.answers import FLOAT_TOLERANCE, ZERO_KEY
+from penstock.testing.oracle.expected import Account
 
 SHOWN = 5
 PAIRS = 4_000_000

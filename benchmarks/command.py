@@ -1,0 +1,72 @@
+"""What `penstock bench` calls: benchmarks by name, each printed as a table and handed on as JSON data."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks.comparisons import multiquery, packets, planning, scaling
+from benchmarks.measure import table
+from penstock.errors import ConfigError
+
+BENCHMARKS: dict[str, Callable[..., dict[str, Any]]] = {
+    "multiquery": multiquery.run,
+    "packets": packets.run,
+    "planning": planning.run,
+    "scaling": scaling.run,
+}
+WHAT = {
+    "multiquery": "12, 20 and 78 aggregations on one stream, beside Spark, Flink, DuckDB, Polars and ClickHouse",
+    "packets": "a dozen monitoring queries on packet traces, beside nfdump, tshark and pmacct",
+    "planning": "how long plans for 6 to 300 queries take, by chooser (--engine: a value of --plan)",
+    "scaling": "what a record costs penstock with more queries, more data, more cores",
+}
+# Options that not all of them have.
+OPTIONS = {
+    "multiquery": ("queries", "streams"),
+    "packets": ("captures",),
+    "planning": ("queries",),
+    "scaling": ("queries",),
+}
+
+
+def run_benchmarks(
+    names: Sequence[str],
+    rows: int | None,
+    quick: bool,
+    engines: list[str] | None,
+    work: Path | None,
+    console: Console,
+    captures: Sequence[Path] | None = None,
+    queries: Sequence[int] | None = None,
+    streams: Sequence[str] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Run these in the folder `work`, or in one that is removed at the end; progress and tables go to `console`.
+
+    `captures` are what `packets` reads instead of those it knows, `queries` and `streams` what `multiquery` compares
+    instead of all; without `rows` each benchmark has its own number.
+    """
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        raise ConfigError(f"unknown benchmark '{unknown[0]}'", f"benchmarks are {', '.join(BENCHMARKS)}")
+    if rows is not None and rows < 1:
+        raise ConfigError(f"a benchmark needs records, not {rows} of them")
+    given = {"captures": captures, "queries": queries, "streams": streams}
+    with ExitStack() as stack:
+        folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-bench-")))
+        for name in names:
+            settings: dict[str, Any] = {"quick": quick, "engines": engines or None}
+            settings |= {} if rows is None else {"rows": rows}
+            settings |= {option: given[option] or None for option in OPTIONS[name]}
+            with console.status(name) as status:
+                # In a file lines stay: of a run that was ended early they are what is left.
+                tell = status.update if console.is_terminal else partial(console.print, markup=False)
+                report = BENCHMARKS[name](work=folder.absolute(), progress=tell, **settings)
+            table.show(report, console)
+            yield report

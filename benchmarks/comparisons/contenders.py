@@ -1,0 +1,84 @@
+"""The engines of the benchmark `multiquery`, and how much each is given to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from benchmarks.measure.job import DISCARD, PARQUET
+
+SINKS = {PARQUET: "results to Parquet", DISCARD: "results discarded"}
+PARTS, TEXTS = "parts", "texts"  # forms of a file, see `benchmarks.data.files`
+QUICK_SHARE = 8  # of what slow engines are given, in a quick run
+
+
+@dataclass(frozen=True)
+class Contender:
+    """An engine of the benchmark. `most` limits its queries times records: slow engines read a prefix. They also
+    drop results of one stream only: a whole run should not take more than an hour."""
+
+    name: str
+    module: str
+    package: str = ""  # what the peers' environment must have; empty for engines of our own environment
+    mode: str = ""
+    most: int = 0
+    form: str = ""  # what it reads, if not the Parquet file
+    part_rows: int = 0  # of a part file: a micro-batch
+    sinks: tuple[str, ...] = (PARQUET, DISCARD)
+    streams: tuple[str, ...] = ("flows", "zeek")
+    queries: int = 78  # at most
+    note: str = ""
+
+    def takes(self, stream: str, sink: str, queries: int) -> bool:
+        """Whether it runs so many queries on this stream with this sink."""
+        dropping = sink == PARQUET or not self.most or stream == self.streams[0]
+        return stream in self.streams and sink in self.sinks and queries <= self.queries and dropping
+
+    def rows(self, queries: int, every: int) -> int:
+        """Of so many records, those that it reads."""
+        return min(every, max(1, self.most // queries)) if self.most else every
+
+    def shortened(self) -> Contender:
+        """For a quick run."""
+        return replace(self, most=self.most // QUICK_SHARE, part_rows=self.part_rows // QUICK_SHARE)
+
+
+CONTENDERS = (
+    Contender("penstock", "penstock", mode="auto", note="without the first micro-batch"),
+    Contender("penstock_unshared", "penstock", mode="none", note="the same with --plan none"),
+    Contender(
+        "spark_streaming",
+        "spark_streaming",
+        most=78 * 300_000,
+        form=PARTS,
+        part_rows=150_000,
+        note="a streaming query for each, tuned: a shuffle task a core; on a prefix",
+    ),
+    Contender(
+        "spark_streaming_default",
+        "spark_streaming",
+        mode="default",
+        most=78 * 400_000,
+        form=PARTS,
+        part_rows=200_000,
+        sinks=(PARQUET,),
+        streams=("flows",),
+        queries=20,  # more of 200 tasks each take minutes, whatever the data
+        note="as shipped: 200 shuffle tasks; on a prefix",
+    ),
+    Contender("spark_grouping_sets", "spark_grouping_sets", most=78 * 150_000, note="batch; on a prefix"),
+    Contender(
+        "spark_base_aggregate",
+        "spark_base_aggregate",
+        most=78 * 150_000,
+        note="batch, one aggregate by all attributes rolled up by hand; on a prefix",
+    ),
+    Contender(
+        "flink", "flink", "pyflink", most=78 * 150_000, form=TEXTS, note="one statement set, to text; on a prefix"
+    ),
+    Contender("duckdb", "duckdb", "duckdb", note="batch, in process, separate queries"),
+    Contender(
+        "duckdb_grouping_sets", "duckdb", "duckdb", "grouping_sets", most=78 * 2_000_000, note="batch, in process"
+    ),
+    Contender("polars", "polars", "polars", note="batch, in process, collect_all"),
+    Contender("clickhouse", "clickhouse", "chdb", note="batch, in process (chdb), separate queries"),
+)

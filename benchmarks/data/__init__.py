@@ -1,0 +1,3 @@
+"""The records that benchmarks read: files, traces, captures."""
+
+from __future__ import annotations

@@ -1,0 +1,117 @@
+"""What an engine's process is asked and what it answers: JSON in a file, JSON on the last line of its output.
+
+Between `benchmarks.comparisons.peers`, which starts the processes, and `benchmarks.engines`, whose modules call
+`serve`. Cold times count from `Job.started_at`, taken before the process is started: they include imports and the start
+of a Java machine.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure.cpu import end_with_parent
+
+MARK = "penstock-bench-result "
+PARQUET, DISCARD = "parquet", "discard"
+NULL_TEXT, SCHEMA = "\\N", "schema.parquet"  # in folders of text files
+
+
+@dataclass(frozen=True)
+class Job:
+    """Count rows and sum `value` per pair of `queries` and window, over the first `rows` rows: the whole `file`.
+
+    `sink` says where results go: to Parquet files below `work`, or nowhere once they are computed. The watermark is
+    `delay_seconds` behind the greatest time; without, windows close when the stream ends.
+    """
+
+    file: str  # one Parquet file; for some streaming peers a folder of part files, or of text files
+    rows: int
+    queries: tuple[tuple[str, ...], ...]
+    work: str  # an empty folder of the engine's own
+    threads: int
+    started_at: float  # seconds since 1970
+    mode: str = ""
+    time: str = "ts"
+    value: str = "bytes"
+    window_seconds: int = 300
+    batch_rows: int = 500_000
+    sink: str = PARQUET
+    delay_seconds: int | None = 1
+
+    @property
+    def window(self) -> int:
+        """Length of a window in microseconds."""
+        return self.window_seconds * 1_000_000
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Grouping columns of all queries, each once."""
+        return tuple(dict.fromkeys(name for keys in self.queries for name in keys))
+
+
+@dataclass(frozen=True)
+class PacketJob:
+    """Answer the queries of `benchmarks.packets.queries` over the first `rows` packets: the whole capture `file`."""
+
+    file: str
+    rows: int
+    work: str
+    threads: int
+    started_at: float
+    mode: str = ""
+    batch_rows: int = 1_000_000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`seconds` (warm) stand for `rows` rows; `seconds_cold` from the start of the process to the first result."""
+
+    version: str
+    seconds: float
+    rows: int
+    seconds_cold: float
+    digests: tuple[str, ...] = ()  # of each query, in order; of discarded rows `digest.counted`, or none
+    note: str = ""
+    extra: dict[str, Any] = field(default_factory=dict)
+    cpu_seconds: float | None = None  # of all processes, for the same rows as `seconds`
+
+
+def serve_packets(run: Callable[[PacketJob], Answer]) -> None:
+    """The same of an engine of the benchmark `packets`."""
+    answer = run(PacketJob(**json.loads(Path(sys.argv[1]).read_text())))
+    print(MARK + json.dumps(asdict(answer)), flush=True)
+
+
+def serve(run: Callable[[Job], Answer]) -> None:
+    """Main function of an engine module: `python -m benchmarks.engines.NAME JOB.json`."""
+    end_with_parent()
+    given = json.loads(Path(sys.argv[1]).read_text())
+    given["queries"] = tuple(tuple(keys) for keys in given["queries"])
+    answer = run(Job(**given))
+    print(MARK + json.dumps(asdict(answer)), flush=True)
+
+
+def parse_answer(output: str) -> Answer | None:
+    """The answer in an engine's output, or None where it gave none."""
+    lines = [line for line in output.splitlines() if line.startswith(MARK)]
+    if not lines:
+        return None
+    given = json.loads(lines[-1][len(MARK) :])
+    return Answer(**{**given, "digests": tuple(given["digests"])})
+
+
+def elapsed(job: Job | PacketJob) -> float:
+    """Seconds since the engine's process was started."""
+    return time.time() - job.started_at
+
+
+def timed(action: Callable[[], Any]) -> tuple[float, Any]:
+    begin = time.perf_counter()
+    result = action()
+    return time.perf_counter() - begin, result

@@ -1,0 +1,3 @@
+"""What experiments share: streams, measured tables, reports, pictures."""
+
+from __future__ import annotations

@@ -1,0 +1,135 @@
+"""Plans for queries with epochs of different lengths, priced by a cycle (smap, Section 7), and cycles at work.
+
+Phantoms are chosen by `sharing.choose.choice` with the cost of a cycle (Eq. 29). The optimal space for a configuration
+is found here by moving memory between tables in steps of 1 % of M: with flushes the cost of a part of the tree depends
+on what is above it, so the dynamic programming of `sharing.allocate.exhaustive`, which minimises Eq. 7, is only where
+it starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import lcm
+
+from experiments.kit.measure import Measured, Tables
+from experiments.kit.streams import Stream
+from experiments.smap.common import C1, C2, all_configurations, problem, tables_in
+from penstock.sharing.allocate.registry import allocate
+from penstock.sharing.choose.choice import choose
+from penstock.sharing.graph.configuration import Configuration
+from penstock.sharing.graph.notation import name_letters
+from penstock.sharing.model.cost import cycle_cost
+from penstock.sharing.model.figures import buckets_of, plant
+from penstock.sharing.model.problem import Problem
+
+MOVES = (0.08, 0.04, 0.02, 0.01)  # parts of M
+
+
+@dataclass(frozen=True)
+class Work:
+    """Queries with their epochs' lengths in units, tuples and groups of a unit, memory, and flow lengths by depth."""
+
+    epochs: Mapping[str, int]
+    groups: dict[str, float]
+    memory: float
+    unit: float
+    length: tuple[float, ...] = (1.0,)
+    printed: bool = False  # flushes of all buckets, not of occupied entries
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        return tuple(self.epochs)
+
+    @property
+    def cycle(self) -> int:
+        return lcm(*self.epochs.values())
+
+    def problem(self) -> Problem:
+        asked = problem(self.groups, self.queries, self.memory, self.length, self.unit)
+        return replace(asked, epoch=lambda grain: self.epochs[name_letters(grain)])
+
+
+@dataclass(frozen=True)
+class Plan:
+    configuration: Configuration
+    spaces: tuple[float, ...]
+    cost: float  # of a tuple, with its part of all flushes
+
+
+def chosen(name: str, alloc: str, work: Work, phi: float = 1.0) -> Plan:
+    """GC or GP by the cost of a cycle."""
+    objective = partial(cycle_cost, printed=work.printed)
+    found = choose(name, work.problem(), alloc, phi=phi, objective=objective)
+    return Plan(found.configuration, found.spaces, found.cost)
+
+
+def price(configuration: Configuration, spaces: Sequence[float], work: Work) -> float:
+    tree = plant(configuration, work.problem())
+    return cycle_cost(tree, buckets_of(tree, spaces), printed=work.printed)
+
+
+def allocated(name: str, configuration: Configuration, work: Work) -> Plan:
+    spaces = allocate(name, configuration, work.problem())
+    return Plan(configuration, spaces, price(configuration, spaces, work))
+
+
+def optimal(configuration: Configuration, work: Work) -> Plan:
+    """ES for a cycle: the best of ES for a tuple, SL and SR, improved by moving memory between tables."""
+    tree = plant(configuration, work.problem())
+
+    def cost_of(spaces: Sequence[float]) -> float:
+        return cycle_cost(tree, buckets_of(tree, spaces), printed=work.printed)
+
+    starts = [list(allocate(name, configuration, work.problem())) for name in ("es", "sl", "sr")]
+    spaces: list[float] = min(starts, key=cost_of)
+    cost = cost_of(spaces)
+    for part in MOVES:
+        while True:
+            moved = min(_moves(spaces, part * work.memory), key=cost_of, default=spaces)
+            if cost_of(moved) >= cost * (1 - 1e-9):
+                break
+            spaces, cost = moved, cost_of(moved)
+    return Plan(configuration, tuple(spaces), cost)
+
+
+def _moves(spaces: Sequence[float], step: float) -> list[list[float]]:
+    made = []
+    for giver, space in enumerate(spaces):
+        for taker in range(len(spaces)):
+            if taker != giver and space - step > 0:
+                moved = list(spaces)
+                moved[giver] -= step
+                moved[taker] += step
+                made.append(moved)
+    return made
+
+
+def epes(work: Work, near: int = 8) -> Plan:
+    """The best plan of all: every configuration with the space of SL, the cheapest ones improved to the optimum."""
+    tried = [allocated("sl", one, work) for one in all_configurations(work.queries, work.groups)]
+    tried.sort(key=lambda plan: plan.cost)
+    return min((optimal(plan.configuration, work) for plan in tried[:near]), key=lambda plan: plan.cost)
+
+
+def counted(stream: Stream, plan: Plan, work: Work, salt: int = 0) -> Measured:
+    """The plan at work on all whole cycles of the stream."""
+    return run_cycles(stream, Tables(stream, tables_in(plan.configuration, plan.spaces, work.problem()), salt), work)
+
+
+def run_cycles(stream: Stream, tables: Tables, work: Work) -> Measured:
+    """After each unit, what is due is flushed."""
+    unit = int(work.unit)
+    units = len(stream.rows) // unit // work.cycle * work.cycle
+    for number in range(units):
+        tables.run(stream.rows[number * unit : (number + 1) * unit])
+        due = [query for query, length in work.epochs.items() if (number + 1) % length == 0]
+        if due:
+            tables.flush(due)
+    return tables.measured()
+
+
+def counted_cost(stream: Stream, plan: Plan, work: Work) -> float:
+    """Eq. 29 with counted collisions and flushes, per tuple."""
+    return counted(stream, plan, work).whole(C1, C2)

@@ -1,0 +1,86 @@
+"""What `tree_memory` has found, as its claims and tables look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.tree.plans import Plan
+from experiments.tree.streams import Records
+from experiments.tree.tables import Counted
+
+WAYS = ("ours", "paper", "direct", "slc")
+LABELS = {"ours": "FPTAS, Che", "paper": "FPTAS, Lemma 6.1", "direct": "direct-mapped, FPTAS", "slc": "SLC"}
+
+
+@dataclass(frozen=True)
+class Worked:
+    """All ways at one memory (before scaling): plans, SLC's before and after it was given a peak load, and what was
+    counted over all epochs; in the epoch that was planned for, operations a tuple (`single`), and those of our tree
+    with direct-mapped tables of as many entries (`mapped`)."""
+
+    queries: int
+    memory: int
+    planned: dict[str, Plan]
+    plans: dict[str, Plan]
+    counted: dict[str, Counted]
+    single: dict[str, float]
+    mapped: float
+
+    def share(self, way: str) -> float:
+        """Hash operations over those of the naive way."""
+        return self.counted[way].per_tuple / self.queries
+
+
+@dataclass(frozen=True)
+class Swept:
+    """Costs a tuple at several sizes of memory: predicted, and counted in one epoch."""
+
+    memory: tuple[float, ...]
+    predicted: tuple[float, ...]
+    counted: tuple[float, ...]
+
+    @property
+    def ratios(self) -> list[float]:
+        return [p / c for p, c in zip(self.predicted, self.counted, strict=True)]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One stream. `kept`: one tree, allocated anew for each size; `again`: each size planned from the tree of the one
+    before; `anew`: each planned from the start."""
+
+    records: Records
+    queries: tuple[str, ...]
+    at: tuple[Worked, ...]
+    kept: Swept
+    again: Swept
+    anew: Swept
+
+    @property
+    def name(self) -> str:
+        return self.records.name
+
+    def totals(self, way: str) -> list[int]:
+        return [one.counted[way].total for one in self.at]
+
+    def parts(self, way: str, part: str) -> list[int]:
+        return [getattr(one.counted[way], part) for one in self.at]
+
+    def ratios(self, way: str, other: str) -> list[float]:
+        return [a / b for a, b in zip(self.totals(way), self.totals(other), strict=True)]
+
+    def of(self, memory: int) -> Worked:
+        return next(one for one in self.at if one.memory == memory)
+
+
+def rise(costs: Sequence[float]) -> float:
+    """How far any is above the least of those before it, as a share; 0 if none is.
+
+    >>> rise([4.0, 2.0, 3.0, 2.5, 1.0])
+    0.5
+    """
+    least = np.minimum.accumulate(np.array(costs))
+    return max(0.0, float((np.array(costs[1:]) / least[:-1]).max() - 1))

@@ -1,0 +1,3 @@
+"""Compiled loops over captures: records, headers, fields."""
+
+from __future__ import annotations

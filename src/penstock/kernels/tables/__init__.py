@@ -1,0 +1,3 @@
+"""Compiled loops over packed keys: probe, fold, pack, order, merge."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Compiled loops over text: CSV, JSON, times."""
+
+from __future__ import annotations

@@ -1,0 +1,109 @@
+"""Names of streams and queries: those of an app's text, in any order, and those that Python code made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from penstock.errors import QueryError
+from penstock.lang.ast import CreateQuery, CreateStream, Word
+from penstock.lang.parse import ParsedApp
+from penstock.lang.text import AppText
+from penstock.logical.query import Query, Stream, results_stream
+from penstock.logical.resolve.nesting import resolve_nested
+from penstock.logical.resolve.scopes import Input, suggestion
+from penstock.logical.resolve.streams import SchemaOf, declared_fields, resolve_declared
+
+_LONGEST_CHAIN = 40  # queries on results of queries on results; far from Python's limit
+_OWN_NAME = "each stream, table and query needs its own"
+
+
+@dataclass
+class AppCatalog:
+    """An app's declarations; `streams` and `resolved` fill as queries read them, each query after what it reads."""
+
+    declared: dict[str, CreateStream | CreateQuery]
+    schema_of: SchemaOf
+    streams: dict[str, Stream] = field(default_factory=dict)
+    resolved: list[Query] = field(default_factory=list)
+    _results: dict[str, Query] = field(default_factory=dict)
+    _path: list[str] = field(default_factory=list)  # of queries that wait for those they read
+
+    @classmethod
+    def of(cls, app: ParsedApp, schema_of: SchemaOf) -> AppCatalog:
+        declared: dict[str, CreateStream | CreateQuery] = {}
+        for statement in app.statements:
+            word = statement.name
+            # Folders of results and streams share one space of names, also where only the case differs.
+            if word.text.casefold() in declared:
+                raise app.text.error(word.span, f"the name '{word.text}' is taken", _OWN_NAME)
+            declared[word.text.casefold()] = statement
+            if isinstance(statement, CreateStream):
+                declared_fields(statement.columns or (), app.text)
+        return cls(declared, schema_of)
+
+    def find(self, name: Word, text: AppText) -> Input:
+        found = self.declared.get(name.text.casefold())
+        if found is None or not name.same(found.name.text):
+            hint = suggestion(name.text, [s.name.text for s in self.declared.values()], "the streams and queries")
+            raise text.error(name.span, f"unknown stream or query '{name.text}'", hint)
+        if isinstance(found, CreateQuery):
+            self._check_path(found, name, text)
+            return Input(results_stream(self.query(found, text)), found.name.text, results=True)
+        return Input(self._stream(found, name, text), found.name.text)
+
+    def query(self, statement: CreateQuery, text: AppText) -> Query:
+        """Resolve a query, and those it reads before it, unless that has been done."""
+        name = statement.name.text
+        if name not in self._results:
+            self._path.append(name)
+            sink = statement.sink.text if statement.sink else None
+            queries = resolve_nested(name, statement.select, text, self, sink)
+            self._path.pop()
+            self.resolved.extend(queries)
+            self._results[name] = queries[-1]
+        return self._results[name]
+
+    def _check_path(self, found: CreateQuery, name: Word, text: AppText) -> None:
+        path, wanted = self._path, found.name.text
+        if wanted in path:
+            told = " reads ".join(f"'{query}'" for query in (*path[path.index(wanted) :], wanted))
+            raise text.error(name.span, f"a cycle of queries: {told}", "a query cannot read its own results")
+        if len(path) >= _LONGEST_CHAIN and wanted not in self._results:
+            fact = f"more than {_LONGEST_CHAIN} queries read each other's results in a row"
+            raise text.error(name.span, fact)
+
+    def _stream(self, found: CreateStream, name: Word, text: AppText) -> Stream:
+        called = found.name.text
+        if found.table:
+            raise text.error(name.span, f"reading the table '{called}' is not executable yet")
+        if called not in self.streams:
+            if found.source is None:
+                hint = "add FROM 'scheme:address' to its CREATE STREAM"
+                raise text.error(name.span, f"stream '{called}' has no source", hint)
+            self.streams[called] = resolve_declared(found, found.source, text, self.schema_of)
+        return self.streams[called]
+
+
+@dataclass(frozen=True)
+class FixedCatalog:
+    """Streams and queries that Python code declared."""
+
+    streams: tuple[Stream, ...]
+    queries: tuple[Query, ...] = ()
+
+    def find(self, name: Word, text: AppText) -> Input:
+        shown = [query for query in self.queries if not query.hidden]
+        known = [Input(stream, stream.name) for stream in self.streams]
+        known += [Input(results_stream(query), query.name, results=True) for query in shown]
+        found = [candidate for candidate in known if name.same(candidate.name)]
+        exact = [candidate for candidate in found if candidate.name == name.text]
+        if not found:
+            hint = suggestion(name.text, [candidate.name for candidate in known], "the streams and queries")
+            raise text.error(name.span, f"unknown stream or query '{name.text}'", hint)
+        return (exact or found)[0]
+
+    def check_free(self, name: str) -> None:
+        """A query needs a name of its own."""
+        taken = (*(stream.name for stream in self.streams), *(query.name for query in self.queries))
+        if name.casefold() in (other.casefold() for other in taken):
+            raise QueryError(f"the name '{name}' is taken", _OWN_NAME)

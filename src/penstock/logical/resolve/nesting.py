@@ -1,0 +1,101 @@
+"""Selects inside selects: WITH and subqueries in FROM become hidden queries of their own, resolved first.
+
+    WITH e AS (SELECT ...) SELECT ... FROM e [...]    ─►    outer.e, outer
+    SELECT ... FROM (SELECT ...) [...]                ─►    outer.sub1, outer
+
+A query reads one stream or one other query, so what a query needs is a chain.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from penstock.lang.ast import Derived, Relation, Select, SelectQuery, SetOperation, Word
+from penstock.lang.text import AppText
+from penstock.logical.query import Query, results_stream
+from penstock.logical.resolve.scopes import Input
+from penstock.logical.resolve.select import Source, resolve_select
+
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class Catalog(Protocol):
+    """Where streams and queries are found by name."""
+
+    def find(self, name: Word, text: AppText) -> Input: ...
+
+
+@dataclass(frozen=True)
+class _Common:
+    """The names that WITH gives, before those of the app."""
+
+    outside: Catalog
+    named: tuple[tuple[Word, Query], ...] = ()
+
+    def find(self, name: Word, text: AppText) -> Input:
+        for word, query in self.named:
+            if name.same(word.text):
+                return Input(results_stream(query), word.text, results=True)
+        return self.outside.find(name, text)
+
+
+def resolve_nested(
+    name: str, query: SelectQuery, text: AppText, catalog: Catalog, sink: str | None = None, hidden: bool = False
+) -> tuple[Query, ...]:
+    """The query with the hidden ones that it reads before it."""
+    if isinstance(query, SetOperation):
+        raise text.error(query.span, f"{query.operator} is not executable yet")
+    inside: list[Query] = []
+    common = _common(name, query, text, catalog, inside)
+    if len(query.sources) > 1:
+        raise text.error(query.sources[1].joined or query.span, "a join is not executable yet")
+    source = _source(name, query.sources[0], text, common, inside)
+    resolved = resolve_select(name, query, text, source, sink, hidden)
+    return (*_needed(resolved, inside), resolved)
+
+
+def _common(name: str, select: Select, text: AppText, catalog: Catalog, inside: list[Query]) -> _Common:
+    common = _Common(catalog)
+    for table in select.common:
+        if any(table.name.text.casefold() == word.text.casefold() for word, _ in common.named):
+            raise text.error(table.name.span, f"WITH names '{table.name.text}' twice", "give each its own name")
+        inner = resolve_nested(_hidden_name(name, table.name.text, inside), table.select, text, common, hidden=True)
+        inside.extend(inner)
+        common = replace(common, named=(*common.named, (table.name, inner[-1])))
+    return common
+
+
+def _source(name: str, source: Relation | Derived, text: AppText, catalog: Catalog, inside: list[Query]) -> Source:
+    alias = (source.alias,) if source.alias else ()
+    if isinstance(source, Relation):
+        found = catalog.find(source.name, text)
+        return Source(found, (source.name, *alias), source.window, source.name.span)
+    called = source.alias.text if source.alias else "sub1"
+    inner = resolve_nested(_hidden_name(name, called, inside), source.select, text, catalog, hidden=True)
+    inside.extend(inner)
+    found = Input(results_stream(inner[-1]), called, results=True)
+    return Source(found, alias, source.window, source.span)
+
+
+def _hidden_name(outer: str, name: str, inside: list[Query]) -> str:
+    """No query of a user has a dot in its name."""
+    wanted = f"{outer}.{_NOT_PLAIN.sub('_', name)}"
+    taken = {query.name.casefold() for query in inside}
+    number = 1
+    chosen = wanted
+    while chosen.casefold() in taken:
+        number += 1
+        chosen = f"{wanted}-{number}"
+    return chosen
+
+
+def _needed(query: Query, inside: list[Query]) -> list[Query]:
+    """Of the hidden queries those that the query reads, through others too; a WITH may name more."""
+    by_name = {inner.name: inner for inner in inside}
+    chain: list[Query] = []
+    while query.stream in by_name:
+        query = by_name[query.stream]
+        chain.insert(0, query)
+    return chain

@@ -1,0 +1,99 @@
+"""The select list: `*` spelled out, expressions resolved, and the names of the result's columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from penstock.lang.ast import Item, Select, span_of
+from penstock.lang.text import AppText
+from penstock.logical.expressions import Bucket, Column, Computed, Expression, Prefix
+from penstock.logical.expressions import columns as columns_of
+from penstock.logical.query import Attribute, Output
+from penstock.logical.render import render
+from penstock.logical.resolve.grouping import Grouping, check_key, group_scope
+from penstock.logical.resolve.scopes import StreamColumns, TupleScope, unwrap
+from penstock.logical.values.attributes import attribute_name, attribute_of
+from penstock.logical.values.scalars import resolve_scalar
+from penstock.logical.values.type_rules import is_null
+
+_ADDED = ("window_start", "window_end")  # columns that every result has besides its select list
+
+
+def spell_out(select: Select, columns: StreamColumns) -> Select:
+    """The select with the stream's columns in the place of `*` and `P.*`."""
+    items: list[Item] = []
+    for item in select.items:
+        node = item.expression
+        qualified = isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
+        if isinstance(node, exp.Column) and qualified:
+            columns.check_qualifier(node)
+        starred = columns.input.starred if qualified or isinstance(node, exp.Star) else None
+        items.extend([item] if starred is None else [_column(field.name, node) for field in starred])
+    return replace(select, items=tuple(items))
+
+
+def _column(name: str, star: exp.Expr) -> Item:
+    node = exp.Column(this=exp.Identifier(this=name, quoted=True))
+    node.meta.update(star.meta)  # where the star stands
+    return Item(node, None)
+
+
+def grouped_outputs(select: Select, grouping: Grouping, columns: StreamColumns) -> tuple[Output, ...]:
+    """Outputs made of keys and aggregates."""
+    scope = group_scope(grouping, columns)
+    found = [(item, resolve_scalar(item.expression, scope)) for item in select.items]
+    return _named(found, grouping, columns.text)
+
+
+def tuple_outputs(select: Select, grouping: Grouping, columns: StreamColumns) -> tuple[Output, ...]:
+    """Outputs made of each tuple alone; all but constants become keys."""
+    scope = TupleScope(columns, clause="a query without GROUP BY")
+    found: list[tuple[Item, Expression]] = []
+    for item in select.items:
+        expression = resolve_scalar(item.expression, scope)
+        if columns_of(expression):
+            expression = attribute_of(expression)
+            check_key(expression, item.expression, columns.text)
+            grouping.add(expression)
+        found.append((item, expression))
+    return _named(found, grouping, columns.text)
+
+
+def _named(found: list[tuple[Item, Expression]], grouping: Grouping, text: AppText) -> tuple[Output, ...]:
+    outputs: list[Output] = []
+    taken: set[str] = set()
+    for item, expression in found:
+        span = item.alias.span if item.alias else item.span
+        if is_null(expression):
+            hint = "cast it, like CAST(NULL AS BIGINT)"
+            raise text.error(item.span, "a bare NULL in the select list has no type", hint)
+        name = _output_name(item, expression, grouping, text)
+        if name.casefold() in _ADDED:
+            raise text.error(span, f"'{name}' is a column that every result has", "choose another name with AS")
+        if name.casefold() in taken:
+            raise text.error(span, f"two columns are called '{name}'", "choose another name with AS")
+        taken.add(name.casefold())
+        outputs.append(Output(name, expression))
+    return tuple(outputs)
+
+
+def _output_name(item: Item, expression: Expression, grouping: Grouping, text: AppText) -> str:
+    if item.alias:
+        if not item.alias.text.strip():
+            raise text.error(item.alias.span, "an empty name")
+        return item.alias.text
+    node = unwrap(item.expression)
+    if isinstance(expression, Bucket):
+        return grouping.bucket_name or text.at(span_of(node))
+    if isinstance(expression, Column | Prefix | Computed):
+        called = isinstance(node, exp.Column) and node.name.casefold() in grouping.named
+        return key_name(expression, grouping, by_alias=called)
+    return render(expression)
+
+
+def key_name(attribute: Attribute, grouping: Grouping, by_alias: bool) -> str:
+    if by_alias and attribute in grouping.names:
+        return grouping.names[attribute]
+    return attribute_name(attribute)

@@ -1,0 +1,94 @@
+"""Windows: brackets, EVERY and `time/n` to one `logical.window.Window`; all that are given must agree.
+
+| written | range | slide |
+| --- | --- | --- |
+| `[RANGE r SLIDE s]` | r | s, or EVERY, or r |
+| `[WINDOW UNTIL NOW]` | from the first tuple on | EVERY or `time/n` |
+| `[ROWS n SLIDE m]` | n tuples | m tuples, or n |
+| `EVERY s` or `time/n` alone | s | s |
+"""
+
+from __future__ import annotations
+
+from penstock.lang.ast import Duration, Select, Window, Word
+from penstock.lang.durations import LONGEST, format_duration
+from penstock.lang.text import AppText, Span
+from penstock.logical import window as logical
+from penstock.logical.values import constants
+
+MINUTE = 60_000_000
+_HINT = "add a window like [RANGE '5 minutes'] after the stream, EVERY 5 MINUTES, or GROUP BY time/5"
+
+
+def resolve_window(
+    text: AppText, select: Select, window: Window | None, bucket: Duration | None, source: Span, results: bool = False
+) -> logical.Window:
+    """`source` is where the stream is named; `results` says that it is a query."""
+    if window is not None and window.rows is not None:
+        return _rows(text, select, window, window.rows, bucket, results)
+    size = window.size if window else None
+    slide = _slide(text, select.every, window.slide if window else None)
+    given = [duration for duration in (size, slide, bucket) if duration is not None]
+    if window is not None and window.kind == "landmark":
+        return _landmark(text, window, slide, bucket)
+    if not given:
+        raise text.error(source, "the query has no window", _HINT)
+    for duration in given:
+        _check(text, duration)
+    length, step = (size or given[0]).microseconds, (slide or given[0]).microseconds
+    if bucket is not None and not bucket.microseconds == length == step:
+        _disagree(text, bucket, length if bucket.microseconds != length else step)
+    return logical.Window(length, step)
+
+
+def _landmark(text: AppText, window: Window, slide: Duration | None, bucket: Duration | None) -> logical.Window:
+    step = slide or bucket
+    if step is None:
+        hint = "say how often it gives results: EVERY 1 MINUTE, or GROUP BY time/1"
+        raise text.error(window.span, "a window until now needs EVERY", hint)
+    _check(text, step)
+    if bucket is not None and bucket.microseconds != step.microseconds:
+        _disagree(text, bucket, step.microseconds)
+    return logical.Window(None, step.microseconds)
+
+
+def _rows(
+    text: AppText, select: Select, window: Window, rows: Word, bucket: Duration | None, results: bool
+) -> logical.Window:
+    if results:
+        hint = "use a window of time, like [RANGE '5 minutes']"
+        raise text.error(window.span, "the results of a query have no order of rows", hint)
+    if select.every is not None:
+        hint = f"say it in rows: [ROWS {rows.text} SLIDE {rows.text}]"
+        raise text.error(select.every.span, "EVERY cannot be used with a window of rows", hint)
+    if bucket is not None:
+        raise text.error(bucket.span, "a time bucket cannot be used with a window of rows", "leave one of them out")
+    size = _count(text, rows)
+    return logical.Window(size, _count(text, window.row_slide) if window.row_slide else size, logical.ROWS)
+
+
+def _count(text: AppText, word: Word) -> int:
+    count = constants.whole(word.text)
+    if count is None or not 0 < count <= LONGEST:
+        raise text.error(word.span, f"impossible window: {word.text} rows", "it must be a whole number above zero")
+    return count
+
+
+def _slide(text: AppText, every: Duration | None, slide: Duration | None) -> Duration | None:
+    if every and slide and every.microseconds != slide.microseconds:
+        raise text.error(every.span, "EVERY and SLIDE disagree", "one of them is enough")
+    return slide or every
+
+
+def _check(text: AppText, duration: Duration) -> None:
+    if duration.microseconds <= 0:
+        told = format_duration(duration.microseconds)
+        raise text.error(duration.span, f"impossible window: a length of {told}", "it must be longer than zero")
+    if duration.microseconds > LONGEST:
+        raise text.error(duration.span, "impossible window: longer than 292,000 years")
+
+
+def _disagree(text: AppText, bucket: Duration, other: int) -> None:
+    told = f"{format_duration(bucket.microseconds)} and {format_duration(other)}"
+    hint = "leave one of them out, or make them equal"
+    raise text.error(bucket.span, f"time bucket and window disagree: {told}", hint)

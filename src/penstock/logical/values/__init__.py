@@ -1,0 +1,3 @@
+"""Values in SQL: operators, functions, casts, aggregates and literals, typed."""
+
+from __future__ import annotations

@@ -1,0 +1,146 @@
+"""Compaction: many small segments into few, so that files, bytes and what a window reads stay bounded.
+
+A batch leaves a *unit* of segments, one per task. When more than `MOST` units are live, the newest are merged into one
+unit: from the oldest on that is not larger than all that are newer together (the logarithmic method). A group is then
+rewritten a logarithmic number of times, and what is kept is at most about twice what one merged unit would be. Panes of
+closed windows are left out; those of a landmark window that all its coming windows hold become one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from penstock.faults import reach
+from penstock.logical.window import ROWS
+from penstock.relations.relation import Relation
+from penstock.runtime.batch.job import Job
+from penstock.runtime.batch.spark_job import run_job
+from penstock.runtime.merge.items import FOREVER, MergeItem, cut_windows, row_bytes, share_out
+from penstock.runtime.settings import TaskSettings
+from penstock.state.garbage import SEGMENTS, segment_name
+from penstock.state.segments import opened as indexes
+from penstock.state.versions import Version
+
+MOST = 12  # live units
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Of a relation: the first pane to keep, and the pane into which all earlier ones are gathered (landmark)."""
+
+    relation: Relation
+    first: int
+    gather: int | None
+
+
+@dataclass(frozen=True)
+class CompactionWork:
+    """What all tasks of a compaction share."""
+
+    keeps: Mapping[str, Keep]
+    segments: str
+    references: list[dict[str, Any]]
+    settings: TaskSettings
+    batch: int
+
+
+def chosen(segments: list[dict[str, Any]]) -> int:
+    """How many of the first segments stay as they are; those after them are merged."""
+    units = [list(unit) for _, unit in itertools.groupby(segments, lambda segment: segment["unit"])]
+    if len(units) <= MOST:
+        return len(segments)
+    sizes = [sum(segment["bytes"] for segment in unit) for unit in units]
+    newer = list(itertools.accumulate(reversed(sizes), initial=0))[-2::-1]
+    first = next(
+        i for i, (size, rest) in enumerate(zip(sizes, newer, strict=True)) if size <= rest or i == len(units) - 2
+    )
+    return sum(len(unit) for unit in units[:first])
+
+
+def compact(
+    spark: SparkSession,
+    job: Job,
+    version: Version,
+    segments: list[dict[str, Any]],
+    opened: indexes.Segments,
+    keeps: Mapping[str, Keep],
+    batch: int,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """(segments afterwards, reports of the tasks)."""
+    at = chosen(segments)
+    old = segments[at:]
+    if not old:
+        return segments, []
+    reach("compaction.start")
+    folder = Path(job.checkpoint) / SEGMENTS
+    work = CompactionWork(keeps, str(folder), old, job.settings, batch)
+    cut = [item for keep in keeps.values() for item in _items(keep, opened.only(old), job.settings)]
+    shares = share_out(cut, max(1, job.parallelism))
+    reports = run_job(spark, len(shares), partial(compact_share, shares, work)) if shares else []
+    return segments[:at] + [report["segment"] | {"unit": f"{batch} compacted"} for report in reports], reports
+
+
+def _items(keep: Keep, opened: indexes.Segments, settings: TaskSettings) -> list[MergeItem]:
+    """Ranges of panes, cut to fit a task's memory."""
+    panes, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for block in opened.blocks(keep.relation.query):
+        panes.append(gathered(block.panes, keep.gather))
+        rows.append(np.diff(block.starts))
+    numbers, index = np.unique(np.concatenate(panes), return_inverse=True)
+    counts = np.bincount(index, np.concatenate(rows), len(numbers)).astype(np.int64)
+    kept = numbers >= max(keep.first, -(1 << 63))
+    limit = max(1, settings.task_memory // row_bytes(keep.relation))
+    return list(cut_windows(keep.relation.query, numbers[kept], counts[kept], limit, settings.slots))
+
+
+def gathered(panes: np.ndarray, into: int | None) -> np.ndarray:
+    return panes if into is None else np.maximum(panes, into)
+
+
+def compact_share(shares: list[list[MergeItem]], work: CompactionWork, number: int) -> dict[str, Any]:
+    """Merge some items into one new segment, a run each."""
+    from penstock.runtime.merge.coarse import coarsened
+    from penstock.runtime.merge.merge import Share, merge
+    from penstock.runtime.merge.windows import Segments, pane_pieces
+    from penstock.state.segments.write import SegmentWriter
+
+    name = segment_name(work.batch, f"c{number:03d}", uuid.uuid4().hex[:8])
+    writer = SegmentWriter(Path(work.segments) / name, work.settings.slots)
+    with Segments(Path(work.segments), work.references) as opened:
+        for item in shares[number]:
+            keep = work.keeps[item.query]
+            pieces = list(pane_pieces(keep.relation, item, opened, keep.gather))
+            assert item.turn is not None
+            groups = merge(keep.relation, pieces, Share(item.turn, item.passes), opened.vocabulary)
+            if len(groups):
+                writer.add(item.query, groups, coarsened(keep.relation, groups))
+                writer.end_run(groups.dictionaries)
+    return {"segment": writer.close(), "read": opened.bytes_read}
+
+
+def keeps_of(version: Version, floors: Mapping[str, int], streams: Mapping[str, Mapping[str, Any]]) -> dict[str, Keep]:
+    """What of each relation is still needed after a batch."""
+    keeps = {}
+    for plan in version.plans.values():
+        for relation in plan.relations:
+            first = floors.get(relation.query, FOREVER)
+            if first < FOREVER:
+                keeps[relation.query] = Keep(relation, first, _gather(version, relation, streams))
+    return keeps
+
+
+def _gather(version: Version, relation: Relation, streams: Mapping[str, Mapping[str, Any]]) -> int | None:
+    """The next landmark window to close holds all panes up to its own, and so do all after it."""
+    if not relation.window.landmark or relation.window.axis == ROWS:
+        return None
+    root = version.app.root(version.app.query(relation.query)).name
+    return relation.window.first_open(streams[root]["watermark"])

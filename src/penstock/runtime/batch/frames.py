@@ -1,0 +1,142 @@
+"""DataFrames of the user's as streams: the same tasks, run by `mapInArrow` over each micro-batch.
+
+A streaming DataFrame has offsets of its own, which cannot carry what penstock decides about a batch (watermark,
+version of the app). That is logged in the checkpoint before anything runs:
+
+    decisions/00000007.json    what the offset of the fused source would say (`runtime.batch.offsets`)
+
+A static DataFrame is one batch. Rows of DataFrames have no positions: windows of rows are refused over them.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from penstock.errors import PenstockError
+from penstock.runtime.batch.feed import Task, done_mark, parsed
+from penstock.runtime.batch.job import columns
+from penstock.runtime.batch.offsets import Offset, decide, initial_offset, origins_of
+from penstock.runtime.epoch import Epoch
+from penstock.runtime.settings import TaskSettings
+from penstock.sharing.plan import SharedPlan
+from penstock.state import checked, versions
+from penstock.state.files import put_if_absent
+from penstock.state.garbage import DECISIONS, SEGMENTS, segment_name
+from penstock.state.manifest import Manifest, stream_state
+
+
+@dataclass
+class FrameFeed:
+    """References made from the rows of a DataFrame; `ending` is set for the batch that ends the stream."""
+
+    checkpoint: Path
+    stream: str
+    settings: TaskSettings
+    ending: bool = False
+    sampling: bool = False
+
+    def decision(self, batch: int, before: Manifest) -> Offset:
+        # The batch that ends the stream is none of Spark: killed before its manifest, its number may go to data.
+        path = self.checkpoint / DECISIONS / f"{batch:08d}{'-end' if self.ending else ''}.json"
+        if not path.exists():
+            start = before.offset or initial_offset()
+            known = before if before.offset else None
+            row = stream_state(known, self.stream)["row"]
+            offset = decide(self.checkpoint, start, known, {self.stream: row}, {self.stream: self.ending})
+            put_if_absent(path, checked.encode(offset))
+        return checked.decode(path.read_bytes(), path, "decision")
+
+    def tasks(self, given: DataFrame | None, offset: Offset) -> list[Task]:
+        if given is None:
+            return []
+        plan = versions.load(self.checkpoint, offset["plan"]).plans[self.stream]
+        known = offset["streams"][self.stream]
+        epoch = Epoch(offset["n"] - 1, known["wm"], known["max"], known["first"], 0, origins_of(offset), ordered=False)
+        run = frame_task(plan, self.settings, epoch, self.checkpoint, self.sampling)
+        chosen = given.select(*(f"`{name.replace('`', '``')}`" for name in columns(plan)))
+        rows = chosen.mapInArrow(run, "reference string").collect()
+        tasks = parsed([row.reference for row in rows])
+        # Without an order the first tuple is the least of the first batch.
+        least = min((task["least"] for task in tasks if task["least"] is not None), default=None)
+        read = sum(task["account"]["stream"]["input"] for task in tasks)
+        known["row"] += read
+        return [task | {"first": least} for task in tasks]
+
+    def finished(self, batch: int) -> None:
+        if self.ending:  # no batch of Spark's: it will not log its end
+            put_if_absent(done_mark(self.checkpoint, batch), b"")
+
+    def place(self, stream: str, row: int) -> str:
+        return f"row {row + 1} of a partition"
+
+    def total(self) -> int | None:
+        return None
+
+
+def frame_task(
+    plan: SharedPlan, settings: TaskSettings, epoch: Epoch, checkpoint: Path, sampling: bool = False
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark runs on each partition of a batch."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        from penstock.runtime.task.sampling import path_of
+        from penstock.runtime.task.task import run_task
+
+        context = TaskContext.get()
+        task = context.partitionId() if context is not None else 0
+        name = segment_name(epoch.batch, f"{task:04d}", uuid.uuid4().hex[:8])
+        try:
+            sample = path_of(checkpoint, plan.stream.name) if sampling and task == 0 else None
+            reference = run_task(plan, settings, epoch, batches, checkpoint / SEGMENTS / name, sample=sample)
+        except PenstockError as error:
+            reference = {"error": [error.fact, error.hint]}
+        except OSError as error:
+            reference = {"error": [f"task {task} failed: {error}", "make room or mend the disk, then run again"]}
+        yield pa.RecordBatch.from_pydict({"reference": [json.dumps(reference | {"task": task})]})
+
+    return run
+
+
+class Once:
+    """A static DataFrame's only batch, in a thread; behaves as a StreamingQuery does."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._error: BaseException | None = None
+        self._work = work
+        self._thread = threading.Thread(target=self._run, name="penstock-batch", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:  # raised again where the run is awaited
+            self._error = error
+
+    @property
+    def isActive(self) -> bool:
+        return self._thread.is_alive()
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return {"isTriggerActive": self.isActive}
+
+    def awaitTermination(self, timeout: int | None = None) -> bool:
+        self._thread.join(timeout)
+        if self._error is not None:
+            raise self._error
+        return not self._thread.is_alive()
+
+    def stop(self) -> None:
+        """A batch is not interrupted."""
+        self._thread.join()

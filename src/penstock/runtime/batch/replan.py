@@ -1,0 +1,199 @@
+"""The planner of a run: plans for its streams, made anew when the data change (`sharing.planner` chooses them).
+
+    first sample ──► plans ──► version 0
+    each batch: sample, counters ──► drifted? ──► cheaper plan? ──► next version
+
+A plan is a file of the checkpoint that offsets name (`state.versions`), so it may be changed between any two
+batches: a replay runs the one that its batch was decided with. Statistics live in the driver alone: a run that goes on
+keeps the plan it finds and gathers them anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import exp, fsum, inf, log, sqrt
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import ConfigError, PenstockError
+from penstock.logical.query import QuerySet
+from penstock.relations.relation import relations
+from penstock.runtime.machine import cache_size
+from penstock.runtime.profile.calibrate import calibrated
+from penstock.runtime.profile.statistics import Known, exact_groups, measured_depths, rows_of
+from penstock.runtime.profile.survey import Survey
+from penstock.runtime.task import sampling
+from penstock.sharing import planner as sharing
+from penstock.sharing.graph.grain import union
+from penstock.sharing.graph.lattice import Lattice, lattice
+from penstock.sharing.options import AUTO, NONE, OFF, Planning
+from penstock.sharing.plan import SharedPlan, unshared_plan
+from penstock.sharing.planner import plan_stream, reprice
+from penstock.sources.base import Source
+from penstock.state.versions import Version
+
+DRIFT = 1.25  # a figure that changes by this factor calls for a look at the plan,
+STRONG = 2.0  # and by this one also where the last looks have changed nothing
+MOST_REST = 16  # batches between looks that change nothing
+GAIN = 0.9  # of the old cost: what a new plan must promise to stay below
+SWITCH = 5e6  # ns that a change of plans may cost: a file, and tables that are laid out anew
+LASTS = 8  # batches that a plan is expected to last
+LOOK = 2.5e6  # ns that a look at the plan takes for each query
+HOPE = 0.25  # of the part by which figures have changed: what a look may save at most
+FEW = 64  # groups of a sample, more or less: with the best plan as with the next best they cost nothing
+LEAST_TUPLES = 1_000  # of a sample, unless tasks have fewer
+Tasks = Sequence[Mapping[str, Any]]
+
+
+Signature = dict[object, float]
+
+
+@dataclass
+class Look:
+    """When a plan was last thought about: the figures of then, and how many batches not to look again for."""
+
+    signature: Signature
+    rest: int = 0
+    pause: int = 0
+
+
+@dataclass
+class Planner:
+    """`known` has the statistics of each stream, `looked` what its plan was last thought about with."""
+
+    planning: Planning
+    known: dict[str, Known] = field(default_factory=dict)
+    looked: dict[str, Look] = field(default_factory=dict)
+
+    @property
+    def memory(self) -> float:
+        """The cache of a core, unless told; `auto` takes half: leaves and the tuples at hand need some as well."""
+        if self.planning.memory is not None:
+            return self.planning.memory
+        return cache_size() / 2 if self.planning.plan == AUTO else cache_size()
+
+    @property
+    def sampling(self) -> bool:
+        """Whether tasks should leave samples."""
+        return self.planning.plan != NONE and self.planning.replan != OFF
+
+    def look(self, app: QuerySet, sources: Mapping[str, Source], batch_rows: int, parallelism: int) -> None:
+        """A first sample of every source."""
+        if self.planning.plan == NONE:
+            return
+        for name, source in sources.items():
+            survey = sample_source(app, name, source, batch_rows)
+            if survey is not None and survey.tuples:
+                rows = min(source.rows(), batch_rows) / max(1, parallelism)
+                self.known[name] = Known(lattice(relations(app, name)), survey, max(1.0, rows))
+        calibrated()
+
+    def plans(self, app: QuerySet) -> dict[str, SharedPlan]:
+        """A plan for every stream, and for every query whose results are read."""
+        return {name: self._plan(app, name) for name in dict.fromkeys(query.stream for query in app.queries)}
+
+    def _plan(self, app: QuerySet, name: str, before: SharedPlan | None = None) -> SharedPlan:
+        """In place of one `before` planning takes no longer than it may, whatever is asked for: a batch waits."""
+        kept, known = relations(app, name), self.known.get(name)
+        if self.planning.plan == NONE or known is None or not self._covers(known, kept):
+            return unshared_plan(app, name, self.planning.memory or 0 if self.planning.plan == NONE else 0)
+        known = known.of(lattice(kept))
+        planning = self.planning
+        if before is not None and planning.plan_budget is None:
+            planning = replace(planning, plan_budget=sharing.BUDGET)
+        return plan_stream(app.stream(name), kept, planning, known, calibrated(), self.memory, before)
+
+    def _covers(self, known: Known, kept: tuple[Any, ...]) -> bool:
+        """Whether the sample has all components that these relations need: not those of a query that was just added."""
+        net = lattice(kept)
+        needed = {part.component for grain in net.grains.values() for part in net.parts(grain)}
+        return needed <= known.survey.layout.places.keys()
+
+    def next(self, checkpoint: Path, version: Version, tasks: Tasks) -> Version | None:
+        """Another version with cheaper plans, if the batch just done shows that there are some."""
+        if not self.sampling:
+            return None
+        changed = {}
+        for stream in version.app.streams:
+            mine = [task for task in tasks if task["stream"] == stream.name]
+            survey = sampling.load(sampling.path_of(checkpoint, stream.name))
+            if survey is None or not survey.tuples or not rows_of(mine):
+                continue
+            better = self._better(version, version.plans[stream.name], mine, survey)
+            if better is not None:
+                changed[stream.name] = better
+        if not changed:
+            return None
+        return replace(version, number=version.number + 1, plans={**version.plans, **changed})
+
+    def _better(self, version: Version, plan: SharedPlan, tasks: Tasks, survey: Survey) -> SharedPlan | None:
+        name, net = plan.stream.name, lattice(plan.relations)
+        rows = rows_of(tasks)
+        if survey.tuples < min(LEAST_TUPLES, rows) or not self._covers(Known(net, survey, rows), plan.relations):
+            return None
+        if not self._worth_a_look(
+            name, _signature(net, survey.thinned()), _spent(tasks) / (LOOK * len(plan.relations))
+        ):
+            return None
+        sampled = Known(net, survey, rows, exact_groups(net, tasks))
+        known = replace(sampled, depths=measured_depths(plan, tasks, sampled))
+        self.known[name] = known
+        try:
+            found = self._plan(version.app, name, plan)
+        except ConfigError:  # more candidates than the chooser takes: at the start a user is told, now the plan stays
+            return None
+        old = reprice(plan, known, calibrated())
+        assert found.basis is not None
+        gain = old - found.basis.cost
+        if found.tables == plan.tables or found.basis.cost > GAIN * old or gain * rows * len(tasks) * LASTS < SWITCH:
+            return None
+        self.looked[name].pause = self.looked[name].rest = 0
+        return found
+
+    def _worth_a_look(self, name: str, now: Signature, spent: float = inf) -> bool:
+        """After the first batch, when its counters are known, and when figures have changed since the last look: much,
+        or so that it may save more than it takes; `spent` is what a task takes, in looks.
+
+        Looks that change nothing become rare, unless much has changed.
+        """
+        last = self.looked.get(name)
+        drift = inf if last is None else _drift(last.signature, now)
+        if last is not None and drift < STRONG and last.rest:
+            last.rest -= 1
+            return False
+        if drift < DRIFT or (drift < STRONG and spent * LASTS * HOPE * (1.0 - 1.0 / drift) < 1.0):
+            return False
+        pause = 0 if last is None else min(MOST_REST, 2 * last.pause + 1)
+        self.looked[name] = Look(now, pause, pause)
+        return True
+
+
+def _spent(tasks: Tasks) -> float:
+    """Nanoseconds of a task in tables and leaves."""
+    spent = [float(counts["nanoseconds"]) for task in tasks for counts in task["work"].values()]
+    return sum(spent) / max(1, len(tasks))
+
+
+def _signature(net: Lattice, survey: Survey) -> Signature:
+    """Groups in the sample, of the queries and of the finest of all phantoms, and how long flows of many groups are."""
+    grains = dict.fromkeys((*net.grains.values(), union(*net.grains.values())))
+    groups = {grain: survey.counted(grain, net).groups for grain in grains}
+    lengths: Signature = {(grain, "length"): survey.length(grain, net) for grain in grains if groups[grain] > FEW}
+    return lengths | {grain: float(FEW + count) for grain, count in groups.items()}
+
+
+def _drift(before: Signature, now: Signature) -> float:
+    """By which factor figures have changed since then, in the mean square: of many, some always have."""
+    changes = [abs(log(now[key] / before[key])) for key in now if key in before]
+    return exp(sqrt(fsum(change**2 for change in changes) / len(changes))) if changes else 1.0
+
+
+def sample_source(app: QuerySet, stream: str, source: Source, batch_rows: int) -> Survey | None:
+    """Tuples of a source's first batch; None where there are none. What is wrong with it, the run will say."""
+    from penstock.runtime.task.task import sampled
+
+    try:
+        return sampled(unshared_plan(app, stream), source, batch_rows)
+    except (OSError, PenstockError):
+        return None

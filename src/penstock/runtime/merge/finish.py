@@ -1,0 +1,225 @@
+"""FINISH: merged groups into rows of the result: HAVING, select list, window_start and window_end.
+
+Everything is a column at a time; only what the select list and HAVING name is computed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import RunError
+from penstock.kernels import inet
+from penstock.kernels.tables.fold import from_order_bits
+from penstock.kernels.tables.merge import distinct
+from penstock.logical.expressions import Aggregate, Bucket, Column, Computed, Expression, Prefix
+from penstock.logical.query import Order, Query
+from penstock.logical.render import render
+from penstock.logical.types import Kind, Type
+from penstock.logical.window import ROWS
+from penstock.relations.component import WHOLE, Component, inet6_component, null_component, value_component
+from penstock.relations.relation import IPV4_BITS, State
+from penstock.runtime.expressions.evaluate import Addresses, Operand, Scope, evaluate, truth
+from penstock.runtime.merge.ordering import Ranked
+from penstock.runtime.tables.accumulators import IPV6
+from penstock.sinks.schema import TIME, arrow_type, result_schema
+from penstock.state.segments.groups import Groups
+
+Array = np.ndarray
+
+
+class Bounds(Protocol):
+    """Start and end of windows by number, in microseconds."""
+
+    def of(self, windows: Array) -> tuple[Array, Array]: ...
+
+
+def finish(query: Query, groups: Groups, bounds: Bounds) -> Ranked:
+    """The result rows of these groups; every group must be complete. Strings stay dictionary-encoded."""
+    columns = Finisher(query, groups)
+    arrays = [columns.arrow(output.expression) for output in query.select]
+    arrays += [_times(place) for place in bounds.of(groups.panes)]
+    table = pa.Table.from_arrays(arrays, result_schema(query).names)
+    order = (
+        [*query.order, *(Order(key.attribute) for key in query.keys)] if query.order or query.limit is not None else []
+    )
+    scope = Scope(columns.operand, len(groups), grouped=True)
+    ranked = Ranked(table, groups.panes, tuple((evaluate(o.expression, scope), o.descending) for o in order))
+    if query.having is not None:
+        ranked = ranked.take(np.flatnonzero(truth(query.having, scope)))
+    if query.per_tuple:
+        ranked = ranked.take(np.repeat(np.arange(len(groups)), groups.count))
+    return ranked
+
+
+class Finisher:
+    """Keys and aggregates of groups as operands and as Arrow columns."""
+
+    def __init__(self, query: Query, groups: Groups) -> None:
+        self._query, self._groups = query, groups
+
+    def operand(self, expression: Expression) -> Operand:
+        match expression:
+            case Bucket():
+                return Operand(self._groups.panes)
+            case Aggregate():
+                return self._aggregate(expression)
+            case Prefix(column, length):
+                return Operand(self._addresses(column.name, length), self._present(column.name))
+            case Column() | Computed():
+                return self._key(expression)
+        raise AssertionError(f"no operand for {expression}")
+
+    def arrow(self, expression: Expression) -> pa.Array:
+        """A column of the select list."""
+        operand = evaluate(expression, Scope(self.operand, len(self._groups), grouped=True))
+        values, kind = operand.values, arrow_type(expression.type)
+        if isinstance(values, Addresses):
+            values = self._text(values, expression.length if isinstance(expression, Prefix) else -1)
+        nulls = None if operand.valid is None else ~operand.valid
+        if isinstance(values, pa.DictionaryArray):
+            indices = pa.array(values.indices.to_numpy(), mask=nulls)
+            return pa.DictionaryArray.from_arrays(indices, values.dictionary)
+        if isinstance(values, pa.Array):
+            return values if nulls is None else pc.if_else(pa.array(nulls), None, values)
+        if kind == TIME:
+            return pa.array(values.astype(np.int64, copy=False), pa.int64(), mask=nulls).cast(TIME)
+        return pa.array(values.astype(kind.to_pandas_dtype(), copy=False), kind, mask=nulls)
+
+    def _present(self, column: str) -> Array | None:
+        nulls = self._groups.components[null_component(column)]
+        return nulls == 0 if nulls.any() else None
+
+    def _key(self, column: Column | Computed) -> Operand:
+        name, valid = column.name, self._present(column.name)
+        if column.type.kind is Kind.INET:
+            return Operand(self._addresses(name), valid)
+        return Operand(
+            self._typed(column.type, value_component(name), self._groups.components[value_component(name)]), valid
+        )
+
+    def _typed(self, kind: Type, component: Component, numbers: Array) -> Any:
+        """Canonical numbers of a key or an extreme as values of their type."""
+        if kind.kind is Kind.STRING:
+            words = self._groups.dictionaries[component]
+            strings = _strings(words.offsets, words.data) if words.count else pa.array([""])
+            # Codes of NULLs and of extremes without a value are not looked at.
+            codes = np.clip(numbers, 0, len(strings) - 1).astype(np.int32)
+            return pa.DictionaryArray.from_arrays(pa.array(codes), strings)
+        if kind.kind is Kind.DOUBLE:
+            floats = np.empty(len(numbers), np.float64)
+            from_order_bits(numbers, floats)
+            return floats
+        return numbers != 0 if kind.kind is Kind.BOOLEAN else numbers
+
+    def _addresses(self, name: str, length: int = WHOLE) -> Addresses:
+        """The addresses of a key column, cut to `length` bits."""
+        component = inet6_component(name, length)
+        low = self._groups.components[value_component(name)].astype(np.uint64)
+        if length != WHOLE:
+            drop = np.uint64(max(0, IPV4_BITS - length))
+            low = low >> drop << drop
+        version, high = np.full(len(low), 4, np.uint8), np.zeros(len(low), np.uint64)
+        codes = self._groups.components[component]
+        six = codes > 0
+        if six.any():
+            highs, lows = inet.from_network_order(self._groups.dictionaries[component].data)
+            at = codes[six] - component.code_base
+            version[six], high[six], low[six] = 6, highs[at], lows[at]
+        return Addresses(version, high, low)
+
+    def _text(self, addresses: Addresses, length: int = -1) -> pa.DictionaryArray:
+        """Addresses as text, each printed once."""
+        six = (addresses.version == 6).any()
+        words = [addresses.version.astype(np.uint64), addresses.high, addresses.low] if six else [addresses.low]
+        found, codes = distinct(np.stack(words))
+        low, none = found[-1], np.zeros(found.shape[1], np.uint64)
+        version = found[0].astype(np.uint8) if six else np.full(len(low), 4, np.uint8)
+        text = _strings(*inet.to_text(version, found[1] if six else none, low, length))
+        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), text)
+
+    def _aggregate(self, aggregate: Aggregate) -> Operand:
+        if aggregate.argument is None:
+            return Operand(self._groups.count)
+        name, groups = aggregate.argument.name, self._groups
+        # Without a state of its own no value was NULL, and every group has one.
+        (count,) = groups.states.get(State("count", name), (groups.count,))
+        valid = count > 0 if State("count", name) in groups.states else None
+        valid = None if valid is None or valid.all() else valid
+        match aggregate.function:
+            case "count":
+                return Operand(count)
+            case "sum":
+                return Operand(self._sum(aggregate, name), valid)
+            case "avg":
+                with np.errstate(all="ignore"):
+                    return Operand(self._float_sum(name) / count, valid)
+            case "min" | "max":
+                (numbers,) = groups.states[State(aggregate.function, name)]
+                if aggregate.type.kind is Kind.INET:
+                    return Operand(self._extreme_addresses(name, numbers), valid)
+                return Operand(self._typed(aggregate.type, value_component(name), numbers), valid)
+        return self._variance(aggregate.function, name)
+
+    def _variance(self, function: str, name: str) -> Operand:
+        """From count, mean and squared deviations; of a sample: NULL for one value."""
+        n, _, _, squares, rest = self._groups.states[State("moments", name)]
+        over = n - 1 if function.endswith("samp") else n
+        valid = over > 0
+        with np.errstate(all="ignore"):
+            variance = (squares + rest) / np.where(valid, over, 1)
+        values = np.sqrt(variance) if function.startswith("stddev") else variance
+        return Operand(values, None if valid.all() else valid)
+
+    def _extreme_addresses(self, name: str, numbers: Array) -> Addresses:
+        """Least or greatest addresses: numbers of IPv4 ones, from 2**32 on codes of IPv6 ones."""
+        low = np.where((numbers >= 0) & (numbers < IPV6), numbers, 0).astype(np.uint64)
+        version, high = np.full(len(low), 4, np.uint8), np.zeros(len(low), np.uint64)
+        six = numbers >= IPV6
+        if six.any():
+            highs, lows = inet.from_network_order(self._groups.dictionaries[inet6_component(name)].data)
+            at = numbers[six] - IPV6
+            version[six], high[six], low[six] = 6, highs[at], lows[at]
+        return Addresses(version, high, low)
+
+    def _float_sum(self, name: str) -> Array:
+        words = self._groups.states[State("sum", name)]
+        if words[0].dtype == np.float64:
+            return np.where(np.isfinite(words[0]), words[0] + words[1], words[0])
+        narrow = words[0].astype(np.float64)
+        if len(words) == 1:
+            return narrow
+        wide = words[1].astype(np.float64) * 2.0**64 + words[0].view(np.uint64).astype(np.float64)
+        # The two words of a small negative sum would cancel; it fits the low word alone.
+        return np.where(words[1] == words[0] >> 63, narrow, wide)
+
+    def _sum(self, aggregate: Aggregate, name: str) -> Array:
+        words = self._groups.states[State("sum", name)]
+        if words[0].dtype == np.float64:
+            return self._float_sum(name)
+        if len(words) == 2 and (words[1] != words[0] >> 63).any():
+            worst = int(np.flatnonzero(words[1] != words[0] >> 63)[0])
+            raise RunError(
+                f"{render(aggregate)} of query '{self._query.name}' leaves BIGINT in {self._window_text(worst)}",
+                "use avg, sum a DOUBLE, or filter the large values",
+            )
+        return words[0]
+
+    def _window_text(self, group: int) -> str:
+        window, number = self._query.window, int(self._groups.panes[group])
+        if window.axis == ROWS:
+            return f"the window of rows {number * window.slide} to {window.end(number)}"
+        return f"the window that ends at {np.datetime64(window.end(number), 'us')}"
+
+
+def _strings(offsets: Array, data: Array) -> pa.Array:
+    """An Arrow string array over these bytes."""
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers).cast(pa.string())
+
+
+def _times(microseconds: Array) -> pa.Array:
+    return pa.array(microseconds, pa.int64()).cast(TIME)

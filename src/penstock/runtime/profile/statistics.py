@@ -1,0 +1,134 @@
+"""What is known of a stream while it runs, as the planner asks for it (`sharing.model.engine_problem.Statistics`).
+
+From a sample (`runtime.profile.survey`): groups, flow length, share of tuples and width of any relation. From the
+counters of tasks (`runtime.work`): tuples of a task, exact groups of every query, and what tables really evict. The
+flow length of a depth is the paper's l_m = x_model/x_measured (seed smap, Sec. 5.3), of all tables of that depth
+together; at depth one it corrects the sample's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.runtime.profile.survey import Survey
+from penstock.runtime.work import TABLE
+from penstock.sharing.graph.grain import Grain, feeds
+from penstock.sharing.graph.lattice import Lattice
+from penstock.sharing.model.collision import rate
+from penstock.sharing.model.popularity import Popularity, estimated, uniform
+from penstock.sharing.model.table_kind import KEEP, LRU
+from penstock.sharing.plan import SharedPlan
+from penstock.sharing.planner import KEEP_BELOW
+
+LEAST_PROBES = 1000  # of a table, before its evictions are believed
+LONGEST, SHORTEST = 1000.0, 0.3
+
+
+@dataclass(frozen=True)
+class Known:
+    """Statistics of one stream. `exact` has the groups of queries, `depths` flow lengths that were measured."""
+
+    net: Lattice
+    survey: Survey
+    rows: float
+    exact: Mapping[Grain, float] = field(default_factory=dict)
+    depths: Mapping[int, float] = field(default_factory=dict)
+    _groups: dict[Grain, float] = field(default_factory=dict, repr=False, compare=False)
+
+    def of(self, net: Lattice) -> Known:
+        """The same, for other queries on the stream: what a grain stands for depends on all of them."""
+        if net == self.net:
+            return self
+        exact = {
+            net.grains[q]: self.exact[g] for q, g in self.net.grains.items() if q in net.grains and g in self.exact
+        }
+        return Known(net, Survey(self.survey.layout, self.survey.words), self.rows, exact, self.depths)
+
+    def groups(self, grain: Grain) -> float:
+        if grain not in self._groups:
+            self._groups[grain] = self._estimated(grain)
+        return self._groups[grain]
+
+    def _estimated(self, grain: Grain) -> float:
+        """As counted; of a phantom what the sample says, corrected by the finest query below it that was counted."""
+        if grain in self.exact:
+            return max(1.0, self.exact[grain])
+        found, most = self._sampled(grain), self.rows * self.share(grain)
+        groups, nearest = max(
+            ((g, c) for c, g in self.exact.items() if feeds(grain, c)), default=(0.0, None), key=_first
+        )
+        if nearest is not None and groups:
+            found *= groups / max(1.0, self._sampled(nearest))
+        return max(1.0, groups, min(found, most))
+
+    def _sampled(self, grain: Grain) -> float:
+        return self.survey.counted(grain, self.net).extrapolated(self.rows / max(1, self.survey.tuples))
+
+    def length(self, grain: Grain, depth: int) -> float:
+        if depth == 1:
+            return self.survey.length(grain, self.net) * self.depths.get(1, 1.0)
+        return self.depths.get(depth, 1.0)
+
+    def popularity(self, grain: Grain, feeder: Grain | None) -> Popularity:
+        """In the relation's own input: of a feeder's groups each comes once, of those that come close together in the
+        stream one."""
+        groups = self.groups(grain)
+        tuples = self.rows * self.share(grain) / self.locality(grain) if feeder is None else self.groups(feeder)
+        counts = self.survey.below(grain, feeder, self.net)
+        return estimated(counts, max(tuples, groups), groups) if len(counts) else uniform(groups)
+
+    def locality(self, grain: Grain) -> float:
+        return self.survey.locality(grain, self.net)
+
+    def share(self, grain: Grain) -> float:
+        return self.survey.share(grain)
+
+    def bits(self, grain: Grain) -> int:
+        return self.survey.bits(grain, self.net)
+
+
+def _first(pair: tuple[float, Grain]) -> float:
+    return pair[0]
+
+
+def rows_of(tasks: Iterable[Mapping[str, Any]]) -> float:
+    """Tuples of a task, of those that had any."""
+    counts = [int(task["account"]["stream"]["input"]) for task in tasks]
+    return sum(counts) / max(1, sum(1 for count in counts if count))
+
+
+def exact_groups(net: Lattice, tasks: Iterable[Mapping[str, Any]]) -> dict[Grain, float]:
+    """Groups of every query in a task, as its leaf counted them."""
+    tasks = [task for task in tasks if task["account"]["stream"]["input"]]
+    return {
+        grain: sum(task["work"].get(query, {}).get("groups", 0) for task in tasks) / max(1, len(tasks))
+        for query, grain in net.grains.items()
+    }
+
+
+def measured_depths(plan: SharedPlan, tasks: Iterable[Mapping[str, Any]], known: Known) -> dict[int, float]:
+    """l_m of every depth of the tree; of depth one, relative to what the sample of the same batch says.
+
+    The paper averages over the tables of a depth; here each weighs as much as it evicts, or a small table that hardly
+    evicts at all would speak for the large ones. A table says something of the data where it replaces its residents as
+    one for these data would: keeping frequent ones where flows are long evicts much more.
+    """
+    if plan.basis is None:
+        return {}
+    tasks = list(tasks)
+    expected, evicted = dict[int, float](), dict[int, float]()
+    keeps = {table.name: table.policy == KEEP for table in plan.tables}
+    for node, priced in zip(plan.basis.configuration.nodes, plan.basis.relations, strict=True):
+        work = [task["work"][TABLE + priced.name] for task in tasks if TABLE + priced.name in task["work"]]
+        probes, evictions = (sum(counts[what] for counts in work) for what in ("probes", "evictions"))
+        groups, sampled = known.groups(node.grain), known.length(node.grain, 1)
+        if not priced.buckets or priced.kind == LRU or probes < LEAST_PROBES or groups <= 1:
+            continue  # a single group never collides, and what an LRU table evicts is not told by a flow length
+        if priced.depth > 1 or keeps[priced.name] == (sampled < KEEP_BELOW):
+            length = sampled if priced.depth == 1 else 1.0
+            expected[priced.depth] = expected.get(priced.depth, 0.0) + probes * rate(groups, priced.buckets, length)
+            evicted[priced.depth] = evicted.get(priced.depth, 0.0) + evictions
+    lengths = {depth: evictions / max(1.0, evicted[depth]) for depth, evictions in expected.items()}
+    return {depth: min(LONGEST, max(SHORTEST, length)) for depth, length in lengths.items()}

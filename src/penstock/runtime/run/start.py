@@ -1,0 +1,212 @@
+"""Start and end a run: checkpoint, lease, sinks, source, streaming query, and its summary.
+
+prepare (app.json, lease, roll forward, sinks) ──► writeStream.foreachBatch(BatchDriver) ──► Run
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.errors import ConfigError, StateError
+from penstock.faults import reach
+from penstock.logical.query import QuerySet
+from penstock.logical.window import TIME
+from penstock.runtime.batch.driver import BatchDriver, BatchReport, committed, publish
+from penstock.runtime.batch.feed import Feed, FusedFeed
+from penstock.runtime.batch.frames import FrameFeed, Once
+from penstock.runtime.batch.fused import FusedSource
+from penstock.runtime.batch.job import END, STOPPED, Job, encode
+from penstock.runtime.batch.replan import Planner
+from penstock.runtime.run.changes import adopt, check_changes
+from penstock.runtime.run.inputs import Inputs, check_files, continued
+from penstock.runtime.run.run import Run
+from penstock.runtime.settings import RunSettings
+from penstock.sinks.base import Owner, Sink
+from penstock.sinks.registry import check_claims
+from penstock.sinks.schema import open_query_sink
+from penstock.state import identity, versions
+from penstock.state import lease as leases
+from penstock.state import manifest as manifests
+from penstock.state.files import local_path
+from penstock.state.garbage import SEGMENTS
+from penstock.state.manifest import Manifest, first_manifest
+
+Listener = Callable[[BatchReport, Manifest], None]
+POLL = "100 milliseconds"  # how often a run that goes on looks for new records
+
+
+def start(
+    spark: SparkSession,
+    app: QuerySet,
+    inputs: Inputs,
+    functions: Mapping[str, Any],
+    settings: RunSettings,
+    planner: Planner,
+    listener: Listener,
+    seconds: dict[str, float],
+) -> Run:
+    """Start the app's streaming query; returns at once. `functions` are sinks that are no URI, by query."""
+    reach("driver.start")
+    begun = time.monotonic()
+    checkpoint = _open_checkpoint(settings.checkpoint)
+    sinks = _open_sinks(app, functions, settings.output, checkpoint)
+    places = {name: sink.place() for name, sink in sinks.items()}
+    _check(checkpoint, app, inputs, places)
+    mine = _identify(checkpoint, inputs, settings)
+    lease = leases.acquire(checkpoint, _processes(spark))
+    try:
+        owner = Owner(mine["id"], str(checkpoint))
+        manifest = manifests.newest(checkpoint) or first_manifest()
+        for sink in sinks.values():
+            sink.bind(spark)
+        # What Spark committed was published; consumers may have moved it away since.
+        if manifest.batch >= 0 and not committed(checkpoint, manifest.batch):
+            publish(manifest, sinks | _dropped_sinks(spark, checkpoint, manifest, sinks, settings.output))
+        for sink in sinks.values():
+            sink.prepare(owner, settings.overwrite)
+        adopt(checkpoint, app, planner.planning, lambda: planner.plans(app), places)
+        job = Job(
+            continued(checkpoint, inputs.sources, settings.until == STOPPED),
+            replace(settings.task, slots=mine["slots"]),
+            str(checkpoint),
+            settings.batch_rows,
+            settings.parallelism or spark.sparkContext.defaultParallelism,
+            settings.until,
+            planner.sampling,
+        )
+        driver = BatchDriver(spark, job, _feed(job, inputs), owner, sinks, lease, manifest, planner, listener)
+        query = _start_query(spark, job, driver, inputs.frame)
+        seconds["startup"] = seconds.get("startup", 0.0) + time.monotonic() - begun
+        return Run(spark, driver, query, settings, seconds)
+    except BaseException:
+        lease.release()
+        raise
+
+
+def check_start(app: QuerySet, functions: Mapping[str, Any], settings: RunSettings) -> None:
+    """What can be refused before Spark is started: sinks, and how long to run."""
+    _check_until(app, settings.until)
+    _open_sinks(app, functions, settings.output, local_path(settings.checkpoint or ".", "checkpoint"))
+
+
+def _check_until(app: QuerySet, until: str) -> None:
+    """A run that goes on needs watermarks, or it would never close a window of time."""
+    if until not in (END, STOPPED):
+        raise ConfigError(f"--until {until} is not possible", f"use {END} or {STOPPED}")
+    for query in app.queries:
+        stream = app.root(query)
+        if until == STOPPED and stream.delay is None and query.window.axis == TIME:
+            raise ConfigError(
+                f"stream '{stream.name}' has no WATERMARK: until stopped, no window of '{query.name}' would close",
+                "add WATERMARK column DELAY '...' to the stream, or run until its end",
+            )
+
+
+def _processes(spark: SparkSession) -> list[int]:
+    """The lease waits for a dead driver's JVM to end, too."""
+    jvm = spark._jvm
+    return [os.getpid(), int(jvm.java.lang.ProcessHandle.current().pid())] if jvm is not None else [os.getpid()]
+
+
+def _feed(job: Job, inputs: Inputs) -> Feed:
+    checkpoint = Path(job.checkpoint)
+    if inputs.frame is None:
+        return FusedFeed(checkpoint, dict(job.sources), job.until)
+    return FrameFeed(checkpoint, inputs.name, job.settings, sampling=job.sampling)
+
+
+def _start_query(spark: SparkSession, job: Job, driver: BatchDriver, frame: DataFrame | None) -> Any:
+    if frame is not None and not frame.isStreaming:
+        return Once(partial(_run_static, driver, frame))
+    if frame is None:
+        spark.dataSource.register(FusedSource)
+        frame = spark.readStream.format("penstock").option("job", encode(job)).load()
+    elif driver.manifest.ended:
+        return Once(lambda: None)
+    writer = frame.writeStream.foreachBatch(driver)
+    writer = writer.trigger(availableNow=True) if job.until == END else writer.trigger(processingTime=POLL)
+    return writer.option("checkpointLocation", str(Path(job.checkpoint) / "spark")).start()
+
+
+def _run_static(driver: BatchDriver, frame: DataFrame) -> None:
+    """A static DataFrame is one batch, which ends the stream."""
+    if not driver.manifest.ended:
+        assert isinstance(driver.feed, FrameFeed)
+        driver.feed.ending = True
+        driver(frame, driver.manifest.batch + 1)
+
+
+def _open_checkpoint(uri: str | None) -> Path:
+    path = local_path(uri, "checkpoint") if uri else Path(tempfile.mkdtemp(prefix="penstock-"))
+    try:
+        (path / SEGMENTS).mkdir(parents=True, exist_ok=True)
+        (path / manifests.FOLDER).mkdir(exist_ok=True)
+        (path / versions.FOLDER).mkdir(exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"checkpoint {path} cannot be used: {error.strerror}", "choose another folder") from error
+    return path
+
+
+def _identify(checkpoint: Path, inputs: Inputs, settings: RunSettings) -> dict[str, Any]:
+    """Whose checkpoint this is: written by its first run, compared by every later one."""
+    mine = {
+        "version": 3,
+        "id": uuid.uuid4().hex,
+        "sources": inputs.fingerprints(),
+        "slots": settings.task.slots,
+    }
+    found = identity.claim(checkpoint, mine)
+    if found["version"] != mine["version"]:
+        raise StateError(
+            f"checkpoint {checkpoint} was made by another version of penstock", "use that one, or another checkpoint"
+        )
+    for name, fingerprint in inputs.fingerprints().items():
+        if found["sources"].get(name, fingerprint) != fingerprint:
+            raise StateError(
+                f"the source of stream '{name}' differs from the one that checkpoint {checkpoint} was made with",
+                "restore it, or use another checkpoint",
+            )
+    return found
+
+
+def _check(checkpoint: Path, app: QuerySet, inputs: Inputs, places: Mapping[str, str]) -> None:
+    """Refuse what this checkpoint cannot go on with, before anything is touched."""
+    number = versions.newest(checkpoint)
+    if number is not None:
+        check_changes(checkpoint, versions.load(checkpoint, number), app, places)
+    manifest = manifests.newest(checkpoint)
+    check_files(checkpoint, inputs.sources, manifest.streams if manifest else {})
+
+
+def _open_sinks(app: QuerySet, functions: Mapping[str, Any], output: str, checkpoint: Path) -> dict[str, Sink]:
+    sinks = {
+        query.name: open_query_sink(query, functions.get(query.name), output, checkpoint)
+        for query in app.queries
+        if not query.hidden
+    }
+    check_claims(sinks)
+    return sinks
+
+
+def _dropped_sinks(
+    spark: SparkSession, checkpoint: Path, manifest: Manifest, sinks: Mapping[str, Sink], output: str
+) -> dict[str, Sink]:
+    """Sinks of queries that this app has no more, for what a killed run has committed but not published."""
+    old = versions.load(checkpoint, manifest.offset["plan"])
+    found = {}
+    for query in old.app.queries:
+        lost = query.name not in sinks and not query.hidden
+        if lost and not old.outputs[query.name].startswith(("function ", "writer ")):
+            found[query.name] = open_query_sink(query, None, output, checkpoint)
+            found[query.name].bind(spark)
+    return found

@@ -1,0 +1,86 @@
+"""The row format of a table: key words, count(*), then the words of each state.
+
+A format is made from a layout of key words (the stream's, or the rows of a table that feeds this one), the parts of the
+key and the states to keep. Leaves (`runtime.tables.leaf`) and direct-mapped tables (`runtime.tables.table`) keep such
+rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from penstock.kernels.dictionary import Dictionary
+from penstock.kernels.tables import pack
+from penstock.relations.component import Component
+from penstock.relations.layout import Layout, Part, project
+from penstock.relations.relation import State
+from penstock.runtime.tables.accumulators import Chunk, Shape
+
+Array = np.ndarray
+
+
+class Cut:
+    """How the key words of a relation are cut out of other words."""
+
+    def __init__(self, layout: Layout, parts: Iterable[Part], target: Layout | None = None) -> None:
+        projection = project(layout, parts, target)
+        self.layout = Layout(projection.places, projection.words)
+        terms = projection.terms
+        self._terms = (
+            np.array([t.source for t in terms], np.int64),
+            np.array([t.mask for t in terms], np.uint64),
+            np.array([t.turn for t in terms], np.int64),
+            np.array([t.target for t in terms], np.int64),
+        )
+
+    def keys(self, words: Array, rows: Array) -> Array:
+        """The key words of the chosen tuples."""
+        keys = np.empty((self.layout.words, len(rows)), np.uint64)
+        pack.project(words, rows, *self._terms, keys)
+        return keys
+
+
+class Format:
+    """Where things stand in a row of `width` words; `fresh` is a row without its key before its first tuple.
+
+    The key goes to its places in `key`, if that is given.
+    """
+
+    def __init__(
+        self, layout: Layout, parts: Iterable[Part], states: Iterable[State], shape: Shape, key: Layout | None = None
+    ) -> None:
+        self.cut, self.shape = Cut(layout, parts, key), shape
+        self.places, self.words = self.cut.layout.places, self.cut.layout.words
+        self.columns: dict[State, int] = {}
+        fresh = [0]
+        for state in states:
+            if shape.words(state):
+                self.columns[state] = self.words + len(fresh)
+                fresh += shape.fresh(state)
+        self.fresh = np.array(fresh, np.int64).view(np.uint64)
+        self.width = self.words + len(fresh)
+
+    def counts(self, rows: Array) -> Array:
+        return np.ascontiguousarray(rows[:, self.words]).view(np.int64)
+
+    def state_words(self, rows: Array, state: State) -> tuple[Array, ...]:
+        kind = np.float64 if self.shape.floating(state) else np.int64
+        words = range(self.columns[state], self.columns[state] + self.shape.words(state))
+        return tuple(np.ascontiguousarray(rows[:, word]).view(kind) for word in words)
+
+    def component(self, rows: Array, name: Component) -> Array:
+        """One component of the keys."""
+        place = self.places[name]
+        if not place.bits:
+            return np.full(len(rows), place.base, np.int64)
+        values = np.empty(len(rows), np.int64)
+        pack.extract(rows, place.word, place.shift, place.mask, place.base, values)
+        return values
+
+    def partials(self, rows: Array, dictionaries: Mapping[Component, Dictionary]) -> Chunk:
+        """Rows as partial aggregates, for tables that they fall to."""
+        keys = np.ascontiguousarray(rows[:, : self.words].T)
+        states = {state: self.state_words(rows, state) for state in self.columns}
+        return Chunk(keys, {}, dictionaries, self.counts(rows), states)

@@ -1,0 +1,3 @@
+"""The task: records of one split through columns, selection, keys and tables into one segment."""
+
+from __future__ import annotations

@@ -1,0 +1,139 @@
+"""Samples of the stream for the planner: the packed keys of some of a task's tuples (`runtime.profile.survey`).
+
+They are runs of a thousand tuples in a row from all over the task: groups come and go in the course of a stream (the
+first tuples of a connection log told of a fifth of its groups, or five times as many), and a run shows how flows are
+clustered. The first task of a batch leaves a sample as a small file of the checkpoint that replaces the one before; the
+driver reads it between two batches. Before a run, and to explain, a few runs of the source's first batch are taken.
+
+    samples/STREAM.sample    checksum │ places and shape (JSON) │ words
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import xxhash
+
+from penstock.relations.component import Component, component_of, sieve_component
+from penstock.relations.layout import Layout, Place, Range, lay_out, union
+from penstock.relations.relation import Relation
+from penstock.runtime.profile.survey import Survey
+from penstock.runtime.tables.accumulators import pack_words
+from penstock.sharing.graph.lattice import choosers
+from penstock.state.garbage import SAMPLES
+
+Array = np.ndarray
+FOLDER = SAMPLES
+TUPLES = 16_384
+RUN = 1024  # tuples in a row
+DIGEST = 8  # bytes of the checksum
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Tuples before they are packed: which ones are for which query (None: all), components and their ranges."""
+
+    masks: dict[str, Array | None]
+    components: dict[Component, Array]
+    ranges: dict[Component, Range]
+    rows: int
+
+    def component(self, name: Component) -> Array:
+        """One that is left out is zero."""
+        return self.components[name] if name in self.components else np.zeros(self.rows, np.int64)
+
+    def cut(self, start: int, stop: int) -> Chosen:
+        masks = {name: None if mask is None else mask[start:stop].copy() for name, mask in self.masks.items()}
+        components = {name: values[start:stop].copy() for name, values in self.components.items()}
+        return Chosen(masks, components, self.ranges, min(stop, self.rows) - start)
+
+
+class Sampler:
+    """Runs of tuples from all over a task: of all, every so many, as their number grows."""
+
+    def __init__(self) -> None:
+        self._runs: list[Chosen] = []
+        self._every, self._met = 1, 0
+
+    def add(self, chunk: Chosen) -> None:
+        for start in range(0, chunk.rows, RUN):
+            if self._met % self._every == 0:
+                self._runs.append(chunk.cut(start, start + RUN))
+                if len(self._runs) * RUN > TUPLES:
+                    self._runs, self._every = self._runs[::2], 2 * self._every
+            self._met += 1
+
+    def survey(self, relations: tuple[Relation, ...]) -> Survey | None:
+        return survey_of(relations, _joined(self._runs)) if self._runs else None
+
+
+def _joined(runs: Sequence[Chosen]) -> Chosen:
+    ranges: dict[Component, Range] = {}
+    for run in runs:  # without those of columns that are all NULL there
+        ranges = union(ranges, {name: span for name, span in run.ranges.items() if span[0] <= span[1]})
+    masks: dict[str, Array | None] = {}
+    for name in runs[0].masks:
+        parts = [(run.masks[name], run.rows) for run in runs]
+        every = all(mask is None for mask, _ in parts)
+        whole = [np.ones(rows, bool) if mask is None else mask for mask, rows in parts]
+        masks[name] = None if every else np.concatenate(whole)
+    names = dict.fromkeys(name for run in runs for name in run.components)
+    components = {name: np.concatenate([run.component(name) for run in runs]) for name in names}
+    return Chosen(masks, components, runs[0].ranges | ranges, sum(run.rows for run in runs))
+
+
+def survey_of(relations: tuple[Relation, ...], chosen: Chosen) -> Survey:
+    kept = {part.component for relation in relations for part in relation.parts}
+    spans = {name: chosen.ranges[name] for name in sorted(kept)}
+    taken = {name: chosen.components[name] for name in spans if name in chosen.components}
+    first = choosers(relations)
+    for query in sorted(set(first.values())):
+        mask, name = chosen.masks.get(query), sieve_component(query)
+        spans[name] = (0, int(mask is not None))
+        if mask is not None:
+            taken[name] = (~mask).astype(np.int64)
+    layout = lay_out(spans)
+    # Any of those that choose alike may be the first one, once queries before it are dropped.
+    alike = {sieve_component(query): layout.places[sieve_component(one)] for query, one in first.items()}
+    return Survey(Layout({**layout.places, **alike}, layout.words), pack_words(layout, taken, chosen.rows))
+
+
+def path_of(checkpoint: Path, stream: str) -> Path:
+    return checkpoint / FOLDER / f"{quote(stream, safe='')}.sample"
+
+
+def store(path: Path, survey: Survey) -> None:
+    """Write aside and rename: whoever reads finds a whole one. A sample that cannot be written is left out."""
+    places = {name.text: asdict(place) for name, place in survey.layout.places.items()}
+    head = json.dumps({"places": places, "shape": survey.words.shape}).encode()
+    data = head + b"\n" + np.ascontiguousarray(survey.words).tobytes()
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        aside.write_bytes(xxhash.xxh3_64_digest(data) + data)
+        os.replace(aside, path)
+    except OSError:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+
+
+def load(path: Path) -> Survey | None:
+    """The newest sample; None where there is none, or a damaged one: a plan can do without."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    if data[:DIGEST] != xxhash.xxh3_64_digest(data[DIGEST:]):
+        return None
+    head, _, words = data[DIGEST:].partition(b"\n")
+    told = json.loads(head)
+    places = {component_of(name): Place(**place) for name, place in told["places"].items()}
+    return Survey(Layout(places, told["shape"][0]), np.frombuffer(words, np.uint64).reshape(told["shape"]))

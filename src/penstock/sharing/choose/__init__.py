@@ -1,0 +1,3 @@
+"""Which phantoms to keep: greedy choosers, exhaustive search, aggregate trees."""
+
+from __future__ import annotations

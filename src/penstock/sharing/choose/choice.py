@@ -1,0 +1,187 @@
+"""Phantom choosing: which phantoms to keep (seed smap, Sec. 4).
+
+    gc     greedy by increasing collision rates: all memory is allocated anew for every candidate (Fig. 6)
+    gp     greedy by increasing space: φ·g buckets for each relation, while any candidate fits (Fig. 5)
+    epes   all sets of phantoms: the yardstick, for small sets of queries only
+    tree   unions of siblings, for dozens and hundreds of queries (`aggregate_tree`; seed aggregate-tree, Sec. V)
+
+Any chooser works with any allocator of `allocation` and any kind of table.  `fronts` takes tables from queries that do
+without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
+from time import thread_time
+
+from penstock.errors import ConfigError
+from penstock.sharing.choose.aggregate_tree import aggregate_tree
+from penstock.sharing.choose.choosing import Choice, Step
+from penstock.sharing.choose.search import Forest, Objective, Search
+from penstock.sharing.graph.configuration import Configuration, arrange, arranged
+from penstock.sharing.graph.grain import Grain
+from penstock.sharing.model.cost import flows, tuple_cost
+from penstock.sharing.model.figures import buckets_of, given, plant
+from penstock.sharing.model.problem import Problem
+
+# Subsets of more candidates than this take minutes.
+MOST_EXHAUSTIVE = 16
+# How many times the parents are tried anew.
+MOST_SETTLING = 4
+
+
+def choose(
+    name: str,
+    problem: Problem,
+    alloc: str,
+    *,
+    phi: float = 1.0,
+    fronts: bool = True,
+    objective: Objective = tuple_cost,
+    phantoms: Iterable[Grain] | None = None,
+    ends: float = inf,
+    start: Configuration | None = None,
+) -> Choice:
+    """The configuration that this chooser finds; `phi` is GP's φ, `phantoms` the candidates (None: all unions).
+
+    `objective` is what becomes least: the cost of a tuple (Eq. 7, as in the paper), `cost.epoch_cost` with a tuple's
+    part of the end of the epoch, `cost.cycle_cost` where epochs differ, or `outflow.tree_cost` (seed aggregate-tree,
+    Eq. 2).  With `fronts=False`, only relations that feed others have tables; in a `tree` that is always so, and its
+    candidates are unions of siblings, whatever `phantoms` says.  GC and the tree take what they have when the thread's
+    processor time is `ends`; a tree may `start` from an earlier one.
+    """
+    if name == "tree":
+        return aggregate_tree(problem, alloc, objective=objective, ends=ends, start=start)
+    search = Search(problem, alloc, fronts=fronts, objective=objective, phantoms=phantoms)
+    if name == "gc":
+        return _settled(search, *_increasing_collisions(search, ends))
+    if name == "gp":
+        return _finished(search, *_increasing_space(search, phi))
+    if name == "epes":
+        return _all_subsets(search)
+    raise ConfigError(f"no phantom chooser is named '{name}'", "choose one of gc, gp, epes, tree")
+
+
+def _increasing_collisions(search: Search, ends: float) -> tuple[Forest, list[Step]]:
+    """Algorithm GC; after each addition phantoms with fewer than two children go.
+
+    One that went may come back: the cost falls with every step, so there is an end.
+    """
+    forest = search.pruned(search.start)
+    cost = search.price(forest)
+    steps = [Step(None, cost)]
+    choosable = search.choosable
+    while True:
+        best, best_cost, added = forest, cost, -1
+        for candidate in choosable:
+            bit = 1 << candidate
+            if forest.feeding & bit or thread_time() >= ends:
+                continue
+            possible = search.pruned(forest.feeding | bit)
+            if possible.feeding & bit and (possible_cost := search.price(possible)) < best_cost:
+                best, best_cost, added = possible, possible_cost, candidate
+        if added < 0:
+            return forest, steps
+        forest, cost = best, best_cost
+        steps.append(Step(search.graph.relations[added], cost))
+
+
+def _increasing_space(search: Search, phi: float) -> tuple[Forest, list[Step]]:
+    """Algorithm GP: benefit per space, added while anything fits, even where the benefit is negative (β ← −∞)."""
+
+    def price(forest: Forest) -> float:
+        tree = search.tree(forest)
+        return search.objective(
+            tree, [phi * g if table else 0.0 for g, table in zip(tree.groups, tree.tables, strict=True)]
+        )
+
+    needs = [phi * g * h for g, h in zip(search.groups, search.entries, strict=True)]
+    forest = search.forest(search.start)
+    memory = search.problem.memory - sum(needs[n] for n in forest.relations if search.start >> n & 1)
+    steps = [Step(None, price(forest))]
+    left = search.choosable
+    while fitting := [n for n in left if memory > needs[n]]:
+        forests = {n: search.forest(forest.feeding | 1 << n) for n in fitting}
+        costs = {n: price(forests[n]) for n in fitting}
+        added = max(fitting, key=lambda n: (steps[-1].cost - costs[n]) / needs[n])
+        forest = forests[added]
+        left.remove(added)
+        memory -= needs[added]
+        steps.append(Step(search.graph.relations[added], costs[added]))
+    return search.forest(_without_childless(search, forest)), steps
+
+
+def _without_childless(search: Search, forest: Forest) -> int:
+    """What feeds, but for phantoms that nothing is left to be fed by: the paper's GP may add such."""
+    while idle := [n for n in forest.relations if not search.wanted[n] and n not in forest.parents]:
+        forest = search.forest(forest.feeding & ~search.graph.mask(search.graph.relations[n] for n in idle))
+    return forest.feeding
+
+
+def _all_subsets(search: Search) -> Choice:
+    """EPES: every set of phantoms in which each feeds two or more."""
+    choosable = search.choosable
+    if len(choosable) > MOST_EXHAUSTIVE:
+        raise ConfigError(
+            f"{len(choosable)} candidate phantoms are too many for epes",
+            f"it tries all sets of at most {MOST_EXHAUSTIVE}; choose gc",
+        )
+    priced = []
+    for subset in range(1 << len(choosable)):
+        feeding = search.start | sum(1 << n for i, n in enumerate(choosable) if subset >> i & 1)
+        forest = search.pruned(feeding)
+        if forest.feeding == feeding:
+            priced.append((search.price(forest), feeding))
+    return _settled(search, search.forest(min(priced)[1]), [])
+
+
+def _finished(search: Search, forest: Forest, steps: Sequence[Step]) -> Choice:
+    configuration = arranged(search.graph, search.queries, forest.feeding)
+    return _allocated(search, configuration, _tables(search, configuration), steps)
+
+
+def _settled(search: Search, forest: Forest, steps: Sequence[Step]) -> Choice:
+    """The choice with each relation under the feeder that passes on the fewest tuples, F·x, where that is cheaper.
+
+    The forest was made by numbers of groups; rates are known only now.
+    """
+    found = _finished(search, forest, steps)
+    for _ in range(MOST_SETTLING):
+        tree = plant(found.configuration, search.problem)
+        passed = flows(found.configuration, buckets_of(tree, found.spaces), search.problem)
+        passes = {node.grain: flow.evictions for node, flow in zip(found.configuration.nodes, passed, strict=True)}
+        other = _rearranged(search, found.configuration, passes.__getitem__)
+        if other == found.configuration:
+            break
+        moved = _allocated(search, other, _tables(search, other), steps)
+        if moved.cost >= found.cost:
+            break
+        found = moved
+    return found
+
+
+def _rearranged(search: Search, before: Configuration, passes: Callable[[Grain], float]) -> Configuration:
+    """The forest by other parents, without phantoms that are left with fewer than two children (as `Search.pruned`)."""
+    feeding = [node.grain for i, node in enumerate(before.nodes) if before.children(i)]
+    while True:
+        made = arrange(search.problem.queries, feeding, passes, queries_feed=search.fronts)
+        idle = [
+            node.grain
+            for i, node in enumerate(made.nodes)
+            if node.grain in feeding and not (search.fronts and node.query) and len(made.children(i)) < 2 - node.query
+        ]
+        if not idle:
+            return made
+        feeding = [grain for grain in feeding if grain != idle[-1]]
+
+
+def _tables(search: Search, configuration: Configuration) -> list[bool]:
+    return [search.fronts or bool(configuration.children(i)) for i in range(len(configuration.nodes))]
+
+
+def _allocated(search: Search, configuration: Configuration, tables: Sequence[bool], steps: Sequence[Step]) -> Choice:
+    tree = plant(configuration, search.problem, tables)
+    spaces = search.allocator(tree)
+    tree = given(tree, spaces)
+    return Choice(configuration, tuple(spaces), search.objective(tree, buckets_of(tree, spaces)), tuple(steps))

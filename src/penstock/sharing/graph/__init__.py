@@ -1,0 +1,3 @@
+"""What can feed what: grains, the lattice of a stream's relations, configurations and their notation."""
+
+from __future__ import annotations

@@ -1,0 +1,237 @@
+"""A planning task: the queries of one stream, what is known of it, and what tables cost on this machine.
+
+    relations ──► lattice (grains) ──► Task (statistics, unit costs) ──► Problem, Tree ──► choice, allocation
+
+Costs are in nanoseconds. Tables are of two kinds, direct-mapped and `LRU`: a chooser is given a `Problem` with tables
+of one kind, and a tree of both kinds takes the figures of each node from the problem of its kind (`planted`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Protocol
+
+from penstock.logical.types import Kind
+from penstock.relations.relation import Relation, State
+from penstock.sharing.graph.configuration import Configuration
+from penstock.sharing.graph.grain import Grain, feeds
+from penstock.sharing.graph.lattice import Lattice
+from penstock.sharing.model.cost import flush_bound
+from penstock.sharing.model.eviction import Che, Curve, Taken
+from penstock.sharing.model.figures import Tree, buckets_of, given, plant
+from penstock.sharing.model.flow import tree_cost
+from penstock.sharing.model.popularity import Popularity
+from penstock.sharing.model.problem import Problem
+from penstock.sharing.model.table_kind import DIRECT, LRU
+from penstock.sharing.model.unit_costs import Costs
+
+States = frozenset[tuple[State, Kind]]
+EACH = 0.5  # ns a tuple of the stream for one more table, whatever little reaches it: calls for each chunk
+DOUBT = 4.0  # times as many groups as expected that a limit on flushes holds for (`runtime.profile.survey`)
+LEAST_SHARE = 1e-6  # of the tuples, where the sample has none that a query chooses
+LINKS = 36  # bytes of an entry for its chain and its place in the order of use (`kernels.tables.lru`)
+INDEX = 12  # bytes of an exact table's index for each of its groups, half way between two doublings
+
+
+class Statistics(Protocol):
+    """What is known of a stream: tuples of a task, and for any grain its groups in a task, its flow length at a depth,
+    how often its groups come in what a feeder passes on, how many tuples of a group come close together in the stream,
+    the share of tuples that it takes, and the bits of its key.
+
+    The flow length is what a direct-mapped table evicts less than of groups that come at random and equally often:
+    their popularity is in it. That of LRU tables is known, so they are told of the order alone.
+    """
+
+    @property
+    def rows(self) -> float: ...
+    def groups(self, grain: Grain) -> float: ...
+    def length(self, grain: Grain, depth: int) -> float: ...
+    def popularity(self, grain: Grain, feeder: Grain | None) -> Popularity: ...
+    def locality(self, grain: Grain) -> float: ...
+    def share(self, grain: Grain) -> float: ...
+    def bits(self, grain: Grain) -> int: ...
+
+
+@dataclass(frozen=True)
+class Task:
+    """The queries of one stream with all that is known, and the memory for their tables."""
+
+    relations: tuple[Relation, ...]
+    net: Lattice
+    known: Statistics
+    costs: Costs
+    memory: float
+    # Figures that do not depend on the memory, once each, also where it is replaced.
+    _sizes: dict[Grain, tuple[int, int]] = field(default_factory=dict)  # words of key and states
+    _shares: dict[Grain, float] = field(default_factory=dict)
+    _inserts: dict[Grain, float] = field(default_factory=dict)
+    _curves: dict[tuple[Grain, Grain | None], Curve] = field(default_factory=dict)
+
+    @cached_property
+    def queries(self) -> dict[Grain, tuple[str, ...]]:
+        """Queries that have the same groups are one relation."""
+        found: dict[Grain, tuple[str, ...]] = {}
+        for query, grain in self.net.grains.items():
+            found[grain] = (*found.get(grain, ()), query)
+        return found
+
+    @cached_property
+    def bulk(self) -> float:
+        """Bytes of all leaves: they take turns, and each finds the caches full of the others."""
+        return sum(
+            self.known.groups(grain) * (self.size(grain) + INDEX) * len(names) for grain, names in self.queries.items()
+        )
+
+    def words(self, grain: Grain) -> int:
+        """Of the key."""
+        return self._size(grain)[0]
+
+    def kept(self, grain: Grain) -> int:
+        """Words of states that a table of this grain keeps: those of all that it can feed."""
+        return self._size(grain)[1]
+
+    def _size(self, grain: Grain) -> tuple[int, int]:
+        if grain not in self._sizes:
+            # Many queries keep the same: one of them that is fed is enough.
+            needed = [kept for kept, wanting in self._alike.items() if any(feeds(grain, coarse) for coarse in wanting)]
+            self._sizes[grain] = max(1, -(-self.known.bits(grain) // 64)), _words_of(needed)
+        return self._sizes[grain]
+
+    def state_words(self, queries: Sequence[str]) -> int:
+        return _words_of([self._states[query] for query in queries])
+
+    @cached_property
+    def _states(self) -> dict[str, States]:
+        return {r.query: frozenset((s, r.types[s.column].kind) for s in r.states) for r in self.relations}
+
+    @cached_property
+    def _alike(self) -> dict[States, list[Grain]]:
+        """Grains of the queries, by what they keep."""
+        found: dict[States, list[Grain]] = {}
+        for query, grain in self.net.grains.items():
+            found.setdefault(self._states[query], []).append(grain)
+        return found
+
+    def size(self, grain: Grain, kind: str = DIRECT) -> float:
+        """Bytes of an entry."""
+        return 8.0 * (self.words(grain) + 1 + self.kept(grain)) + (LINKS if kind == LRU else 0)
+
+    def probing(self, grain: Grain, kind: str = DIRECT) -> float:
+        """Nanoseconds of a probe."""
+        one = self.costs.recent_at(self.memory) if kind == LRU else self.costs.probe_at(self.memory)
+        return one + self.costs.fold * self.kept(grain) + self.costs.word * (self.words(grain) - 2)
+
+    def inserting(self, grain: Grain, doubt: float = 1.0) -> float:
+        """Nanoseconds of an insert into the leaves of a query and those that have the same groups, where there are
+        `doubt` times as many as expected."""
+        names = self.queries[grain]
+        each = self.costs.insert_at(doubt * self.bulk) + self.costs.word * (self.words(grain) - 2)
+        return each * len(names) + self.costs.fold * sum(self.state_words([name]) for name in names)
+
+    def share(self, grain: Grain) -> float:
+        """Of the tuples, those that the relation takes."""
+        if grain not in self._shares:
+            self._shares[grain] = self.known.share(grain)
+        return self._shares[grain]
+
+    def problem(self, kind: str = DIRECT) -> Problem:
+        """With tables of this kind."""
+        known = self.known
+
+        @cache
+        def probe(grain: Grain) -> float:
+            return self.share(grain) * self.probing(grain, kind)
+
+        def insert(grain: Grain) -> float:
+            if grain not in self._inserts:
+                self._inserts[grain] = self.share(grain) * self.inserting(grain)
+            return self._inserts[grain]
+
+        @cache
+        def entry(grain: Grain) -> float:
+            return self.size(grain, kind)
+
+        return Problem(
+            tuple(self.queries), known.rows, self.memory, known.groups, entry, known.length, probe, insert,
+            curve=self._curve if kind == LRU else None, passing=self.costs.passing, each=EACH,
+        )  # fmt: skip
+
+    def operations(self, kind: str) -> Problem:
+        """The same in hash operations, the cost of seed aggregate-tree (Eq. 2): a probe is one, whatever the table."""
+        queries = self.queries
+
+        def insert(grain: Grain) -> float:
+            return self.share(grain) * len(queries[grain])
+
+        return replace(self.problem(kind), probe=self.share, evict=insert, passing=0.0, each=0.0)
+
+    def _curve(self, grain: Grain, feeder: Grain | None) -> Curve:
+        """Of an LRU table. What comes close together in the stream, the first table absorbs."""
+        if (grain, feeder) not in self._curves:
+            found = Che(self.known.popularity(grain, feeder), self.known.rows)
+            flows = self.known.locality(grain) if feeder is None else 1.0
+            self._curves[grain, feeder] = Taken(found, max(self.share(grain), LEAST_SHARE), flows)
+        return self._curves[grain, feeder]
+
+    def planted(self, configuration: Configuration, spaces: Sequence[float], kinds: Sequence[str]) -> Tree:
+        """A tree whose nodes have tables of these kinds, where they have space for an entry."""
+        tables = [space > 0.0 for space in spaces]
+        direct, recent = (
+            plant(configuration, self.problem(kind), tables) if kind in kinds else None for kind in (DIRECT, LRU)
+        )
+        tree = direct or recent
+        assert tree is not None
+        if direct is not None and recent is not None:
+            chosen = [recent if kind == LRU else direct for kind in kinds]
+            tree = tree._replace(
+                entries=[one.entries[i] for i, one in enumerate(chosen)],
+                probe=[one.probe[i] for i, one in enumerate(chosen)],
+                curves=[one.curves[i] if one.curves else None for i, one in enumerate(chosen)],
+            )
+        return given(tree, whole_buckets(tree, spaces))
+
+    def price(self, configuration: Configuration, spaces: Sequence[float], kinds: Sequence[str]) -> float:
+        """Nanoseconds of a tuple, with its part of the end of the task."""
+        tree = self.filled(configuration, spaces, kinds).planted(configuration, spaces, kinds)
+        return tree_cost(tree, whole_buckets(tree, spaces))
+
+    def filled(self, configuration: Configuration, spaces: Sequence[float], kinds: Sequence[str]) -> Task:
+        """The same with the memory that these tables fill, which makes them cost what they do: of an LRU table, what is
+        not needed is never touched."""
+        needs = [
+            min(space, self.known.groups(node.grain) * self.size(node.grain, kind)) if kind == LRU else space
+            for node, space, kind in zip(configuration.nodes, spaces, kinds, strict=True)
+        ]
+        return replace(self, memory=sum(needs))
+
+    def peak(self, configuration: Configuration, kinds: Sequence[str]) -> Callable[[Sequence[float]], float]:
+        """The most nanoseconds that the end of a task takes with tables of these spaces."""
+        nodes = configuration.nodes
+        tree = plant(configuration, self.problem())._replace(
+            probe=[self.probing(node.grain, kind) for node, kind in zip(nodes, kinds, strict=True)],
+            evict=[self.inserting(node.grain, DOUBT) if node.query else 0.0 for node in nodes],
+        )
+        sizes = [self.size(node.grain, kind) for node, kind in zip(nodes, kinds, strict=True)]
+
+        def load(spaces: Sequence[float]) -> float:
+            buckets = [float(int(space / size)) for size, space in zip(sizes, spaces, strict=True)]
+            return flush_bound(tree, buckets, self.costs.passing, DOUBT)
+
+        return load
+
+
+def whole_buckets(tree: Tree, spaces: Sequence[float]) -> list[float]:
+    return [float(int(b)) for b in buckets_of(tree, spaces)]
+
+
+def _words_of(kept: Sequence[States]) -> int:
+    return sum(_words(state, kind) for state, kind in frozenset[tuple[State, Kind]]().union(*kept))
+
+
+def _words(state: State, kind: Kind) -> int:
+    """Of a state in a row, as long as it has met no NULL and no large sum (`runtime.tables.accumulators.Shape`)."""
+    if state.kind == "sum" and kind is Kind.DOUBLE:
+        return 2
+    return {"count": 0, "moments": 5}.get(state.kind, 1)

@@ -1,0 +1,61 @@
+"""Unit costs of the engine on this machine, in nanoseconds: c1 and c2 of seed smap, by the size of a table.
+
+A probe of a table costs more the larger its cache level (c1), and so does an insert into an exact leaf (c2); each state
+that is folded adds to either, and an entry that is evicted has to be copied and its key cut out anew. Measured by
+`runtime.profile.calibrate`; the paper's own figures (c1 = 1, c2 = 50) belong to `sharing.model.problem.paper_problem`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from math import log2
+
+Curve = tuple[tuple[float, float], ...]  # (bytes of a table, nanoseconds), by bytes
+
+
+@dataclass(frozen=True)
+class Costs:
+    """`probe` of a direct-mapped table, `recent` of one that evicts the least recently used, `insert`: by bytes of the
+    table; `fold` of one state, `word` of one more word of a key, `passing` of an evicted entry."""
+
+    probe: Curve
+    recent: Curve
+    insert: Curve
+    fold: float
+    word: float
+    passing: float
+
+    def probe_at(self, size: float) -> float:
+        return at(self.probe, size)
+
+    def recent_at(self, size: float) -> float:
+        return at(self.recent, size)
+
+    def insert_at(self, size: float) -> float:
+        return at(self.insert, size)
+
+
+# Of a server core of 2023, for machines that cannot be calibrated.
+USUAL = Costs(
+    probe=((16_384, 7.0), (262_144, 8.0), (1_048_576, 9.0), (8_388_608, 14.0)),
+    recent=((16_384, 8.0), (262_144, 9.0), (1_048_576, 12.0), (8_388_608, 20.0)),
+    insert=((16_384, 6.0), (262_144, 8.0), (1_048_576, 10.0), (8_388_608, 22.0), (67_108_864, 45.0)),
+    fold=2.0,
+    word=2.0,
+    passing=25.0,
+)
+
+
+def at(curve: Curve, size: float) -> float:
+    """Between two sizes as the logarithm of the size goes; beyond the ends as at the ends.
+
+    >>> at(((1024, 4.0), (4096, 8.0)), 2048), at(((1024, 4.0), (4096, 8.0)), 1), at(((1024, 4.0), (4096, 8.0)), 1e9)
+    (6.0, 4.0, 8.0)
+    """
+    sizes = [known for known, _ in curve]
+    above = bisect_left(sizes, size)
+    if above == 0 or above == len(curve):
+        return curve[min(above, len(curve) - 1)][1]
+    (low, less), (high, more) = curve[above - 1], curve[above]
+    return less + (more - less) * log2(size / low) / log2(high / low)

@@ -1,0 +1,49 @@
+"""What a plan is asked to be like: the options of a run that choose plan, allocation and memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.errors import ConfigError
+from penstock.sharing.model.table_kind import DIRECT, LRU
+
+NONE, AUTO, OFF, TREE = "none", "auto", "off", "tree"
+PLANS = (AUTO, NONE, "gc", "gp", "epes", TREE)
+ALLOCATIONS = (AUTO, "sl", "sr", "pl", "pr", "es", "fptas", "all-or-nothing")
+TABLES = (AUTO, DIRECT, LRU)
+
+
+@dataclass(frozen=True)
+class Planning:
+    """`memory` is the budget M of a task's tables before its leaves in bytes (None: the level-2 cache of a core); of a
+    plan without sharing, which has none by itself, it is what direct-mapped ones are given. `peak_load` is the most
+    nanoseconds that the end of a task may take to flush its tables. `tables` are direct-mapped or evict the least
+    recently used (auto: as the paper of the plan has it, or whatever is cheaper). `plan_budget` are seconds of
+    processor time that planning anew may take, a quarter of what the first plan may where several are compared."""
+
+    plan: str = AUTO
+    alloc: str = AUTO
+    memory: int | None = None
+    replan: str = AUTO
+    peak_load: float | None = None
+    tables: str = AUTO
+    plan_budget: float | None = None
+
+    def checked(self) -> Planning:
+        """The same, if that is possible."""
+        _known("plan", self.plan, PLANS)
+        _known("alloc", self.alloc, ALLOCATIONS)
+        _known("replan", self.replan, (AUTO, OFF))
+        _known("tables", self.tables, TABLES)
+        if self.memory is not None and self.memory < 0:
+            raise ConfigError("memory cannot be negative")
+        if self.peak_load is not None and self.peak_load <= 0:
+            raise ConfigError(f"--peak-load must be above 0, not {self.peak_load:g}")
+        if self.plan_budget is not None and self.plan_budget <= 0:
+            raise ConfigError(f"--plan-budget must be above 0, not {self.plan_budget:g}")
+        return self
+
+
+def _known(option: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ConfigError(f"unknown {option} '{value}'", f"use one of {', '.join(known)}")

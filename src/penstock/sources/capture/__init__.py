@@ -1,0 +1,3 @@
+"""Packet captures as a source: pcap and pcapng."""
+
+from __future__ import annotations

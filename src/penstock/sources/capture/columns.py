@@ -1,0 +1,300 @@
+"""Columns of packets: which there are, how each is taken, and what a fault spoils.
+
+    Walker (bytes, Records) ──► locate (layers) ──► Batch: the columns asked, piece by piece ──► Arrow
+
+Columns that nobody asks are not looked at. A value that a packet does not have, or that the snap length cut off, is
+NULL; one that a fault of the packet hides is bad, and the batch says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.kernels.packets import fields as take
+from penstock.kernels.packets import layout
+from penstock.kernels.packets.capture import Records
+from penstock.kernels.packets.capture_times import NO_TIME
+from penstock.sources.base import ADDRESS, BAD, FAULT, TYPE_KEY, UNREADABLE
+
+Array = np.ndarray[Any, Any]
+# By the numbers of `kernels.packets.capture` and `kernels.packets.layout`.
+LOST = (
+    None, "record header damaged, the rest of the file is lost", "cut short by the end of the file",
+    "its interface is not described", "its lengths do not agree",
+)  # fmt: skip
+FAULTS = (
+    None, "link header cut short", "link type not known", "IP header cut short", "IP header not valid",
+    "IP length not valid", "IP extension header cut short", "TCP header cut short", "ports cut short",
+    "ICMP header cut short", "TCP header not valid",
+)  # fmt: skip
+# What is found in a record, a link header, an IP header, and so on: groups that are spoiled together.
+RECORD, LINK, NET, PROTOCOL, PORT, TCP, ICMP = (1 << bit for bit in range(7))
+BELOW_LINK = NET | PROTOCOL | PORT | TCP | ICMP
+SPOILED = np.array(
+    [0, LINK | BELOW_LINK, LINK | BELOW_LINK, BELOW_LINK, BELOW_LINK, BELOW_LINK, PROTOCOL | PORT | TCP | ICMP,
+     PORT | TCP, PORT, ICMP, TCP], np.uint8,
+)  # fmt: skip
+WITH_PORTS = 1 << layout.TCP | 1 << layout.PORTS
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Packets at hand: their bytes, records and layers."""
+
+    data: Array
+    records: Records
+    layers: Array
+    rows: int
+
+
+Fill = Callable[[Piece, Array, Array], None]  # piece, values, marks of what is there
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its type in Arrow, the group of values it belongs to, and how a piece of it is filled."""
+
+    type: pa.DataType
+    group: int
+    fill: Fill
+
+    @property
+    def dtype(self) -> Any:
+        if self.type == ADDRESS:
+            return np.dtype(np.uint32)
+        return np.dtype(np.int64 if pa.types.is_timestamp(self.type) else self.type.to_pandas_dtype())
+
+
+def _time(piece: Piece, out: Array, there: Array) -> None:
+    out[:] = piece.records.time[: piece.rows]
+    np.not_equal(out, NO_TIME, out=there.view(bool))
+
+
+def _record(name: str) -> Fill:
+    def fill(piece: Piece, out: Array, there: Array) -> None:
+        out[:] = getattr(piece.records, name)[: piece.rows]
+        there[:] = 1
+
+    return fill
+
+
+def _layer(field: int) -> Fill:
+    return lambda piece, out, there: take.take_layer(piece.layers, piece.rows, field, out, there)
+
+
+def _transport(offset: int, size: int, kinds: int) -> Fill:
+    return lambda piece, out, there: take.take_transport(
+        piece.data, piece.layers, piece.rows, offset, size, kinds, out, there
+    )
+
+
+def _net(four: int, six: int, size: int) -> Fill:
+    return lambda piece, out, there: take.take_net(piece.data, piece.layers, piece.rows, four, six, size, out, there)
+
+
+def _sequence(offset: int) -> Fill:
+    return lambda piece, out, there: take.take_sequence(piece.data, piece.layers, piece.rows, offset, out, there)
+
+
+def _service(piece: Piece, out: Array, there: Array) -> None:
+    take.take_service(piece.data, piece.layers, piece.rows, out, there)
+
+
+def _ip_length(piece: Piece, out: Array, there: Array) -> None:
+    take.take_ip_length(piece.layers, piece.rows, out, there)
+
+
+def _payload(piece: Piece, out: Array, there: Array) -> None:
+    take.take_payload(piece.data, piece.layers, piece.rows, out, there)
+
+
+def _fragmented(piece: Piece, out: Array, there: Array) -> None:
+    rows = piece.layers[: piece.rows] >= 0
+    out[:] = rows[:, layout.FRAGMENT]
+    there[:] = rows[:, layout.NET] & (rows[:, layout.FRAGMENT] | rows[:, layout.TRANSPORT])  # else it was cut off
+
+
+def _station(offset: int) -> Fill:
+    return lambda piece, out, there: take.take_station(
+        piece.data, piece.layers, piece.rows, layout.ETHERNET, offset, out, there
+    )
+
+
+def _unused(piece: Piece, out: Array, there: Array) -> None:
+    raise AssertionError("addresses are filled by Addresses")
+
+
+TIME, TEXT, SMALL, NUMBER = pa.timestamp("us", tz="UTC"), pa.string(), pa.uint16(), pa.int32()
+ONLY_TCP, ONLY_ICMP = 1 << layout.TCP, 1 << layout.ICMP
+STATIONS = {"src_mac": Column(pa.int64(), LINK, _station(6)), "dst_mac": Column(pa.int64(), LINK, _station(0))}
+COLUMNS = {
+    "ts": Column(TIME, RECORD, _time),
+    "length": Column(pa.uint32(), RECORD, _record("length")),
+    "captured": Column(NUMBER, RECORD, _record("captured")),
+    "interface": Column(NUMBER, RECORD, _record("interface")),
+    "link": Column(NUMBER, RECORD, _record("link")),
+    **STATIONS,
+    "ethertype": Column(NUMBER, LINK, _layer(layout.ETHERTYPE)),
+    "vlan": Column(NUMBER, LINK, _layer(layout.VLAN)),
+    "inner_vlan": Column(NUMBER, LINK, _layer(layout.INNER_VLAN)),
+    "mpls": Column(NUMBER, LINK, _layer(layout.MPLS)),
+    "version": Column(NUMBER, NET, _layer(layout.VERSION)),
+    "src": Column(ADDRESS, NET, _unused),
+    "dst": Column(ADDRESS, NET, _unused),
+    "proto": Column(NUMBER, PROTOCOL, _layer(layout.PROTO)),
+    "ip_length": Column(NUMBER, NET, _ip_length),
+    "ttl": Column(SMALL, NET, _net(8, 7, 1)),
+    "tos": Column(SMALL, NET, _service),
+    "ip_id": Column(SMALL, NET, _net(4, -1, 2)),
+    "fragment": Column(pa.bool_(), NET | PROTOCOL, _fragmented),
+    "frag_offset": Column(NUMBER, NET | PROTOCOL, _layer(layout.FRAGMENT)),
+    "sport": Column(SMALL, PORT, _transport(0, 2, WITH_PORTS)),
+    "dport": Column(SMALL, PORT, _transport(2, 2, WITH_PORTS)),
+    "tcp_flags": Column(SMALL, TCP, _transport(13, 1, ONLY_TCP)),
+    "seq": Column(pa.int64(), TCP, _sequence(4)),
+    "ack": Column(pa.int64(), TCP, _sequence(8)),
+    "tcp_window": Column(SMALL, TCP, _transport(14, 2, ONLY_TCP)),
+    "icmp_type": Column(SMALL, ICMP, _transport(0, 1, ONLY_ICMP)),
+    "icmp_code": Column(SMALL, ICMP, _transport(1, 1, ONLY_ICMP)),
+    "payload": Column(NUMBER, PORT | TCP | ICMP, _payload),
+    "tunnel": Column(NUMBER, RECORD, _layer(layout.DEPTH)),
+    "outer_src": Column(ADDRESS, NET, _unused),
+    "outer_dst": Column(ADDRESS, NET, _unused),
+}
+PLACES = {
+    "src": (layout.NET, 0),
+    "dst": (layout.NET, 1),
+    "outer_src": (layout.OUTER, 0),
+    "outer_dst": (layout.OUTER, 1),
+}
+
+
+def needs_layers(names: Sequence[str]) -> bool:
+    """Whether the packets themselves must be looked at."""
+    return any(COLUMNS[name].group != RECORD or name == "tunnel" for name in names)
+
+
+def schema() -> pa.Schema:
+    return pa.schema([arrow(name) for name in COLUMNS])
+
+
+def arrow(name: str) -> pa.Field:
+    kind = TEXT if name in STATIONS else COLUMNS[name].type
+    return pa.field(name, kind, metadata={TYPE_KEY: b"INET"} if kind == ADDRESS else None)
+
+
+class Values:
+    """Room for a column of a batch."""
+
+    def __init__(self, name: str, rows: int) -> None:
+        self.name, self.column = name, COLUMNS[name]
+        self.out = np.empty(rows, self.column.dtype)
+        self.there = np.empty(rows, np.uint8)
+        self.six: Array | None = None  # marks of IPv6 addresses, and their bytes
+        self.long = np.empty(0, np.uint8)
+
+    def take(self, piece: Piece, at: int) -> None:
+        out, there = self.out[at : at + piece.rows], self.there[at : at + piece.rows]
+        if self.column.type == ADDRESS:
+            self._addresses(piece, at, out, there)
+        else:
+            self.column.fill(piece, out, there)
+
+    def _addresses(self, piece: Piece, at: int, out: Array, there: Array) -> None:
+        place, second = PLACES[self.name]
+        six = np.empty(piece.rows, np.uint8)
+        if take.take_address(piece.data, piece.layers, piece.rows, place, second, out, there, six):
+            if self.six is None:
+                self.six, self.long = np.zeros(len(self.out), np.uint8), np.zeros(16 * len(self.out), np.uint8)
+            self.six[at : at + piece.rows] = six
+            long = self.long[16 * at : 16 * (at + piece.rows)]
+            take.take_long_address(piece.data, piece.layers, piece.rows, place, second, six, long)
+
+    def array(self, rows: int) -> pa.Array:
+        out, there = self.out[:rows], self.there[:rows]
+        mask = None if there.all() else there == 0
+        if self.column.type == ADDRESS:
+            return addresses(out, mask, None if self.six is None else self.six[:rows], self.long)
+        if self.name in STATIONS:
+            return stations(out, mask)
+        array = pa.array(out, mask=mask)
+        return array.view(self.column.type) if pa.types.is_timestamp(self.column.type) else array
+
+
+def addresses(four: Array, mask: Array | None, six: Array | None, long: Array) -> pa.Array:
+    """Addresses as `sources.base.ADDRESS`."""
+    if six is None:
+        bytes16 = pa.nulls(len(four), pa.binary(16))
+    else:
+        there = pa.py_buffer(np.packbits(six, bitorder="little"))
+        bytes16 = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(four), [there, pa.py_buffer(long)])
+    whole = None if mask is None else pa.array(mask)
+    return pa.StructArray.from_arrays([pa.array(four), bytes16], fields=list(ADDRESS), mask=whole)
+
+
+def stations(numbers: Array, mask: Array | None) -> pa.Array:
+    """Ethernet addresses as text, 00:1b:44:11:3a:b7; each different one is written once."""
+    found, index = np.unique(numbers, return_inverse=True)
+    texts = [f"{number:012x}" for number in found.tolist()]
+    words = [":".join(text[at : at + 2] for at in range(0, 12, 2)) for text in texts]
+    return pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32), mask=mask), pa.array(words, pa.string()))
+
+
+class Batch:
+    """Columns of at most `rows` packets, filled piece by piece."""
+
+    def __init__(self, names: Sequence[str], rows: int) -> None:
+        self.room, self.rows = rows, 0
+        self._values = [Values(name, rows) for name in names]
+        self._reason = np.zeros(rows, np.uint8)
+        self._fault = np.zeros(rows, np.uint8)
+
+    def take(self, piece: Piece, faults: bool) -> None:
+        at, beyond = self.rows, self.rows + piece.rows
+        for values in self._values:
+            values.take(piece, at)
+        self._reason[at:beyond] = piece.records.reason[: piece.rows]
+        if faults:
+            self._fault[at:beyond] = piece.layers[: piece.rows, layout.FAULT]
+        self.rows = beyond
+
+    def arrow(self) -> pa.RecordBatch:
+        """The columns, and flags as `sources.base` has them."""
+        reason, fault = self._reason[: self.rows], self._fault[: self.rows]
+        lost = reason != 0 if reason.any() else None
+        for values in self._values if lost is not None else ():
+            values.there[: self.rows][lost] = 0
+        spoiled = SPOILED[fault] if fault.any() else None
+        arrays = {values.name: values.array(self.rows) for values in self._values}
+        fields = [arrow(name).with_type(array.type) for name, array in arrays.items()]
+        flags: dict[str, pa.Array] = {}
+        blamed = np.zeros(self.rows, bool)
+        for values in self._values:
+            bad = self._bad(values, spoiled)
+            blamed |= bad
+            if lost is not None or bad.any():
+                flags[BAD + values.name] = pa.array(bad if lost is None else bad | lost)
+        if blamed.any():
+            flags[FAULT] = _texts(FAULTS, np.where(blamed, fault, 0))
+        if lost is not None:
+            flags[UNREADABLE] = _texts(LOST, reason)
+        if not arrays and not flags:  # rows without columns still count
+            return pa.record_batch([pa.nulls(self.rows)], ["none"]).select([])
+        fields += [pa.field(name, array.type) for name, array in flags.items()]
+        return pa.record_batch([*arrays.values(), *flags.values()], schema=pa.schema(fields))
+
+    def _bad(self, values: Values, spoiled: Array | None) -> Array:
+        if spoiled is None:
+            return np.zeros(self.rows, bool)
+        bad: Array = (spoiled & values.column.group != 0) & (values.there[: self.rows] == 0)
+        return bad
+
+
+def _texts(texts: tuple[str | None, ...], numbers: Array) -> pa.Array:
+    """Each number's text; 0 is NULL."""
+    return pa.array(texts[1:], pa.string()).take(pa.array(numbers.astype(np.int16) - 1, mask=numbers == 0))

@@ -1,0 +1,137 @@
+"""Counting the packets of a capture, once: how many, and where every so many-th is, so that tasks can go there.
+
+A file that is still being written has parts: what was whole when it was looked at, then what came since. Each part is
+a `Capture`, an entry of its own in the log of files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import xxhash
+
+from penstock.kernels.packets.capture import SECTION, Records
+from penstock.sources.base import Entry
+from penstock.sources.capture.walk import Form, Section, Walker
+from penstock.sources.counted import file_digest
+
+STRIDE, POINTS = 4096, 1024  # every 4096th packet is in the index; every 8192th where that would be too many, …
+
+
+@dataclass(frozen=True)
+class Points:
+    """Number of packets, places of packets 0, stride, 2 · stride, …, and the number of the section of each."""
+
+    rows: int
+    stride: int
+    places: tuple[int, ...]
+    sections: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Bytes [begin, stop) of a capture, after `before` packets of the same file.
+
+    `size`, `mtime` (nanoseconds) and `digest` are of the file as it lies there, if it is packed, else of the part.
+    The last of `sections` is the one in which the part ends. `member` is a file's name within an archive.
+    """
+
+    path: str
+    member: str
+    packed: bool
+    begin: int
+    stop: int
+    size: int
+    mtime: int
+    digest: str
+    before: int
+    ended: int  # DAMAGED or CUT: the last row is where the file ended; 0: it may go on
+    form: Form
+    points: Points
+    sections: tuple[Section, ...]
+
+    @property
+    def rows(self) -> int:
+        return self.points.rows
+
+    def entry(self) -> Entry:
+        known = {name: getattr(self, name) for name in PLAIN}
+        return {
+            **known,
+            "rows": self.rows,
+            "bytes": self.size,
+            "form": list(self.form.numbers),
+            "stride": self.points.stride,
+            "index": list(self.points.places),
+            "of_section": list(self.points.sections),
+            "sections": [list(map(list, section.blocks)) for section in self.sections],
+        }
+
+    @classmethod
+    def of(cls, entry: Entry) -> Capture:
+        points = Points(entry["rows"], entry["stride"], tuple(entry["index"]), tuple(entry["of_section"]))
+        sections = tuple(Section(tuple((at, size) for at, size in blocks)) for blocks in entry["sections"])
+        known = {name: entry[name] for name in PLAIN}
+        return cls(**known, size=entry["bytes"], form=Form(tuple(entry["form"])), points=points, sections=sections)
+
+
+PLAIN = ("path", "member", "packed", "begin", "stop", "mtime", "digest", "before", "ended")
+
+
+@dataclass
+class Counting:
+    """What is found on the way."""
+
+    section: Section
+    rows: int = 0
+    stride: int = field(default_factory=lambda: STRIDE)
+    places: list[int] = field(default_factory=list)
+    of_section: list[Section] = field(default_factory=list)
+
+    def take(self, starts: np.ndarray, base: int) -> None:
+        """Count rows that start at these places."""
+        wanted = starts[-self.rows % self.stride :: self.stride]
+        self.places += (wanted + base).tolist()
+        self.of_section += [self.section] * len(wanted)
+        self.rows += len(starts)
+        while len(self.places) > POINTS:
+            self.places, self.of_section, self.stride = self.places[::2], self.of_section[::2], self.stride * 2
+
+    def meet(self, kind: int, place: int, size: int) -> None:
+        before = () if kind == SECTION else self.section.blocks
+        self.section = Section((*before, (place, size)))
+
+    def points(self) -> tuple[Points, tuple[Section, ...]]:
+        owners = self.of_section
+        kept = list(dict.fromkeys([section for section in owners if section != self.section]))
+        kept.append(self.section)
+        number = {section: index for index, section in enumerate(kept)}
+        points = Points(self.rows, self.stride, tuple(self.places), tuple(number[section] for section in owners))
+        return points, tuple(kept)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What counting found of a part, which goes up to byte `stop`."""
+
+    points: Points
+    sections: tuple[Section, ...]
+    stop: int
+    digest: str
+    ended: int
+
+
+def count(text: str, form: Form, begin: int, size: int, section: Section, tail: bool) -> Counted:
+    """Walk over bytes [begin, size) of a capture; without `tail` only whole records are part of it."""
+    digest, found, records = xxhash.xxh3_128(), Counting(section), Records(STRIDE * 2)
+    walker = Walker(text, form, begin, size, section, tail, digest.update)
+    for rows in walker.pieces(records):
+        found.take(records.start[:rows], walker.base)
+        if walker.met is not None:
+            found.meet(*walker.met)
+    points, sections = found.points()
+    stop = size if tail or walker.done else walker.at
+    # Damage ends the walk early, and a block that goes on beyond the end has been passed over in part.
+    seen = digest.hexdigest() if walker.passed == stop else file_digest(text, begin, stop)
+    return Counted(points, sections, stop, seen, walker.done)

@@ -1,0 +1,3 @@
+"""Parquet files as a source."""
+
+from __future__ import annotations

@@ -1,0 +1,250 @@
+"""Parquet files as a stream: the row number over all files, in name order, is the position.
+
+Footers are read by `sources.parquet.files` when the source is opened; a task then decodes only the row groups
+its split touches, in bounded pieces.  Row groups are the unit that can be reached without decoding what lies
+before it, so `cut` prefers their boundaries, and `splits` where that keeps tasks of the same size.
+
+All files have the columns of the first one. A source opened before its first file has the declared columns; the types
+of the batches are those of the files, which `sources.fit` accepts.
+
+Delivery: files must not change while a run lasts; a changed footer is noticed when the file is opened again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.errors import RunError, SourceError
+from penstock.logical.query import Field
+from penstock.sources.base import Entry, Split, arrow_field, fields
+from penstock.sources.files import Address, in_short
+from penstock.sources.fit import check_fields
+from penstock.sources.parquet.files import Footer, first_line, footer_digest, read_footer, require_equal_schema
+from penstock.sources.text.boundaries import cut_at_boundary, split_at_boundaries
+
+
+@dataclass(frozen=True)
+class File:
+    """Where it is, its size and digest, and the row counts of its row groups."""
+
+    path: str
+    size: int
+    digest: str
+    groups: tuple[int, ...]
+
+    def entry(self) -> Entry:
+        known = {"path": self.path, "rows": sum(self.groups), "bytes": self.size, "digest": self.digest}
+        return {**known, "groups": list(self.groups)}
+
+    @classmethod
+    def of(cls, entry: Entry) -> File:
+        return cls(entry["path"], entry["bytes"], entry["digest"], tuple(entry["groups"]))
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows [skip, skip + take) of one row group."""
+
+    file: File
+    group: int
+    skip: int
+    take: int
+
+
+@dataclass(frozen=True)
+class ParquetSource:
+    """Files with equal schemas, one after the other."""
+
+    address: Address
+    files: tuple[File, ...]
+    columns: pa.Schema
+    declared: tuple[Field, ...] | None = None
+    first: int = 0  # row number of the first file's first row; not 0 where files before it were left out
+
+    def schema(self) -> pa.Schema:
+        return self.columns
+
+    def rows(self) -> int:
+        return self._edges[-1]
+
+    def cut(self, start: int, limit: int) -> int:
+        return cut_at_boundary(start, limit, self.rows(), lambda row: self._edges[bisect_right(self._edges, row) - 1])
+
+    def splits(self, start: int, stop: int, parallelism: int) -> list[Split]:
+        return split_at_boundaries(start, stop, parallelism, self._nearest)
+
+    def read(self, split: Split, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        open_path, reader = "", None
+        try:
+            for piece in self._pieces(split):
+                if reader is None or piece.file.path != open_path:
+                    if reader is not None:
+                        reader.close()
+                    reader, open_path = self._open(piece.file, columns), piece.file.path
+                yield from _read_piece(reader, piece, columns, batch_rows)
+        finally:
+            if reader is not None:
+                reader.close()
+
+    def place(self, row: int) -> str:
+        at = bisect_right(self._starts, row) - 1
+        return f"{self.address.name(self.files[at].path)}, row {row - self._starts[at] + 1}"
+
+    def narrowed(self, split: Split) -> ParquetSource:
+        low = max(0, bisect_right(self._starts, split.start) - 1)
+        high = max(low, bisect_left(self._starts, split.stop))
+        first = self._starts[low] if low < len(self.files) else split.start
+        return replace(self, files=self.files[low:high], first=first)
+
+    def fingerprint(self) -> str:
+        meaning = self.declared or fields(self.columns)
+        return hashlib.blake2b(f"parquet {meaning!r}".encode(), digest_size=16).hexdigest()
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(file.entry() for file in self.files)
+
+    def arrivals(self) -> list[Entry]:
+        known = {file.path for file in self.files}
+        source, found = self, []
+        for path in self.address.matching():
+            footer = _arrived(path) if path not in known else None
+            if footer is not None:
+                found.append(_file(footer).entry())
+                source = source._joined(footer)
+        return found
+
+    def extended(self, entries: Sequence[Entry]) -> ParquetSource:
+        columns = self.columns
+        if not self.files and entries and self.changed(entries[0]) is None:
+            columns = read_footer(entries[0]["path"]).schema
+        return replace(self, files=(*self.files, *map(File.of, entries)), columns=columns)
+
+    def restarted(self, entries: Sequence[Entry]) -> ParquetSource:
+        return replace(self, files=(), first=0).extended(entries)
+
+    def done(self, entries: Sequence[Entry]) -> list[Entry]:
+        gone, *kept = in_short(entries, {"groups": []})
+        return [gone | {"groups": [gone["rows"]]}, *kept]
+
+    def live(self) -> ParquetSource:
+        return self
+
+    def changed(self, entry: Entry) -> str | None:
+        if not os.path.exists(entry["path"]):
+            return "is missing"
+        try:
+            same = footer_digest(entry["path"]) == (entry["bytes"], entry["digest"])
+        except SourceError:
+            same = False
+        return None if same else "has changed"
+
+    def _joined(self, footer: Footer) -> ParquetSource:
+        """The source with a file that just came, if it fits."""
+        try:
+            if self.files:
+                require_equal_schema(self.columns, self.address.name(self.files[0].path), footer)
+            elif self.declared:
+                check_fields(self.declared, footer.schema, f"'{footer.path}'")
+        except SourceError as error:
+            raise RunError(error.fact, error.hint) from error
+        return replace(self, files=(*self.files, _file(footer)), columns=footer.schema)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Row numbers at which files start, and the end of the stream last."""
+        return list(accumulate((sum(file.groups) for file in self.files), initial=self.first))
+
+    @cached_property
+    def _edges(self) -> list[int]:
+        """Row numbers at which row groups start, and the end of the stream last; empty groups repeat one."""
+        return list(accumulate((rows for file in self.files for rows in file.groups), initial=self.first))
+
+    @cached_property
+    def _places(self) -> list[tuple[int, int]]:
+        """(file, row group within it) of the row group that starts at the same place of `_edges`."""
+        return [(f, g) for f, file in enumerate(self.files) for g in range(len(file.groups))]
+
+    def _nearest(self, row: int) -> int:
+        at = bisect_left(self._edges, row)
+        return min(self._edges[max(0, at - 1) : at + 1], key=lambda boundary: abs(boundary - row))
+
+    def _pieces(self, split: Split) -> Iterator[Piece]:
+        at = bisect_right(self._edges, split.start) - 1
+        while at < len(self._places) and self._edges[at] < split.stop:
+            begin, end = max(split.start, self._edges[at]), min(split.stop, self._edges[at + 1])
+            if end > begin:
+                file, group = self._places[at]
+                yield Piece(self.files[file], group, begin - self._edges[at], end - begin)
+            at += 1
+
+    def _open(self, file: File, columns: Sequence[str]) -> pq.ParquetFile:
+        text = [name for name in columns if self.columns.field(name).type == pa.string()]
+        try:
+            reader = pq.ParquetFile(file.path, memory_map=True, pre_buffer=False, read_dictionary=text)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise RunError(f"cannot open '{file.path}': {first_line(error)}", "was it moved or changed?") from error
+        groups = tuple(reader.metadata.row_group(i).num_rows for i in range(reader.metadata.num_row_groups))
+        if groups != file.groups:
+            reader.close()
+            raise RunError(f"'{file.path}' has changed since the run began", "start again with a new checkpoint")
+        return reader
+
+
+def _read_piece(
+    reader: pq.ParquetFile, piece: Piece, columns: Sequence[str], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    skip, take = piece.skip, piece.take
+    # Parquet readers cannot seek inside a row group: rows before `skip` are decoded, batch by batch, and dropped.
+    batches = reader.iter_batches(batch_rows, row_groups=[piece.group], columns=list(columns), use_threads=False)
+    while take > 0:
+        try:
+            batch = next(batches)
+        except StopIteration:
+            raise RunError(_damaged(piece, f"{take} rows are missing"), "restore the file") from None
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise RunError(_damaged(piece, first_line(error)), "restore the file, or leave it out") from error
+        part = batch.slice(skip, take)
+        skip = max(0, skip - batch.num_rows)
+        if part.num_rows:
+            take -= part.num_rows
+            yield part.select(list(columns))
+
+
+def _damaged(piece: Piece, fact: str) -> str:
+    return f"cannot read row group {piece.group} of '{piece.file.path}': {fact}"
+
+
+def _file(footer: Footer) -> File:
+    return File(footer.path, footer.size, footer.digest, footer.groups)
+
+
+def _arrived(path: str) -> Footer | None:
+    """The footer of a new file; None if it is gone again."""
+    try:
+        return read_footer(path)
+    except SourceError as error:
+        if not os.path.exists(path):
+            return None
+        raise RunError(error.fact, error.hint) from error
+
+
+def open_parquet(path: str, options: Mapping[str, str], declared: tuple[Field, ...] | None = None) -> ParquetSource:
+    """Open a file, a folder (its *.parquet files) or a glob (`**` goes into folders)."""
+    if options:
+        raise SourceError(f"unknown option '{min(options)}'", "a parquet: source takes no options")
+    address = Address.of("parquet", path, (".parquet",))
+    footers = [read_footer(file) for file in address.required(bool(declared))]
+    for footer in footers[1:]:
+        require_equal_schema(footers[0].schema, address.name(footers[0].path), footer)
+    columns = footers[0].schema if footers else pa.schema(map(arrow_field, declared or ()))
+    return ParquetSource(address, tuple(map(_file, footers)), columns, declared)

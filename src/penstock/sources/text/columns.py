@@ -1,0 +1,154 @@
+"""Spans of text to Arrow columns, with flags for what does not fit: the same rules for CSV and JSON.
+
+kernels.text_csv or text_json ──► Spans ──► column (kernels.text_parse, text_times) ──► pa.Array and flags
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.kernels.text import parse
+from penstock.kernels.text.index import PLAIN, QUOTED, WORD
+from penstock.kernels.text.times import parse_times
+from penstock.logical.query import Field
+from penstock.logical.types import Kind
+from penstock.sources.base import BAD, REASONS, UNREADABLE, arrow_field
+
+Array = np.ndarray[Any, Any]
+WHY = pa.array(REASONS[1:], pa.string())
+Span = tuple[Array, Array, Array, Array]  # data, first, stop, kind
+# Columns a power of two apart would share the same few lines of the cache.
+APART = 80
+ANY = 1 << PLAIN | 1 << QUOTED
+
+
+@dataclass(frozen=True)
+class Times:
+    """How times are written: ISO 8601, a number of 10^(shift − 6) seconds, or a pattern of strptime."""
+
+    shift: int | None = None
+    pattern: str | None = None
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which kinds of span a type accepts, as bits, and how times are written."""
+
+    times: Times
+    number: int = ANY
+    boolean: int = ANY
+    text: int = ANY
+    iso: int = ANY
+
+    @classmethod
+    def of_json(cls, times: Times) -> Rules:
+        return cls(times, 1 << PLAIN, 1 << WORD, 1 << QUOTED, 1 << QUOTED)
+
+
+class Spans:
+    """Room for the spans of so many columns and rows; used again and again."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.starts = np.empty(rows, np.int64)
+        self.reason = np.empty(rows, np.uint8)
+        self.first = np.empty((columns, rows + APART), np.int32)
+        self.stop = np.empty((columns, rows + APART), np.int32)
+        self.kind = np.zeros((columns, rows + APART), np.uint8)
+
+    def column(self, slot: int, rows: int) -> tuple[Array, Array, Array]:
+        return self.first[slot, :rows], self.stop[slot, :rows], self.kind[slot, :rows]
+
+
+def batch(fields: list[Field], data: Array, spans: Spans, rows: int, rules: Rules) -> pa.RecordBatch:
+    """The columns of so many records, and flags as `sources.base` has them."""
+    reason = spans.reason[:rows]
+    lost = reason != 0 if reason.any() else None
+    if lost is not None:
+        spans.kind[:, :rows][:, lost] = 0
+    arrays, names, flags = [], [], {}
+    for slot, field in enumerate(fields):
+        array, flag = column(field, (data, *spans.column(slot, rows)), rules)
+        arrays.append(array)
+        names.append(arrow_field(field))
+        bad = flag == parse.BAD
+        if lost is not None or bad.any():
+            flags[BAD + field.name] = pa.array(bad if lost is None else bad | lost)
+    if lost is not None:
+        flags[UNREADABLE] = WHY.take(pa.array(reason.astype(np.int8) - 1, mask=~lost))
+    if not arrays and not flags:  # rows without columns still count
+        return pa.record_batch([pa.nulls(rows)], ["none"]).select([])
+    names += [pa.field(name, array.type) for name, array in flags.items()]
+    return pa.record_batch([*arrays, *flags.values()], schema=pa.schema(names))
+
+
+def column(field: Field, span: Span, rules: Rules) -> tuple[pa.Array, Array]:
+    """(values, flag of each: see `kernels.text.parse`)."""
+    match field.type.kind:
+        case Kind.INTEGER:
+            return _integers(span, rules.number, field.type.bits)
+        case Kind.DOUBLE:
+            return _doubles(span, rules.number)
+        case Kind.BOOLEAN:
+            return _booleans(span, rules.boolean)
+        case Kind.TIMESTAMP:
+            return _times(span, rules)
+        case Kind.INET:
+            return _text(span, rules.text, trim=True)
+    return _text(span, rules.text, trim=False)
+
+
+def _integers(span: Span, accept: int, bits: int) -> tuple[pa.Array, Array]:
+    out, flag = np.empty(len(span[1]), np.int64), np.empty(len(span[1]), np.uint8)
+    parse.parse_integers(*span, accept, -(1 << (bits - 1)), (1 << (bits - 1)) - 1, out, flag)
+    return _array(out.astype(f"i{bits // 8}", copy=False), flag), flag
+
+
+def _doubles(span: Span, accept: int) -> tuple[pa.Array, Array]:
+    out, flag = np.empty(len(span[1]), np.float64), np.empty(len(span[1]), np.uint8)
+    parse.parse_doubles(*span, accept, out, flag)
+    hard = np.flatnonzero(flag == parse.HARD)
+    if len(hard):
+        text, _ = _text((span[0], span[1][hard], span[2][hard], span[3][hard]), accept, trim=True)
+        out[hard] = pc.utf8_ltrim(text, characters="+").cast(pa.float64()).to_numpy()
+        flag[hard] = parse.FINE
+    return _array(out, flag), flag
+
+
+def _booleans(span: Span, accept: int) -> tuple[pa.Array, Array]:
+    out, flag = np.empty(len(span[1]), np.uint8), np.empty(len(span[1]), np.uint8)
+    parse.parse_booleans(*span, accept, out, flag)
+    return _array(out.view(np.bool_), flag), flag
+
+
+def _times(span: Span, rules: Rules) -> tuple[pa.Array, Array]:
+    times, kind = rules.times, pa.timestamp("us", tz="UTC")
+    if times.pattern is not None:
+        text, flag = _text(span, rules.iso, trim=True)
+        parsed = pc.strptime(text, format=times.pattern, unit="us", error_is_null=True)
+        flag[(flag == parse.FINE) & ~np.asarray(parsed.is_valid())] = parse.BAD
+        return parsed.cast(kind), flag
+    out, flag = np.empty(len(span[1]), np.int64), np.empty(len(span[1]), np.uint8)
+    counted = times.shift is not None
+    parse_times(*span, ANY if counted else rules.iso, not counted, times.shift or 0, out, flag)
+    return _array(out, flag).view(kind), flag
+
+
+def _text(span: Span, accept: int, trim: bool) -> tuple[pa.Array, Array]:
+    rows = len(span[1])
+    offsets, flag = np.empty(rows + 1, np.int32), np.empty(rows, np.uint8)
+    parse.measure_text(*span, accept, trim, offsets, flag)
+    out = np.empty(int(offsets[-1]), np.uint8)
+    parse.copy_text(span[0], span[1], trim, offsets, out)
+    valid = flag == parse.FINE
+    mask = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(out), mask), flag
+
+
+def _array(values: Array, flag: Array) -> pa.Array:
+    missing = flag != parse.FINE
+    return pa.array(values, mask=missing) if missing.any() else pa.array(values)

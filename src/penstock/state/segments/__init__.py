@@ -1,0 +1,3 @@
+"""Segments: partial aggregates in columnar files. Written by tasks, read by merges."""
+
+from __future__ import annotations

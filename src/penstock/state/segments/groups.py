@@ -1,0 +1,55 @@
+"""Finished groups as canonical columns: what tables hand to segments, segments to merges, merges to results.
+
+Keys are components (see `kernels.tables.pack`) with the values themselves: integers, order bits of floats, IPv4
+numbers, codes with their dictionary beside them, NULL flags. Nothing here depends on the packed layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.kernels.dictionary import Dictionary
+from penstock.kernels.tables.order import hash_codes, hash_values
+from penstock.relations.component import Component, Tag, value_component
+from penstock.relations.relation import State
+
+Array = np.ndarray
+
+
+@dataclass
+class Groups:
+    """`panes` (once merged: windows) by number, key `components` by name, count(*) and states of a few words."""
+
+    panes: Array
+    components: dict[Component, Array]
+    dictionaries: Mapping[Component, Dictionary]
+    count: Array
+    states: dict[State, tuple[Array, ...]]
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+
+def canonical_hashes(components: Mapping[Component, Array], by_code: Mapping[Component, Array], rows: int) -> Array:
+    """One hash per group over its key values; independent of codes, layout, plan and task.
+
+    `by_code` has the hashes of the strings that codes stand for."""
+    hashes = np.zeros(rows, np.uint64)
+    for name, values in components.items():
+        if name in by_code:
+            # Below the base is no string: a NULL, or an address that is not IPv6.
+            hash_codes(values - name.code_base, by_code[name], hashes)
+        else:
+            hash_values(values, hashes)
+    return hashes
+
+
+def blank_nulls(components: dict[Component, Array], strings: Collection[str]) -> None:
+    """A NULL has no value: make it zero whatever the base of its field, and no string rather than code 0."""
+    for flag, nulls in components.items():
+        if flag.tag is Tag.NULL and nulls.any():
+            gone, column = nulls != 0, flag.of
+            components[value_component(column)][gone] = -1 if column in strings else 0

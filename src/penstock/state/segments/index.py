@@ -1,0 +1,139 @@
+"""The index of a segment: which blocks there are and where their columns stand. Names are JSON, numbers are arrays.
+
+    size of the JSON │ JSON: slots, shapes, dictionaries, sizes of what follows │ records │ numbers │ page checksums
+
+A segment has thousands of columns; as JSON they would take longer to parse than to read. A *shape* is what blocks of a
+query have in common: its columns and states. A block's *record* is `HEAD` integers and five for each column; short
+arrays (panes, where slots begin) stand among the *numbers*, so that nobody reads a page for them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from penstock.relations.component import Component, component_of
+from penstock.relations.relation import State
+
+Array = np.ndarray
+SHAPE, RUN, ROWS, LEVEL, SLOTTED, HEAD = range(6)  # of a record; SLOTTED: the slot of every row instead of cuts
+PANES, STARTS, WHERE, COLUMNS = range(4)  # places among the columns of a record; the named ones come last
+FLOATS, INLINE = -8, -1  # sizes of columns that are no integers of so many bytes
+
+
+class Column(NamedTuple):
+    """`n` values from byte `at` on, in `size` bytes each, less the `base`; that is the least, `high` the greatest."""
+
+    at: int
+    n: int
+    size: int
+    base: int = 0
+    high: int = 0
+
+    @property
+    def dtype(self) -> str:
+        return "f8" if self.size == FLOATS else f"u{self.size}"
+
+
+Dictionaries = dict[Component, tuple[Column, Column]]  # offsets and bytes, by component
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A query's columns by name, in the order of their places, and how many words each of its states has."""
+
+    query: str
+    names: tuple[str, ...]
+    states: tuple[tuple[State, int], ...]
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        return {name: COLUMNS + i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def state_columns(self) -> dict[State, list[str]]:
+        """Column names of each state's words."""
+        return {state: state_columns(state, words) for state, words in self.states}
+
+
+def state_columns(state: State, words: int) -> list[str]:
+    """Column names of a state's words."""
+    return [f"{state.kind} {state.column} {word}" for word in range(words)]
+
+
+class IndexWriter:
+    """Gathers what a segment's writer has written."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[Shape, int] = {}
+        self._records: list[int] = []
+        self._numbers: list[int] = []
+        self.dictionaries: list[Dictionaries] = []  # a run each
+
+    def add(self, shape: Shape, rows: int, level: int, slotted: bool, columns: list[Column]) -> None:
+        """A block of the current run; its coarser levels come right after it."""
+        number = self._shapes.setdefault(shape, len(self._shapes))
+        self._records += [number, len(self.dictionaries), rows, level, int(slotted)]
+        for column in columns:
+            self._records += column
+
+    def inline(self, values: Array) -> Column:
+        """A short array, in the index itself."""
+        low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+        column = Column(len(self._numbers), len(values), INLINE, low, high)
+        self._numbers += values.tolist()
+        return column
+
+    def encode(self, slots: int, pages: list[int]) -> bytes:
+        names = json.dumps(
+            {
+                "slots": slots,
+                "shapes": [[s.query, s.names, [[t.kind, t.column, n] for t, n in s.states]] for s in self._shapes],
+                "dictionaries": [{name.text: where for name, where in run.items()} for run in self.dictionaries],
+                "sizes": [len(self._records), len(self._numbers), len(pages)],
+            },
+            separators=(",", ":"),
+        ).encode()
+        names += bytes(-len(names) % 8)
+        arrays = (np.array(self._records, "<i8"), np.array(self._numbers, "<i8"), np.array(pages, "<u8"))
+        return len(names).to_bytes(8, "little") + names + b"".join(array.tobytes() for array in arrays)
+
+
+class Index:
+    """The index of a segment, read."""
+
+    def __init__(self, data: bytes) -> None:
+        end = 8 + int.from_bytes(data[:8], "little")
+        found = json.loads(data[8:end].rstrip(b"\0"))
+        self.slots: int = found["slots"]
+        self.shapes = [
+            Shape(query, tuple(names), tuple((State(kind, column), n) for kind, column, n in states))
+            for query, names, states in found["shapes"]
+        ]
+        self.dictionaries: list[Dictionaries] = [
+            {component_of(name): (Column(*offsets), Column(*bytes_)) for name, (offsets, bytes_) in run.items()}
+            for run in found["dictionaries"]
+        ]
+        records, numbers, pages = found["sizes"]
+        self.records = np.frombuffer(data, "<i8", records, end)
+        self.numbers = np.frombuffer(data, "<i8", numbers, end + 8 * records)
+        self.pages = np.frombuffer(data, "<u8", pages, end + 8 * (records + numbers))
+
+    def blocks(self) -> list[list[int]]:
+        """Where the record of each block begins, and those of its coarser levels."""
+        found: list[list[int]] = []
+        at = 0
+        while at < len(self.records):
+            if self.records[at + LEVEL] == 0:
+                found.append([])
+            found[-1].append(at)
+            at += HEAD + 5 * (COLUMNS + len(self.shapes[self.records[at + SHAPE]].names))
+        return found
+
+    def column(self, record: int, place: int) -> Column:
+        at = record + HEAD + 5 * place
+        return Column(*self.records[at : at + 5].tolist())

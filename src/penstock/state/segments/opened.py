@@ -1,0 +1,57 @@
+"""Segments opened once and read many times: by a merge task for all its items, by the driver for all queries of a
+batch, and from batch to batch as long as they live.
+
+To open one is to parse its index, which names every block of every query: done for each query again it would cost more
+than all merging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from penstock.state.segments.read import Block, Handles, Segment
+
+
+class Segments:
+    """The segments of these references; each is opened when a query first asks for it, its file for every read unless
+    there are `handles` to hold it."""
+
+    def __init__(
+        self, folder: Path, references: Iterable[Mapping[str, Any]] = (), handles: Handles | None = None
+    ) -> None:
+        self._folder, self._references, self._handles = folder, list(references), handles
+        self._open: dict[str, Segment] = {}
+
+    def add(self, references: Iterable[Mapping[str, Any]]) -> None:
+        self._references += references
+
+    def keep(self, references: Iterable[Mapping[str, Any]]) -> None:
+        """From now on these; the others are forgotten."""
+        self._references = list(references)
+        named = {reference["path"] for reference in self._references}
+        self._open = {path: segment for path, segment in self._open.items() if path in named}
+
+    def only(self, references: Iterable[Mapping[str, Any]]) -> Segments:
+        """These alone; what is open is shared."""
+        some = Segments(self._folder, references)
+        some._open = self._open
+        return some
+
+    def blocks(self, query: str, below: int | None = None) -> Iterator[Block]:
+        """The query's blocks; only of segments that hold a pane before `below`."""
+        for reference in self._references:
+            panes = reference["panes"].get(query)
+            if panes is not None and (below is None or panes[0] < below):
+                yield from self._opened(reference).of(query)
+
+    def _opened(self, reference: Mapping[str, Any]) -> Segment:
+        path = reference["path"]
+        if path not in self._open:
+            self._open[path] = Segment(self._folder / path, dict(reference), self._handles)
+        return self._open[path]
+
+    @property
+    def bytes_read(self) -> int:
+        return sum(segment.bytes_read for segment in self._open.values())

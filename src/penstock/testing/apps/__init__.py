@@ -1,0 +1,3 @@
+"""Random apps with data and settings, by seed."""
+
+from __future__ import annotations
