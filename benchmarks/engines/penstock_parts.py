@@ -32,15 +32,15 @@ from benchmarks.measure.profiled import Profiled
 
 TASK_PARTS = {  # of taking tuples: module, functions
     "decode": ("engines.penstock_parts", "_decoded"),
-    "ingest": ("runtime.lfta", "_choose"),
-    "layout": ("runtime.lfta", "_fit"),
-    "pack": ("runtime.folding", "pack_words"),
-    "segment": ("runtime.lfta", "_write_run"),  # early, where memory is full
+    "ingest": ("runtime.task.task", "_choose"),
+    "layout": ("runtime.task.task", "_fit"),
+    "pack": ("runtime.tables.accumulators", "pack_words"),
+    "segment": ("runtime.task.task", "_write_run"),  # early, where memory is full
 }
-FLUSH = ("runtime.lfta", "_drain")
+FLUSH = ("runtime.task.task", "_drain")
 MERGE_PARTS = {
-    "merge": ("runtime.closing", "merge_windows"),
-    "finish": ("runtime.finish", "finish"),
+    "merge": ("runtime.merge.windows", "merge_windows"),
+    "finish": ("runtime.merge.finish", "finish"),
 }
 
 

@@ -33,9 +33,10 @@ from penstock.errors import SourceError
 from penstock.kernels.packets.capture import CUT, Records
 from penstock.kernels.packets.tunnel import GRE, IPIP, VXLAN
 from penstock.sources.base import BAD, UNREADABLE, Split, fields
+from penstock.sources.capture import pcap
 from penstock.sources.capture import walk as capture
 from penstock.sources.capture.columns import COLUMNS, STATIONS, schema
-from penstock.sources.capture.walk import HEAD, Section, Walker, pcap
+from penstock.sources.capture.walk import HEAD, Section, Walker
 from penstock.sources.files import Address
 from support.mutations import Anatomy, anatomy, mutated
 

@@ -16,7 +16,7 @@ from penstock.logical.resolve.app import resolve_app
 from penstock.logical.values.aggregates import AGGREGATES
 from penstock.logical.values.functions import FUNCTIONS
 from penstock.sources.base import fields
-from penstock.sources.capture.walk import columns as packets
+from penstock.sources.capture import columns as packets
 from penstock.sources.generate.source import open_generate
 
 ROOT = Path(__file__).parents[2]

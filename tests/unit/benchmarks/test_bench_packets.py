@@ -305,7 +305,7 @@ def test_processor_time_of_children(tmp_path: Path) -> None:
     busy = "import time\nwhile time.process_time() < 0.3: pass"
     leaves = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {busy!r}])"
     code = (
-        "import subprocess, sys; from benchmarks import cpu\n"
+        "import subprocess, sys; from benchmarks.measure import cpu\n"
         "cpu.adopt(); before = cpu.own_seconds()\n"
         f"subprocess.run([sys.executable, '-c', {leaves!r}], check=True); cpu.wait_for_all()\n"
         "print(cpu.own_seconds() - before, cpu.session_seconds())"

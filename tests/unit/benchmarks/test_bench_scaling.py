@@ -79,12 +79,12 @@ def busy(seconds: float) -> None:
 
 def test_functions_are_found_by_module_and_name() -> None:
     profiled = Profiled()
-    assert profiled.within("unit.test_bench_scaling", "busy") == 0
+    assert profiled.within("benchmarks.test_bench_scaling", "busy") == 0
     profiled(lambda: busy(0.02))
     profiled(lambda: busy(0.01))
-    assert profiled.seconds >= profiled.within("unit.test_bench_scaling", "busy") >= 0.03
-    assert profiled.within("unit.test_bench", "busy") == 0
-    assert profiled.within("unit.test_bench_scaling", "idle") == 0
+    assert profiled.seconds >= profiled.within("benchmarks.test_bench_scaling", "busy") >= 0.03
+    assert profiled.within("benchmarks.test_bench", "busy") == 0
+    assert profiled.within("benchmarks.test_bench_scaling", "idle") == 0
 
 
 @pytest.mark.parametrize("sink", [PARQUET, DISCARD])

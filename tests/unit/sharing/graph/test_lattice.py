@@ -37,7 +37,7 @@ def test_a_longer_prefix_feeds_a_shorter_one() -> None:
     assert not feeds(long, whole)
     assert not feeds(whole, other)
     assert union(long, short) == long
-    assert [part.drop for part in net.parts(union(long, short)) if part.component == "value:src"] == [8]
+    assert [part.drop for part in net.parts(union(long, short)) if part.component.text == "value:src"] == [8]
     assert name_of(union(short, other)) == "dst.src/8"
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from penstock.errors import StateError
 from penstock.kernels.dictionary import Dictionary
+from penstock.relations.component import Component
 from penstock.relations.component import component_of as part
 from penstock.relations.relation import State
 from penstock.state.segments.groups import Groups
@@ -70,7 +71,7 @@ def rows_in(groups: Groups) -> list[tuple[Any, ...]]:
 def rows_out(block: Block, start: int, stop: int) -> list[tuple[Any, ...]]:
     names = [name for name in block.shape.names if ":" in name]
     codes = {name: _strings(*block.dictionary(name)) for name in (TEXT, ADDRESS)}
-    columns = [_decoded(name, block.column(name, start, stop), codes) for name in names]
+    columns = [_decoded(part(name), block.column(name, start, stop), codes) for name in names]
     words = [block.column(w, start, stop).view(np.int64).tolist() for state in block.states().values() for w in state]
     counts = block.column("count", start, stop).tolist()
     return sorted(zip(block.pane_numbers(start, stop).tolist(), counts, *columns, *words, strict=True), key=repr)
@@ -81,7 +82,7 @@ def _strings(offsets: np.ndarray, data: np.ndarray) -> list[bytes]:
     return [whole[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
 
 
-def _decoded(name: str, values: np.ndarray, codes: dict[str, list[bytes]]) -> list[Any]:
+def _decoded(name: Component, values: np.ndarray, codes: dict[Component, list[bytes]]) -> list[Any]:
     if name not in codes:
         return values.tolist()
     return [codes[name][v - name.code_base] if v >= name.code_base else None for v in values.tolist()]
@@ -320,7 +321,7 @@ def test_levels_hold_the_panes_of_any_range_once(tmp_path: Path, seed: int) -> N
         inside = np.flatnonzero([first <= pane < beyond for pane in groups.panes.tolist()])
         assert sorted(found) == inside.tolist(), (seed, first, beyond)
         start, stop = block.row_range(first, beyond)
-        assert sorted(block.column(part("value:id"), start, max(start, stop)).tolist()) == inside.tolist()
+        assert sorted(block.column("value:id", start, max(start, stop)).tolist()) == inside.tolist()
 
 
 def test_panes_of_any_rows(tmp_path: Path) -> None:
