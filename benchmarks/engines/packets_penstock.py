@@ -55,7 +55,7 @@ def _twice(job: PacketJob, action: Callable[[PacketJob], tuple[int, dict[str, An
 
 def _open_anew(job: PacketJob) -> None:
     """Count the packets again, although this process knows the file."""
-    from penstock.sources.capture import pcap
+    from penstock.sources.capture import source as pcap
 
     pcap._counted.cache_clear()
     pcap.open_pcap(job.file, {}).rows()

@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 from pcap_pool import NAMES, Pool, check_alone, check_flags, flag_of, require_checks
 
 from penstock.errors import SourceError
-from penstock.kernels.packets.capture import CUT, Records
+from penstock.kernels.packets.capture import CUT, PacketRecords
 from penstock.kernels.packets.tunnel import GRE, IPIP, VXLAN
 from penstock.sources.base import BAD, UNREADABLE, Split, fields
 from penstock.sources.capture import pcap
@@ -105,7 +105,7 @@ def values(batches: list[pa.RecordBatch], name: str) -> pa.ChunkedArray:
 
 def walk(source: pcap.PcapSource, pool: Pool, rng: np.random.Generator) -> int:
     """Go over the file in a buffer that ends where it ends: of use where bounds are checked."""
-    file, records, rows = source.files[0], Records(256), 0
+    file, records, rows = source.files[0], PacketRecords(256), 0
     walker = Walker(file.path, file.form, file.begin, file.stop, Section(), bool(file.ended))
     walker.data = np.fromfile(file.path, np.uint8, file.stop - file.begin, offset=file.begin)
     walker.end = len(walker.data)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.kernels.packets.capture import Records
+from penstock.kernels.packets.capture import PacketRecords
 from penstock.kernels.packets.fields import take_service
 from penstock.kernels.packets.layers import room
 from penstock.kernels.packets.layout import END
 from penstock.sources.base import BAD, FAULT, UNREADABLE
-from penstock.sources.capture import pcap
-from penstock.sources.capture.columns import COLUMNS, Batch, Piece
+from penstock.sources.capture import source as pcap
+from penstock.sources.capture.columns import COLUMNS, PacketBatch, Packets
 
 Array = np.ndarray[Any, Any]
 NAMES = list(COLUMNS)
@@ -31,9 +31,9 @@ class Pool:
     """Packets of several files, each followed by bytes that are not its own."""
 
     packets: list[bytes] = field(default_factory=list)
-    records: list[Records] = field(default_factory=list)
+    records: list[PacketRecords] = field(default_factory=list)
 
-    def take(self, data: Array, records: Records, rng: np.random.Generator) -> None:
+    def take(self, data: Array, records: PacketRecords, rng: np.random.Generator) -> None:
         """Half of the packets as they are, the others cut somewhere in their headers: by a snap length, or as sent."""
         known, count = copied(records), len(records.at)
         cut, sent = rng.random(count) < 0.5, rng.random(count) < 0.5
@@ -58,19 +58,19 @@ class Pool:
         check_flags(batch.arrow())
 
 
-def copied(records: Records) -> Records:
-    same = Records(0)
+def copied(records: PacketRecords) -> PacketRecords:
+    same = PacketRecords(0)
     same.__dict__ = {name: column.copy() for name, column in records.__dict__.items()}
     return same
 
 
 def poisoned(
-    packets: list[bytes], parts: list[Records], poisons: Sequence[int], gap: int = GAP
-) -> tuple[Array, Records]:
+    packets: list[bytes], parts: list[PacketRecords], poisons: Sequence[int], gap: int = GAP
+) -> tuple[Array, PacketRecords]:
     """The packets one after the other with a gap after each; all of them once for each poison."""
     gaps = [bytes([byte]) * gap for byte in poisons]
     data = np.frombuffer(b"".join(gap.join(packets) + gap for gap in gaps), np.uint8)
-    records = Records(0)
+    records = PacketRecords(0)
     records.__dict__ = {
         name: np.tile(np.concatenate([part.__dict__[name] for part in parts]), len(poisons))
         for name in records.__dict__
@@ -80,14 +80,14 @@ def poisoned(
     return data, records
 
 
-def decoded(data: Array, records: Records, unwrap: int) -> Batch:
+def decoded(data: Array, records: PacketRecords, unwrap: int) -> PacketBatch:
     count = len(records.at)
-    piece, batch = Piece(data, records, room(count), count), Batch(NAMES, count)
+    piece, batch = Packets(data, records, room(count), count), PacketBatch(NAMES, count)
     batch.take(piece, pcap._locate(piece, unwrap) > 0)
     return batch
 
 
-def raw(batch: Batch) -> dict[str, Array]:
+def raw(batch: PacketBatch) -> dict[str, Array]:
     """Values and marks of all columns, and the faults."""
     found = {"fault": batch._fault}
     for values in batch._values:

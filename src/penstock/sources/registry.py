@@ -13,7 +13,7 @@ SCHEMES = {
     "parquet": ("penstock.sources.parquet.source", "open_parquet"),
     "csv": ("penstock.sources.text.csv", "open_csv"),
     "json": ("penstock.sources.text.json", "open_json"),
-    "pcap": ("penstock.sources.capture.pcap", "open_pcap"),
+    "pcap": ("penstock.sources.capture.source", "open_pcap"),
     "generate": ("penstock.sources.generate.source", "open_generate"),
 }
 

@@ -37,7 +37,7 @@ MAGIC, SWAPPED_MAGIC = 0x1A2B3C4D, 0x4D3C2B1A
 RESOLUTION, SHIFT = 9, 14  # options of an interface: unit of times, seconds to add
 
 
-class Records:
+class PacketRecords:
     """Room for so many records. Times are microseconds since 1970, `NO_TIME` where there is none."""
 
     def __init__(self, rows: int) -> None:
@@ -50,9 +50,9 @@ class Records:
         self.reason = np.empty(rows, np.uint8)
         self.start = np.empty(rows, np.int64)  # of the record
 
-    def part(self, first: int, stop: int) -> Records:
+    def part(self, first: int, stop: int) -> PacketRecords:
         """Some of the records."""
-        part = Records(0)
+        part = PacketRecords(0)
         part.__dict__ = {name: column[first:stop] for name, column in self.__dict__.items()}
         return part
 

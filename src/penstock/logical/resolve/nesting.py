@@ -16,7 +16,7 @@ from penstock.lang.ast import Derived, Relation, Select, SelectQuery, SetOperati
 from penstock.lang.text import AppText
 from penstock.logical.query import Query, results_stream
 from penstock.logical.resolve.scopes import Input
-from penstock.logical.resolve.select import Source, resolve_select
+from penstock.logical.resolve.select import FromItem, resolve_select
 
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -67,16 +67,16 @@ def _common(name: str, select: Select, text: AppText, catalog: Catalog, inside: 
     return common
 
 
-def _source(name: str, source: Relation | Derived, text: AppText, catalog: Catalog, inside: list[Query]) -> Source:
+def _source(name: str, source: Relation | Derived, text: AppText, catalog: Catalog, inside: list[Query]) -> FromItem:
     alias = (source.alias,) if source.alias else ()
     if isinstance(source, Relation):
         found = catalog.find(source.name, text)
-        return Source(found, (source.name, *alias), source.window, source.name.span)
+        return FromItem(found, (source.name, *alias), source.window, source.name.span)
     called = source.alias.text if source.alias else "sub1"
     inner = resolve_nested(_hidden_name(name, called, inside), source.select, text, catalog, hidden=True)
     inside.extend(inner)
     found = Input(results_stream(inner[-1]), called, results=True)
-    return Source(found, alias, source.window, source.span)
+    return FromItem(found, alias, source.window, source.span)
 
 
 def _hidden_name(outer: str, name: str, inside: list[Query]) -> str:

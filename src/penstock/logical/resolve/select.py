@@ -26,7 +26,7 @@ from penstock.logical.values.scalars import resolve_condition
 
 
 @dataclass(frozen=True)
-class Source:
+class FromItem:
     """What FROM names: the input, the names its columns may be qualified with, its window, and where it stands."""
 
     input: Input
@@ -36,7 +36,7 @@ class Source:
 
 
 def resolve_select(
-    name: str, select: Select, text: AppText, source: Source, sink: str | None, hidden: bool = False
+    name: str, select: Select, text: AppText, source: FromItem, sink: str | None, hidden: bool = False
 ) -> Query:
     columns = StreamColumns(text, source.input, source.qualifiers)
     select = spell_out(select, columns)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from penstock.kernels.packets import fields as take
 from penstock.kernels.packets import layout
-from penstock.kernels.packets.capture import Records
+from penstock.kernels.packets.capture import PacketRecords
 from penstock.kernels.packets.capture_times import NO_TIME
 from penstock.sources.base import ADDRESS, BAD, FAULT, TYPE_KEY, UNREADABLE
 
@@ -43,20 +43,20 @@ WITH_PORTS = 1 << layout.TCP | 1 << layout.PORTS
 
 
 @dataclass(frozen=True)
-class Piece:
+class Packets:
     """Packets at hand: their bytes, records and layers."""
 
     data: Array
-    records: Records
+    records: PacketRecords
     layers: Array
     rows: int
 
 
-Fill = Callable[[Piece, Array, Array], None]  # piece, values, marks of what is there
+Fill = Callable[[Packets, Array, Array], None]  # piece, values, marks of what is there
 
 
 @dataclass(frozen=True)
-class Column:
+class PacketColumn:
     """One column: its type in Arrow, the group of values it belongs to, and how a piece of it is filled."""
 
     type: pa.DataType
@@ -70,13 +70,13 @@ class Column:
         return np.dtype(np.int64 if pa.types.is_timestamp(self.type) else self.type.to_pandas_dtype())
 
 
-def _time(piece: Piece, out: Array, there: Array) -> None:
+def _time(piece: Packets, out: Array, there: Array) -> None:
     out[:] = piece.records.time[: piece.rows]
     np.not_equal(out, NO_TIME, out=there.view(bool))
 
 
 def _record(name: str) -> Fill:
-    def fill(piece: Piece, out: Array, there: Array) -> None:
+    def fill(piece: Packets, out: Array, there: Array) -> None:
         out[:] = getattr(piece.records, name)[: piece.rows]
         there[:] = 1
 
@@ -101,19 +101,19 @@ def _sequence(offset: int) -> Fill:
     return lambda piece, out, there: take.take_sequence(piece.data, piece.layers, piece.rows, offset, out, there)
 
 
-def _service(piece: Piece, out: Array, there: Array) -> None:
+def _service(piece: Packets, out: Array, there: Array) -> None:
     take.take_service(piece.data, piece.layers, piece.rows, out, there)
 
 
-def _ip_length(piece: Piece, out: Array, there: Array) -> None:
+def _ip_length(piece: Packets, out: Array, there: Array) -> None:
     take.take_ip_length(piece.layers, piece.rows, out, there)
 
 
-def _payload(piece: Piece, out: Array, there: Array) -> None:
+def _payload(piece: Packets, out: Array, there: Array) -> None:
     take.take_payload(piece.data, piece.layers, piece.rows, out, there)
 
 
-def _fragmented(piece: Piece, out: Array, there: Array) -> None:
+def _fragmented(piece: Packets, out: Array, there: Array) -> None:
     rows = piece.layers[: piece.rows] >= 0
     out[:] = rows[:, layout.FRAGMENT]
     there[:] = rows[:, layout.NET] & (rows[:, layout.FRAGMENT] | rows[:, layout.TRANSPORT])  # else it was cut off
@@ -125,46 +125,49 @@ def _station(offset: int) -> Fill:
     )
 
 
-def _unused(piece: Piece, out: Array, there: Array) -> None:
+def _unused(piece: Packets, out: Array, there: Array) -> None:
     raise AssertionError("addresses are filled by Addresses")
 
 
 TIME, TEXT, SMALL, NUMBER = pa.timestamp("us", tz="UTC"), pa.string(), pa.uint16(), pa.int32()
 ONLY_TCP, ONLY_ICMP = 1 << layout.TCP, 1 << layout.ICMP
-STATIONS = {"src_mac": Column(pa.int64(), LINK, _station(6)), "dst_mac": Column(pa.int64(), LINK, _station(0))}
+STATIONS = {
+    "src_mac": PacketColumn(pa.int64(), LINK, _station(6)),
+    "dst_mac": PacketColumn(pa.int64(), LINK, _station(0)),
+}
 COLUMNS = {
-    "ts": Column(TIME, RECORD, _time),
-    "length": Column(pa.uint32(), RECORD, _record("length")),
-    "captured": Column(NUMBER, RECORD, _record("captured")),
-    "interface": Column(NUMBER, RECORD, _record("interface")),
-    "link": Column(NUMBER, RECORD, _record("link")),
+    "ts": PacketColumn(TIME, RECORD, _time),
+    "length": PacketColumn(pa.uint32(), RECORD, _record("length")),
+    "captured": PacketColumn(NUMBER, RECORD, _record("captured")),
+    "interface": PacketColumn(NUMBER, RECORD, _record("interface")),
+    "link": PacketColumn(NUMBER, RECORD, _record("link")),
     **STATIONS,
-    "ethertype": Column(NUMBER, LINK, _layer(layout.ETHERTYPE)),
-    "vlan": Column(NUMBER, LINK, _layer(layout.VLAN)),
-    "inner_vlan": Column(NUMBER, LINK, _layer(layout.INNER_VLAN)),
-    "mpls": Column(NUMBER, LINK, _layer(layout.MPLS)),
-    "version": Column(NUMBER, NET, _layer(layout.VERSION)),
-    "src": Column(ADDRESS, NET, _unused),
-    "dst": Column(ADDRESS, NET, _unused),
-    "proto": Column(NUMBER, PROTOCOL, _layer(layout.PROTO)),
-    "ip_length": Column(NUMBER, NET, _ip_length),
-    "ttl": Column(SMALL, NET, _net(8, 7, 1)),
-    "tos": Column(SMALL, NET, _service),
-    "ip_id": Column(SMALL, NET, _net(4, -1, 2)),
-    "fragment": Column(pa.bool_(), NET | PROTOCOL, _fragmented),
-    "frag_offset": Column(NUMBER, NET | PROTOCOL, _layer(layout.FRAGMENT)),
-    "sport": Column(SMALL, PORT, _transport(0, 2, WITH_PORTS)),
-    "dport": Column(SMALL, PORT, _transport(2, 2, WITH_PORTS)),
-    "tcp_flags": Column(SMALL, TCP, _transport(13, 1, ONLY_TCP)),
-    "seq": Column(pa.int64(), TCP, _sequence(4)),
-    "ack": Column(pa.int64(), TCP, _sequence(8)),
-    "tcp_window": Column(SMALL, TCP, _transport(14, 2, ONLY_TCP)),
-    "icmp_type": Column(SMALL, ICMP, _transport(0, 1, ONLY_ICMP)),
-    "icmp_code": Column(SMALL, ICMP, _transport(1, 1, ONLY_ICMP)),
-    "payload": Column(NUMBER, PORT | TCP | ICMP, _payload),
-    "tunnel": Column(NUMBER, RECORD, _layer(layout.DEPTH)),
-    "outer_src": Column(ADDRESS, NET, _unused),
-    "outer_dst": Column(ADDRESS, NET, _unused),
+    "ethertype": PacketColumn(NUMBER, LINK, _layer(layout.ETHERTYPE)),
+    "vlan": PacketColumn(NUMBER, LINK, _layer(layout.VLAN)),
+    "inner_vlan": PacketColumn(NUMBER, LINK, _layer(layout.INNER_VLAN)),
+    "mpls": PacketColumn(NUMBER, LINK, _layer(layout.MPLS)),
+    "version": PacketColumn(NUMBER, NET, _layer(layout.VERSION)),
+    "src": PacketColumn(ADDRESS, NET, _unused),
+    "dst": PacketColumn(ADDRESS, NET, _unused),
+    "proto": PacketColumn(NUMBER, PROTOCOL, _layer(layout.PROTO)),
+    "ip_length": PacketColumn(NUMBER, NET, _ip_length),
+    "ttl": PacketColumn(SMALL, NET, _net(8, 7, 1)),
+    "tos": PacketColumn(SMALL, NET, _service),
+    "ip_id": PacketColumn(SMALL, NET, _net(4, -1, 2)),
+    "fragment": PacketColumn(pa.bool_(), NET | PROTOCOL, _fragmented),
+    "frag_offset": PacketColumn(NUMBER, NET | PROTOCOL, _layer(layout.FRAGMENT)),
+    "sport": PacketColumn(SMALL, PORT, _transport(0, 2, WITH_PORTS)),
+    "dport": PacketColumn(SMALL, PORT, _transport(2, 2, WITH_PORTS)),
+    "tcp_flags": PacketColumn(SMALL, TCP, _transport(13, 1, ONLY_TCP)),
+    "seq": PacketColumn(pa.int64(), TCP, _sequence(4)),
+    "ack": PacketColumn(pa.int64(), TCP, _sequence(8)),
+    "tcp_window": PacketColumn(SMALL, TCP, _transport(14, 2, ONLY_TCP)),
+    "icmp_type": PacketColumn(SMALL, ICMP, _transport(0, 1, ONLY_ICMP)),
+    "icmp_code": PacketColumn(SMALL, ICMP, _transport(1, 1, ONLY_ICMP)),
+    "payload": PacketColumn(NUMBER, PORT | TCP | ICMP, _payload),
+    "tunnel": PacketColumn(NUMBER, RECORD, _layer(layout.DEPTH)),
+    "outer_src": PacketColumn(ADDRESS, NET, _unused),
+    "outer_dst": PacketColumn(ADDRESS, NET, _unused),
 }
 PLACES = {
     "src": (layout.NET, 0),
@@ -188,7 +191,7 @@ def arrow(name: str) -> pa.Field:
     return pa.field(name, kind, metadata={TYPE_KEY: b"INET"} if kind == ADDRESS else None)
 
 
-class Values:
+class PacketValues:
     """Room for a column of a batch."""
 
     def __init__(self, name: str, rows: int) -> None:
@@ -198,14 +201,14 @@ class Values:
         self.six: Array | None = None  # marks of IPv6 addresses, and their bytes
         self.long = np.empty(0, np.uint8)
 
-    def take(self, piece: Piece, at: int) -> None:
+    def take(self, piece: Packets, at: int) -> None:
         out, there = self.out[at : at + piece.rows], self.there[at : at + piece.rows]
         if self.column.type == ADDRESS:
             self._addresses(piece, at, out, there)
         else:
             self.column.fill(piece, out, there)
 
-    def _addresses(self, piece: Piece, at: int, out: Array, there: Array) -> None:
+    def _addresses(self, piece: Packets, at: int, out: Array, there: Array) -> None:
         place, second = PLACES[self.name]
         six = np.empty(piece.rows, np.uint8)
         if take.take_address(piece.data, piece.layers, piece.rows, place, second, out, there, six):
@@ -245,16 +248,16 @@ def stations(numbers: Array, mask: Array | None) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32), mask=mask), pa.array(words, pa.string()))
 
 
-class Batch:
+class PacketBatch:
     """Columns of at most `rows` packets, filled piece by piece."""
 
     def __init__(self, names: Sequence[str], rows: int) -> None:
         self.room, self.rows = rows, 0
-        self._values = [Values(name, rows) for name in names]
+        self._values = [PacketValues(name, rows) for name in names]
         self._reason = np.zeros(rows, np.uint8)
         self._fault = np.zeros(rows, np.uint8)
 
-    def take(self, piece: Piece, faults: bool) -> None:
+    def take(self, piece: Packets, faults: bool) -> None:
         at, beyond = self.rows, self.rows + piece.rows
         for values in self._values:
             values.take(piece, at)
@@ -288,7 +291,7 @@ class Batch:
         fields += [pa.field(name, array.type) for name, array in flags.items()]
         return pa.record_batch([*arrays.values(), *flags.values()], schema=pa.schema(fields))
 
-    def _bad(self, values: Values, spoiled: Array | None) -> Array:
+    def _bad(self, values: PacketValues, spoiled: Array | None) -> Array:
         if spoiled is None:
             return np.zeros(self.rows, bool)
         bad: Array = (spoiled & values.column.group != 0) & (values.there[: self.rows] == 0)

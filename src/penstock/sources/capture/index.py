@@ -1,7 +1,7 @@
 """Counting the packets of a capture, once: how many, and where every so many-th is, so that tasks can go there.
 
 A file that is still being written has parts: what was whole when it was looked at, then what came since. Each part is
-a `Capture`, an entry of its own in the log of files.
+a `CaptureFile`, an entry of its own in the log of files.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import xxhash
 
-from penstock.kernels.packets.capture import SECTION, Records
+from penstock.kernels.packets.capture import SECTION, PacketRecords
 from penstock.sources.base import Entry
 from penstock.sources.capture.walk import Form, Section, Walker
 from penstock.sources.counted import file_digest
@@ -30,7 +30,7 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Capture:
+class CaptureFile:
     """Bytes [begin, stop) of a capture, after `before` packets of the same file.
 
     `size`, `mtime` (nanoseconds) and `digest` are of the file as it lies there, if it is packed, else of the part.
@@ -69,7 +69,7 @@ class Capture:
         }
 
     @classmethod
-    def of(cls, entry: Entry) -> Capture:
+    def of(cls, entry: Entry) -> CaptureFile:
         points = Points(entry["rows"], entry["stride"], tuple(entry["index"]), tuple(entry["of_section"]))
         sections = tuple(Section(tuple((at, size) for at, size in blocks)) for blocks in entry["sections"])
         known = {name: entry[name] for name in PLAIN}
@@ -112,7 +112,7 @@ class Counting:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedPart:
     """What counting found of a part, which goes up to byte `stop`."""
 
     points: Points
@@ -122,9 +122,9 @@ class Counted:
     ended: int
 
 
-def count(text: str, form: Form, begin: int, size: int, section: Section, tail: bool) -> Counted:
+def count(text: str, form: Form, begin: int, size: int, section: Section, tail: bool) -> CountedPart:
     """Walk over bytes [begin, size) of a capture; without `tail` only whole records are part of it."""
-    digest, found, records = xxhash.xxh3_128(), Counting(section), Records(STRIDE * 2)
+    digest, found, records = xxhash.xxh3_128(), Counting(section), PacketRecords(STRIDE * 2)
     walker = Walker(text, form, begin, size, section, tail, digest.update)
     for rows in walker.pieces(records):
         found.take(records.start[:rows], walker.base)
@@ -134,4 +134,4 @@ def count(text: str, form: Form, begin: int, size: int, section: Section, tail: 
     stop = size if tail or walker.done else walker.at
     # Damage ends the walk early, and a block that goes on beyond the end has been passed over in part.
     seen = digest.hexdigest() if walker.passed == stop else file_digest(text, begin, stop)
-    return Counted(points, sections, stop, seen, walker.done)
+    return CountedPart(points, sections, stop, seen, walker.done)

@@ -19,7 +19,7 @@ import numpy as np
 
 from penstock.errors import SourceError
 from penstock.kernels.packets import capture as kernels
-from penstock.kernels.packets.capture import Records
+from penstock.kernels.packets.capture import PacketRecords
 from penstock.sources.files import unreadable
 
 Array = np.ndarray[Any, Any]
@@ -125,7 +125,7 @@ class Walker:
         kind, place, size = (int(self.state[index]) for index in (kernels.MET, kernels.PLACE, kernels.BYTES))
         return kind, self.base + place, size
 
-    def pieces(self, records: Records) -> Iterator[int]:
+    def pieces(self, records: PacketRecords) -> Iterator[int]:
         """Fill `records` again and again; yields how many rows there are, 0 where only a description was passed."""
         try:
             while True:
@@ -144,7 +144,7 @@ class Walker:
     def _ended(self) -> bool:
         return self.base + self.end >= self._stop
 
-    def _next(self, records: Records, limit: int) -> int:
+    def _next(self, records: PacketRecords, limit: int) -> int:
         """Go on; the file's bytes end at `limit`, as those at hand are counted."""
         out = records.columns()
         if len(self._form):
@@ -181,7 +181,7 @@ class Walker:
 
     def _recall(self, section: Section) -> None:
         """Read a section's descriptions anew."""
-        records = Records(1)
+        records = PacketRecords(1)
         for place, size in section.blocks:
             self._file.seek(place)
             self.state[kernels.AT] = 0

@@ -24,10 +24,10 @@ import pyarrow as pa
 from penstock.errors import SourceError
 from penstock.logical.query import Field
 from penstock.sources.base import TYPE_KEY, Split
+from penstock.sources.boundaries import cut_at_boundary, split_at_boundaries
 from penstock.sources.generate.flows import Flows
 from penstock.sources.generate.synthetic import BLOCK, Attributes, Clock, Columns, block_random
 from penstock.sources.options import Options, integer, integers, moment, number
-from penstock.sources.text.boundaries import cut_at_boundary, split_at_boundaries
 
 VERSION = 1  # of the records: raise it when the same options make others
 ADDRESS = {TYPE_KEY: b"INET"}

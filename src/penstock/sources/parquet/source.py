@@ -1,6 +1,6 @@
 """Parquet files as a stream: the row number over all files, in name order, is the position.
 
-Footers are read by `sources.parquet.files` when the source is opened; a task then decodes only the row groups
+Footers are read by `sources.parquet.footers` when the source is opened; a task then decodes only the row groups
 its split touches, in bounded pieces.  Row groups are the unit that can be reached without decoding what lies
 before it, so `cut` prefers their boundaries, and `splits` where that keeps tasks of the same size.
 
@@ -26,14 +26,14 @@ import pyarrow.parquet as pq
 from penstock.errors import RunError, SourceError
 from penstock.logical.query import Field
 from penstock.sources.base import Entry, Split, arrow_field, fields
+from penstock.sources.boundaries import cut_at_boundary, split_at_boundaries
 from penstock.sources.files import Address, in_short
 from penstock.sources.fit import check_fields
-from penstock.sources.parquet.files import Footer, first_line, footer_digest, read_footer, require_equal_schema
-from penstock.sources.text.boundaries import cut_at_boundary, split_at_boundaries
+from penstock.sources.parquet.footers import Footer, first_line, footer_digest, read_footer, require_equal_schema
 
 
 @dataclass(frozen=True)
-class File:
+class GroupedFile:
     """Where it is, its size and digest, and the row counts of its row groups."""
 
     path: str
@@ -46,15 +46,15 @@ class File:
         return {**known, "groups": list(self.groups)}
 
     @classmethod
-    def of(cls, entry: Entry) -> File:
+    def of(cls, entry: Entry) -> GroupedFile:
         return cls(entry["path"], entry["bytes"], entry["digest"], tuple(entry["groups"]))
 
 
 @dataclass(frozen=True)
-class Piece:
+class GroupPart:
     """Rows [skip, skip + take) of one row group."""
 
-    file: File
+    file: GroupedFile
     group: int
     skip: int
     take: int
@@ -65,7 +65,7 @@ class ParquetSource:
     """Files with equal schemas, one after the other."""
 
     address: Address
-    files: tuple[File, ...]
+    files: tuple[GroupedFile, ...]
     columns: pa.Schema
     declared: tuple[Field, ...] | None = None
     first: int = 0  # row number of the first file's first row; not 0 where files before it were left out
@@ -127,7 +127,7 @@ class ParquetSource:
         columns = self.columns
         if not self.files and entries and self.changed(entries[0]) is None:
             columns = read_footer(entries[0]["path"]).schema
-        return replace(self, files=(*self.files, *map(File.of, entries)), columns=columns)
+        return replace(self, files=(*self.files, *map(GroupedFile.of, entries)), columns=columns)
 
     def restarted(self, entries: Sequence[Entry]) -> ParquetSource:
         return replace(self, files=(), first=0).extended(entries)
@@ -178,16 +178,16 @@ class ParquetSource:
         at = bisect_left(self._edges, row)
         return min(self._edges[max(0, at - 1) : at + 1], key=lambda boundary: abs(boundary - row))
 
-    def _pieces(self, split: Split) -> Iterator[Piece]:
+    def _pieces(self, split: Split) -> Iterator[GroupPart]:
         at = bisect_right(self._edges, split.start) - 1
         while at < len(self._places) and self._edges[at] < split.stop:
             begin, end = max(split.start, self._edges[at]), min(split.stop, self._edges[at + 1])
             if end > begin:
                 file, group = self._places[at]
-                yield Piece(self.files[file], group, begin - self._edges[at], end - begin)
+                yield GroupPart(self.files[file], group, begin - self._edges[at], end - begin)
             at += 1
 
-    def _open(self, file: File, columns: Sequence[str]) -> pq.ParquetFile:
+    def _open(self, file: GroupedFile, columns: Sequence[str]) -> pq.ParquetFile:
         text = [name for name in columns if self.columns.field(name).type == pa.string()]
         try:
             reader = pq.ParquetFile(file.path, memory_map=True, pre_buffer=False, read_dictionary=text)
@@ -201,7 +201,7 @@ class ParquetSource:
 
 
 def _read_piece(
-    reader: pq.ParquetFile, piece: Piece, columns: Sequence[str], batch_rows: int
+    reader: pq.ParquetFile, piece: GroupPart, columns: Sequence[str], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
     skip, take = piece.skip, piece.take
     # Parquet readers cannot seek inside a row group: rows before `skip` are decoded, batch by batch, and dropped.
@@ -220,12 +220,12 @@ def _read_piece(
             yield part.select(list(columns))
 
 
-def _damaged(piece: Piece, fact: str) -> str:
+def _damaged(piece: GroupPart, fact: str) -> str:
     return f"cannot read row group {piece.group} of '{piece.file.path}': {fact}"
 
 
-def _file(footer: Footer) -> File:
-    return File(footer.path, footer.size, footer.digest, footer.groups)
+def _file(footer: Footer) -> GroupedFile:
+    return GroupedFile(footer.path, footer.size, footer.digest, footer.groups)
 
 
 def _arrived(path: str) -> Footer | None:

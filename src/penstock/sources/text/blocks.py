@@ -1,10 +1,10 @@
-"""Walking a file of text record by record, in blocks: counting them, skipping some, reading the rest.
+"""Walks a file of text record by record, in blocks.
 
-    index_text   one pass over the file: number of records, and where every so many-th begins
-    read_text    seek to the nearest of those, skip, and turn the next records into Arrow batches
+    index_text   one pass over the file: counts the records, and remembers where every 4096th begins
+    read_text    seeks to the nearest of those, skips, and turns the next records into Arrow batches
 
-A `Format` (`sources.text.csv`, `sources.text.json`) knows what a record is; nothing here does. Memory is one block, or
-the longest record that is allowed.
+A `RecordFormat` (`sources.text.csv`, `sources.text.json`) knows what a record is; nothing here does. Memory is one
+block, or the longest record that is allowed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SOME = 1 << 16  # records looked at in one go
 STRIDE, POINTS = 4096, 1024  # every 4096th record is in the index; every 8192th where that would be too many, …
 
 
-class Format(Protocol):
+class RecordFormat(Protocol):
     """What a record is, and how its fields are found."""
 
     @property
@@ -39,11 +39,11 @@ class Format(Protocol):
     @property
     def rules(self) -> Rules: ...
 
-    def starts(self, piece: Piece, starts: Array) -> int:
+    def starts(self, piece: TextPiece, starts: Array) -> int:
         """Find the next records' places; returns how many, and moves `piece.state`."""
         ...
 
-    def spans(self, piece: Piece, spans: Spans, rows: int, plan: Any) -> int:
+    def spans(self, piece: TextPiece, spans: Spans, rows: int, plan: Any) -> int:
         """Find the spans of the next records, at most so many; returns how many, and moves `piece.state`."""
         ...
 
@@ -52,7 +52,7 @@ class Format(Protocol):
         ...
 
 
-class Piece:
+class TextPiece:
     """A piece of text, of which `data[begin:end]` is not yet used; `final` says that nothing comes after it."""
 
     def __init__(self, data: Array, end: int, final: bool) -> None:
@@ -65,7 +65,7 @@ class Piece:
         self.begin = int(self.state[AT])
 
 
-class Block(Piece):
+class TextBlock(TextPiece):
     """A window on a file: `data[0]` is byte `base` of it."""
 
     def __init__(self, path: str, offset: int, longest: int) -> None:
@@ -77,7 +77,7 @@ class Block(Piece):
             raise unreadable(path, error) from error
         self._path, self.base = path, offset
 
-    def __enter__(self) -> Block:
+    def __enter__(self) -> TextBlock:
         return self
 
     def __exit__(
@@ -104,7 +104,7 @@ class Block(Piece):
 
 
 @dataclass(frozen=True)
-class Index:
+class TextIndex:
     """Number of records, and the places of records 0, stride, 2 · stride, …"""
 
     rows: int
@@ -112,11 +112,11 @@ class Index:
     places: tuple[int, ...]
 
 
-def index_text(path: str, offset: int, skip: int, form: Format, each: Callable[[memoryview], None]) -> Index:
+def index_text(path: str, offset: int, skip: int, form: RecordFormat, each: Callable[[memoryview], None]) -> TextIndex:
     """Walk the whole text after `offset`; the first `skip` records (a header) do not count."""
     rows, places = -skip, [np.empty(0, np.int64)]
     starts = np.empty(SOME, np.int64)
-    with Block(path, offset, form.longest) as block:
+    with TextBlock(path, offset, form.longest) as block:
         while block.refill(each):
             while count := form.starts(block, starts):
                 # Record number rows + i is wanted if it is a multiple of STRIDE and not before 0.
@@ -128,13 +128,13 @@ def index_text(path: str, offset: int, skip: int, form: Format, each: Callable[[
     found, stride = np.concatenate(places), STRIDE
     while len(found) > POINTS:
         found, stride = found[::2], stride * 2
-    return Index(max(rows, 0), stride, tuple(found.tolist()))
+    return TextIndex(max(rows, 0), stride, tuple(found.tolist()))
 
 
-def place_of(path: str, index: Index, row: int, form: Format) -> int:
+def place_of(path: str, index: TextIndex, row: int, form: RecordFormat) -> int:
     """Byte at which record `row` begins."""
     starts = np.empty(index.stride, np.int64)
-    with Block(path, index.places[row // index.stride], form.longest) as block:
+    with TextBlock(path, index.places[row // index.stride], form.longest) as block:
         left = row % index.stride
         while True:
             count = form.starts(block, starts)
@@ -147,10 +147,17 @@ def place_of(path: str, index: Index, row: int, form: Format) -> int:
 
 
 def read_text(
-    path: str, index: Index, start: int, stop: int, form: Format, plan: Any, asked: list[Field], batch_rows: int
+    path: str,
+    index: TextIndex,
+    start: int,
+    stop: int,
+    form: RecordFormat,
+    plan: Any,
+    asked: list[Field],
+    batch_rows: int,
 ) -> Iterator[pa.RecordBatch]:
     """Records [start, stop) of the file as Arrow batches."""
-    with Block(path, index.places[start // index.stride], form.longest) as block:
+    with TextBlock(path, index.places[start // index.stride], form.longest) as block:
         _skip(path, block, start % index.stride, form)
         left = stop - start
         spans = Spans(len(asked), min(batch_rows, left, SOME))
@@ -164,7 +171,7 @@ def read_text(
                 raise _shorter(path)
 
 
-def _skip(path: str, block: Block, count: int, form: Format) -> None:
+def _skip(path: str, block: TextBlock, count: int, form: RecordFormat) -> None:
     starts = np.empty(count, np.int64)
     while count:
         found = form.starts(block, starts[:count])

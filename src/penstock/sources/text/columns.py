@@ -28,7 +28,7 @@ ANY = 1 << PLAIN | 1 << QUOTED
 
 
 @dataclass(frozen=True)
-class Times:
+class TimeFormat:
     """How times are written: ISO 8601, a number of 10^(shift − 6) seconds, or a pattern of strptime."""
 
     shift: int | None = None
@@ -39,14 +39,14 @@ class Times:
 class Rules:
     """Which kinds of span a type accepts, as bits, and how times are written."""
 
-    times: Times
+    times: TimeFormat
     number: int = ANY
     boolean: int = ANY
     text: int = ANY
     iso: int = ANY
 
     @classmethod
-    def of_json(cls, times: Times) -> Rules:
+    def of_json(cls, times: TimeFormat) -> Rules:
         return cls(times, 1 << PLAIN, 1 << WORD, 1 << QUOTED, 1 << QUOTED)
 
 

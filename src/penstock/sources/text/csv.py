@@ -34,11 +34,11 @@ from penstock.logical.query import Field
 from penstock.logical.types import Kind
 from penstock.sources.files import Address
 from penstock.sources.options import Options
-from penstock.sources.text.blocks import Piece
-from penstock.sources.text.columns import Rules, Spans, Times
+from penstock.sources.text.blocks import TextPiece
+from penstock.sources.text.columns import Rules, Spans, TimeFormat
 from penstock.sources.text.infer import SAMPLE, types_of
 from penstock.sources.text.options import common_options, letter, one_of, texts
-from penstock.sources.text.source import HEAD, Layout, TextSource, refuse_flags, without_mark
+from penstock.sources.text.source import HEAD, TextLayout, TextSource, refuse_flags, without_mark
 from penstock.sources.unpack import head, with_packed
 
 Array = np.ndarray[Any, Any]
@@ -49,7 +49,7 @@ NO_SLOTS, NO_SPANS = np.empty(0, np.int64), Spans(0, 0)
 
 
 @dataclass(frozen=True)
-class Plan:
+class CsvPlan:
     """How a file's fields go to the columns asked: how many there are, and the column of each, or −1."""
 
     fields: int
@@ -67,7 +67,7 @@ class CsvFormat:
     escape: int
     nulls: tuple[str, ...]
     comment: str
-    times: Times
+    times: TimeFormat
     longest: int
     scheme: str = "csv"
 
@@ -75,7 +75,7 @@ class CsvFormat:
     def rules(self) -> Rules:
         return Rules(self.times)
 
-    def starts(self, piece: Piece, starts: Array) -> int:
+    def starts(self, piece: TextPiece, starts: Array) -> int:
         data, begin, end = piece.data, piece.begin, piece.end
         unused = data[begin:end]
         if (self.quote >= 0 and (unused == self.quote).any()) or (self.escape >= 0 and (unused == self.escape).any()):
@@ -88,7 +88,7 @@ class CsvFormat:
             )  # fmt: skip
         return int(find_lines(data, begin, end, piece.final, self.longest, False, self._comment, piece.state, starts))
 
-    def spans(self, piece: Piece, spans: Spans, rows: int, plan: Plan) -> int:
+    def spans(self, piece: TextPiece, spans: Spans, rows: int, plan: CsvPlan) -> int:
         count = find_fields(
             piece.data, piece.begin, piece.end, piece.final, self.longest, not piece.ascii, plan.fields,
             self.delimiter, self.quote, self.escape, self._comment, plan.slots, piece.state,
@@ -99,18 +99,18 @@ class CsvFormat:
             drop_nulls(piece.data, *spans.column(slot, count), nulls, edges, not text)
         return int(count)
 
-    def plan(self, columns: tuple[str, ...] | None, asked: list[Field]) -> Plan:
+    def plan(self, columns: tuple[str, ...] | None, asked: list[Field]) -> CsvPlan:
         names = columns or ()
         slots = np.full(len(names), -1, np.int64)
         for slot, field in enumerate(asked):
             slots[names.index(field.name)] = slot
-        return Plan(len(names), slots, tuple(field.type.kind is Kind.STRING for field in asked))
+        return CsvPlan(len(names), slots, tuple(field.type.kind is Kind.STRING for field in asked))
 
-    def layout(self, text: bytes, final: bool, name: str, declared: tuple[Field, ...]) -> Layout:
+    def layout(self, text: bytes, final: bool, name: str, declared: tuple[Field, ...]) -> TextLayout:
         first = self.first_record(text, final)
         names = tuple(field.name for field in declared)
         if first is None or not self._header(first, names, name):
-            return Layout(names)
+            return TextLayout(names)
         for column in names:
             if first.count(column) != 1:
                 times = "twice or more" if column in first else "not"
@@ -118,13 +118,13 @@ class CsvFormat:
                     f"column '{column}' is {times} in the header of '{name}'",
                     f"it names {', '.join(first)}; without a header say WITH (header = 'false')",
                 )
-        return Layout(tuple(first), 1)
+        return TextLayout(tuple(first), 1)
 
     def first_record(self, text: bytes, final: bool) -> list[str] | None:
         """The fields of the first record as text."""
-        piece, spans = Piece(np.frombuffer(bytearray(text), np.uint8), len(text), final), Spans(MOST, 1)
+        piece, spans = TextPiece(np.frombuffer(bytearray(text), np.uint8), len(text), final), Spans(MOST, 1)
         spans.first.fill(-1)
-        if not self.spans(piece, spans, 1, Plan(0, np.arange(MOST), ())):
+        if not self.spans(piece, spans, 1, CsvPlan(0, np.arange(MOST), ())):
             return None
         count = int((spans.first[:, 0] >= 0).sum())
         edges = zip(spans.first[:count, 0], spans.stop[:count, 0], strict=True)
@@ -194,7 +194,7 @@ def _check_first(form: CsvFormat, path: str, declared: tuple[Field, ...]) -> Non
     start, final = head(path, HEAD)
     text = without_mark(start, path)
     layout = form.layout(text, final, path, declared)
-    piece, spans = Piece(np.frombuffer(bytearray(text), np.uint8), len(text), final), Spans(0, SAMPLE)
+    piece, spans = TextPiece(np.frombuffer(bytearray(text), np.uint8), len(text), final), Spans(0, SAMPLE)
     rows = form.spans(piece, spans, SAMPLE, form.plan(layout.columns, []))
     if rows > layout.skip and (spans.reason[layout.skip : rows] == FIELDS).all():
         first = form.first_record(text, final) or []

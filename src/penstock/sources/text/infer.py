@@ -13,16 +13,16 @@ from penstock.kernels.text import parse
 from penstock.kernels.text.index import NOTHING
 from penstock.logical.query import Field
 from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP, Type
-from penstock.sources.text.blocks import Format, Piece
+from penstock.sources.text.blocks import RecordFormat, TextPiece
 from penstock.sources.text.columns import Span, Spans, column
 
 SAMPLE = 1000
 CLOCKS = ("ts", "time", "timestamp")
 
 
-def types_of(form: Format, names: tuple[str, ...], text: bytes, final: bool, skip: int) -> tuple[Field, ...]:
+def types_of(form: RecordFormat, names: tuple[str, ...], text: bytes, final: bool, skip: int) -> tuple[Field, ...]:
     """Fields of the columns of a file that starts with this text; its first `skip` records are no data."""
-    piece = Piece(np.frombuffer(bytearray(text), np.uint8), len(text), final)
+    piece = TextPiece(np.frombuffer(bytearray(text), np.uint8), len(text), final)
     guess = [Field(name, BIGINT) for name in names]
     spans = Spans(len(names), SAMPLE + skip)
     rows = form.spans(piece, spans, SAMPLE + skip, form.plan(names, guess))
@@ -34,7 +34,7 @@ def types_of(form: Format, names: tuple[str, ...], text: bytes, final: bool, ski
     return tuple(found)
 
 
-def _type_of(name: str, form: Format, span: Span) -> Type:
+def _type_of(name: str, form: RecordFormat, span: Span) -> Type:
     if not span[3].any():
         return STRING
     clock = form.rules.times.shift is not None and name.casefold() in CLOCKS

@@ -29,11 +29,11 @@ from penstock.kernels.text.json import find_values
 from penstock.logical.query import Field
 from penstock.sources.files import Address
 from penstock.sources.options import Options
-from penstock.sources.text.blocks import Piece
-from penstock.sources.text.columns import Rules, Spans, Times
+from penstock.sources.text.blocks import TextPiece
+from penstock.sources.text.columns import Rules, Spans, TimeFormat
 from penstock.sources.text.infer import SAMPLE, types_of
 from penstock.sources.text.options import common_options
-from penstock.sources.text.source import HEAD, Layout, TextSource, refuse_flags, without_mark
+from penstock.sources.text.source import HEAD, TextLayout, TextSource, refuse_flags, without_mark
 from penstock.sources.unpack import head, with_packed
 
 Array = np.ndarray[Any, Any]
@@ -43,7 +43,7 @@ NO_COMMENT = np.empty(0, np.uint8)
 
 
 @dataclass(frozen=True)
-class Plan:
+class JsonPlan:
     """The paths of the columns asked, one after the other, and the greatest number of keys in one."""
 
     paths: Array
@@ -56,7 +56,7 @@ class JsonFormat:
     """The options; `paths` are those of columns that are not named like their path."""
 
     paths: tuple[tuple[str, str], ...]
-    times: Times
+    times: TimeFormat
     longest: int
     scheme: str = "json"
 
@@ -64,14 +64,14 @@ class JsonFormat:
     def rules(self) -> Rules:
         return Rules.of_json(self.times)
 
-    def starts(self, piece: Piece, starts: Array) -> int:
+    def starts(self, piece: TextPiece, starts: Array) -> int:
         return int(
             find_lines(
                 piece.data, piece.begin, piece.end, piece.final, self.longest, True, NO_COMMENT, piece.state, starts
             )
         )
 
-    def spans(self, piece: Piece, spans: Spans, rows: int, plan: Plan) -> int:
+    def spans(self, piece: TextPiece, spans: Spans, rows: int, plan: JsonPlan) -> int:
         spans.kind.fill(0)
         return int(
             find_values(
@@ -80,14 +80,14 @@ class JsonFormat:
             )
         )  # fmt: skip
 
-    def plan(self, columns: tuple[str, ...] | None, asked: list[Field]) -> Plan:
+    def plan(self, columns: tuple[str, ...] | None, asked: list[Field]) -> JsonPlan:
         renamed = dict(self.paths)
         paths = [renamed.get(field.name, field.name).encode() for field in asked]
         edges = np.cumsum([0, *map(len, paths)], dtype=np.int64)
         levels = 1 + max((path.count(b".") for path in paths), default=0)
-        return Plan(np.frombuffer(b"".join(paths), np.uint8), edges, levels)
+        return JsonPlan(np.frombuffer(b"".join(paths), np.uint8), edges, levels)
 
-    def layout(self, text: bytes, final: bool, name: str, declared: tuple[Field, ...]) -> Layout:
+    def layout(self, text: bytes, final: bool, name: str, declared: tuple[Field, ...]) -> TextLayout:
         """Refuse what is JSON, but not line by line: an array, or objects over several lines."""
         first, second = (*(line.strip() for line in text.splitlines() if line.strip()), b"", b"")[:2]
         over_lines = first.startswith(b"{") and not first.endswith(b"}") and second and not second.startswith(b"{")
@@ -96,7 +96,7 @@ class JsonFormat:
             what = "one JSON array" if array else "JSON over several lines"
             hint = f"convert it: jq -c {ELEMENTS if array else '.'} {os.path.basename(name)}"
             raise SourceError(f"'{name}' is {what}, not one JSON object per line", hint)
-        return Layout(None)
+        return TextLayout(None)
 
 
 def open_json(path: str, options: Mapping[str, str], declared: tuple[Field, ...] | None = None) -> TextSource:

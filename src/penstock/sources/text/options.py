@@ -14,27 +14,27 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.sources.options import Options, integer
-from penstock.sources.text.columns import Times
+from penstock.sources.text.columns import TimeFormat
 
 SHIFTS = {"epoch": 6, "epoch_ms": 3, "epoch_us": 0, "epoch_ns": -3}
 LETTERS = {"tab": "\t", "\\t": "\t", "space": " ", "none": ""}
 
 
-def common_options(given: Options) -> tuple[Times, int, str]:
+def common_options(given: Options) -> tuple[TimeFormat, int, str]:
     """(how times are written, bytes of the longest record, where to unpack)."""
-    times = given.take("timestamp_format", time_format, Times())
+    times = given.take("timestamp_format", time_format, TimeFormat())
     longest = given.take("longest_record", integer(64, 1 << 28), 1 << 20)
     return times, longest, given.take("cache", str, "")
 
 
-def time_format(text: str) -> Times:
+def time_format(text: str) -> TimeFormat:
     if text == "iso":
-        return Times()
+        return TimeFormat()
     if text in SHIFTS:
-        return Times(shift=SHIFTS[text])
+        return TimeFormat(shift=SHIFTS[text])
     # Arrow's strptime ignores zones and does not know fractions: wrong times would be worse than a refusal.
     if "%" in text and not any(mark in text for mark in ("%f", "%z", "%Z", "%s")):
-        return Times(pattern=text)
+        return TimeFormat(pattern=text)
     raise ValueError(f"one of iso, {', '.join(SHIFTS)}, or a pattern of strptime without %f, %z, %Z and %s")
 
 

@@ -24,7 +24,7 @@ from penstock.logical.query import Field
 from penstock.sources.base import BAD, FAULT, UNREADABLE, Entry, arrow_field
 from penstock.sources.counted import CountedFiles, file_digest, require_quiet
 from penstock.sources.files import regular
-from penstock.sources.text.blocks import Format, Index, index_text, place_of, read_text
+from penstock.sources.text.blocks import RecordFormat, TextIndex, index_text, place_of, read_text
 from penstock.sources.unpack import head, packed, text_of
 
 HEAD = 1 << 20
@@ -32,7 +32,7 @@ BOM, WIDE = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True)
-class Layout:
+class TextLayout:
     """What a file's first lines say: its columns in order (None where names do not come in order), and how many
     records are no data."""
 
@@ -40,13 +40,13 @@ class Layout:
     skip: int = 0
 
 
-class TextFormat(Format, Hashable, Protocol):
+class TextFormat(RecordFormat, Hashable, Protocol):
     """A kind of text."""
 
     @property
     def scheme(self) -> str: ...
 
-    def layout(self, text: bytes, final: bool, name: str, declared: tuple[Field, ...]) -> Layout:
+    def layout(self, text: bytes, final: bool, name: str, declared: tuple[Field, ...]) -> TextLayout:
         """Look at the first bytes of a file; a SourceError if it does not fit the columns."""
         ...
 
@@ -60,7 +60,7 @@ class TextFile:
     mtime: int
     digest: str
     columns: tuple[str, ...] | None
-    index: Index
+    index: TextIndex
 
     @property
     def rows(self) -> int:
@@ -74,7 +74,7 @@ class TextFile:
 
     @classmethod
     def of(cls, entry: Entry) -> TextFile:
-        index = Index(entry["rows"], entry["stride"], tuple(entry["index"]))
+        index = TextIndex(entry["rows"], entry["stride"], tuple(entry["index"]))
         columns = None if entry["columns"] is None else tuple(entry["columns"])
         return cls(entry["path"], entry["bytes"], entry["mtime"], entry["digest"], columns, index)
 

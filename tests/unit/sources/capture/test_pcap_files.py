@@ -17,10 +17,10 @@ from penstock.errors import RunError, SourceError
 from penstock.kernels.packets.capture import LONGEST, LONGEST_BLOCK, MOST_INTERFACES
 from penstock.sources.base import UNREADABLE, Split, growing
 from penstock.sources.capture import index as capture_index
-from penstock.sources.capture import pcap
+from penstock.sources.capture import source as pcap
 from penstock.sources.capture import walk as capture
 from penstock.sources.capture.columns import COLUMNS, FAULTS, LOST
-from penstock.sources.capture.pcap import PcapSource, open_pcap
+from penstock.sources.capture.source import PcapSource, open_pcap
 from support.captures import (
     Packet,
     block,

@@ -17,7 +17,7 @@ import pytest
 
 from penstock.errors import RunError, SourceError
 from penstock.sources.base import Split, growing
-from penstock.sources.capture.pcap import SUFFIXES, PcapSource, open_pcap
+from penstock.sources.capture.source import SUFFIXES, PcapSource, open_pcap
 from support.captures import Packet, enhanced, interface, pcap, section
 from support.packet_samples import SAMPLES
 

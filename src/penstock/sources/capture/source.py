@@ -26,28 +26,20 @@ from functools import lru_cache
 import pyarrow as pa
 
 from penstock.errors import RunError, SourceError
-from penstock.kernels.packets.capture import CUT, Records
+from penstock.kernels.packets.capture import CUT, PacketRecords
 from penstock.kernels.packets.layers import locate, room
 from penstock.kernels.packets.tunnel import GRE, IPIP, VXLAN
 from penstock.logical.query import Field
 from penstock.sources.base import Entry, fields
-from penstock.sources.capture.columns import Batch, Piece, needs_layers, schema
-from penstock.sources.capture.index import Capture, count
-from penstock.sources.capture.walk import HEAD, MAGICS, PCAPNG, Form, Section, Walker, form_of
+from penstock.sources.capture.columns import PacketBatch, Packets, needs_layers, schema
+from penstock.sources.capture.index import CaptureFile, count
+from penstock.sources.capture.stored import capture_form, captures_in, stored_capture
+from penstock.sources.capture.walk import Form, Section, Walker
 from penstock.sources.counted import CountedFiles, Unfinished, file_digest, require_quiet
 from penstock.sources.files import Address, in_short, regular
 from penstock.sources.fit import check_fields
 from penstock.sources.options import Options
-from penstock.sources.unpack import (
-    ARCHIVE,
-    Opener,
-    begin,
-    by_content,
-    member_opener,
-    members,
-    unpacked,
-    with_packed,
-)
+from penstock.sources.unpack import with_packed
 
 SUFFIXES = (*with_packed((".pcap", ".pcapng", ".cap", ".dmp")), ".zip")
 TUNNELS = {"gre": GRE, "ipip": IPIP, "vxlan": VXLAN}
@@ -64,9 +56,9 @@ def open_pcap(path: str, options: Mapping[str, str], declared: tuple[Field, ...]
     given.require_all_taken()
     paths = address.required(declared is not None)
     for one in paths:
-        for part in _parts(one):
+        for part in captures_in(one):
             with suppress(Unfinished):  # it may be a capture when it is counted
-                _form(part)
+                capture_form(part)
     known = declared or fields(schema())
     check_fields(known, schema(), f"'{path}'")
     return PcapSource(address, known, cache, tuple(paths), unwrap=unwrap)
@@ -88,46 +80,7 @@ def _speed(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A capture as it lies in a file: `opener` unpacks it, `member` is its name in an archive."""
-
-    path: str
-    opener: Opener | None = None
-    member: str = ""
-
-    @property
-    def name(self) -> str:
-        return f"{self.path}/{self.member}" if self.member else self.path
-
-    def text(self, cache: str) -> str:
-        return self.path if self.opener is None else unpacked(self.path, cache, self.opener, self.member)
-
-
-def _parts(path: str) -> list[Part]:
-    """The captures in a file: one, or those of an archive."""
-    first, _ = begin(path, HEAD, None)
-    if not first.startswith(ARCHIVE):
-        return [Part(path, by_content(first))]
-    found = [Part(path, member_opener(name), name) for name in members(path)]
-    if not found:
-        raise SourceError(f"'{path}' is an archive without files", "put captures into it")
-    return found
-
-
-def _form(part: Part) -> Form:
-    first, final = begin(part.path, HEAD, part.opener)
-    if final and len(first) < HEAD and (not first or form_start(first)):
-        raise Unfinished(f"'{part.name}' has only {len(first)} bytes", "it is not yet a capture, or was cut short")
-    return form_of(first, part.name)
-
-
-def form_start(first: bytes) -> bool:
-    """Whether these bytes could become a capture."""
-    return any(magic.startswith(first[: len(magic)]) for magic in (PCAPNG, *MAGICS))
-
-
-@dataclass(frozen=True)
-class PcapSource(CountedFiles[Capture]):
+class PcapSource(CountedFiles[CaptureFile]):
     """Captures one after the other. `following`: files may grow, and what is left at their ends is not yet a record."""
 
     unwrap: int = field(kw_only=True, default=0)
@@ -167,17 +120,17 @@ class PcapSource(CountedFiles[Capture]):
             return "has changed"
         return None if file_digest(entry["path"], entry["begin"], stop) == entry["digest"] else "has changed"
 
-    def _of(self, entry: Entry) -> Capture:
-        return Capture.of(entry)
+    def _of(self, entry: Entry) -> CaptureFile:
+        return CaptureFile.of(entry)
 
-    def _count(self, path: str) -> list[Capture]:
+    def _count(self, path: str) -> list[CaptureFile]:
         found = regular(path)
         identity = (found.st_size, found.st_mtime_ns)
         captures = []
-        for part in _parts(path):
+        for part in captures_in(path):
             follow = self.following and part.opener is None
             try:
-                form = _form(part)
+                form = capture_form(part)
             except Unfinished:
                 if follow:
                     continue
@@ -188,7 +141,7 @@ class PcapSource(CountedFiles[Capture]):
                 require_quiet(path, found)
         return captures
 
-    def _grown(self, file: Capture) -> list[Capture]:
+    def _grown(self, file: CaptureFile) -> list[CaptureFile]:
         """What was added to a file since."""
         try:
             found = regular(file.path)
@@ -202,27 +155,27 @@ class PcapSource(CountedFiles[Capture]):
         return [part] if part.rows else []
 
     def _read(
-        self, file: Capture, start: int, stop: int, columns: Sequence[str], batch_rows: int
+        self, file: CaptureFile, start: int, stop: int, columns: Sequence[str], batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
         walker, skip = self._enter(file, start)
-        records, layers, deep = Records(SOME), room(SOME), needs_layers(columns)
-        left, batch = stop - start, Batch(columns, min(batch_rows, stop - start))
+        records, layers, deep = PacketRecords(SOME), room(SOME), needs_layers(columns)
+        left, batch = stop - start, PacketBatch(columns, min(batch_rows, stop - start))
         for rows in walker.pieces(records):
             first = min(skip, rows)
             skip -= first
             while rows > first and left:
                 take = min(rows - first, batch.room - batch.rows)
-                piece = Piece(walker.data, records.part(first, first + take), layers, take)
+                piece = Packets(walker.data, records.part(first, first + take), layers, take)
                 batch.take(piece, deep and _locate(piece, self.unwrap) > 0)
                 first, left = first + take, left - take
                 if batch.rows == batch.room:
                     yield batch.arrow()
-                    batch = Batch(columns, min(batch_rows, left))
+                    batch = PacketBatch(columns, min(batch_rows, left))
             if not left:
                 return
         raise RunError(f"'{file.path}' has fewer packets than when it was first read", "start with a new checkpoint")
 
-    def _enter(self, file: Capture, row: int) -> tuple[Walker, int]:
+    def _enter(self, file: CaptureFile, row: int) -> tuple[Walker, int]:
         """A walker at the nearest packet of the index, and how many packets to skip."""
         text, points = file.path, file.points
         # Of a file that is followed only the size is looked at: its time changes with every packet that is written.
@@ -231,17 +184,17 @@ class PcapSource(CountedFiles[Capture]):
         elif regular(text).st_size < file.stop:
             raise RunError(f"'{text}' has changed since the run began", "restore it, or start with a new checkpoint")
         if file.packed:
-            text = _part(file.path, file.member).text(self.cache)
+            text = stored_capture(file.path, file.member).text(self.cache)
         at = row // points.stride
         section = file.sections[points.sections[at]]
         return Walker(text, file.form, points.places[at], file.stop, section, file.ended == CUT), row % points.stride
 
-    def _place(self, file: Capture, row: int) -> str:
+    def _place(self, file: CaptureFile, row: int) -> str:
         name = self.address.name(file.path) + (f"/{file.member}" if file.member else "")
         where = f"{name}, packet {file.before + row + 1}"
         try:
             walker, skip = self._enter(file, row)
-            records = Records(SOME)
+            records = PacketRecords(SOME)
             for rows in walker.pieces(records):
                 if skip < rows:
                     byte = walker.base + int(records.start[skip])
@@ -252,7 +205,7 @@ class PcapSource(CountedFiles[Capture]):
         return where
 
 
-def _locate(piece: Piece, unwrap: int) -> int:
+def _locate(piece: Packets, unwrap: int) -> int:
     records = piece.records
     known = (records.at, records.captured, records.length, records.link, records.reason)
     return int(locate(piece.data, *known, piece.rows, unwrap, piece.layers))
@@ -269,17 +222,13 @@ def _counted(
     before: int,
     tail: bool,
     cache: str,
-) -> Capture:
+) -> CaptureFile:
     """Read a part once; an app opens its sources several times, hence the cache."""
-    part = _part(path, member)
+    part = stored_capture(path, member)
     text, packed = part.text(cache), part.opener is not None
     size = regular(text).st_size if packed else identity[0]
     found = count(text, form, begin, size, section, tail)
     digest = file_digest(path) if packed else found.digest
     kept = identity[0] if packed else found.stop
     known = (path, member, packed, begin, found.stop, kept, identity[1], digest, before, found.ended)
-    return Capture(*known, form, found.points, found.sections)
-
-
-def _part(path: str, member: str) -> Part:
-    return next(part for part in _parts(path) if part.member == member)
+    return CaptureFile(*known, form, found.points, found.sections)

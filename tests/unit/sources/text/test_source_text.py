@@ -347,7 +347,7 @@ def test_the_cache_of_another_user_is_not_trusted(
         open_source(f"csv:{path}", {}, COLUMNS).rows()
 
 
-DATA = Path(__file__).parents[4] / "shared" / "data"
+DATA = Path(__file__).parents[5] / "shared" / "data"
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="real data are not here")

@@ -14,10 +14,10 @@ from penstock.errors import RunError
 from penstock.kernels.packets.capture import LONGEST
 from penstock.sources.base import UNREADABLE, Split
 from penstock.sources.capture import index as capture_index
-from penstock.sources.capture import pcap
+from penstock.sources.capture import source as pcap
 from penstock.sources.capture import walk as capture
 from penstock.sources.capture.columns import COLUMNS, LOST
-from penstock.sources.capture.pcap import PcapSource, open_pcap
+from penstock.sources.capture.source import PcapSource, open_pcap
 from support.captures import Packet, block, enhanced, interface, pcap_head, section
 from support.captures import pcap as written
 from support.packet_samples import SAMPLES
