@@ -104,7 +104,7 @@ def arrange(count: int, rows: int, place: Path) -> Case:
     from penstock.runtime.task import sampling
     from penstock.runtime.task.task import run_task
     from penstock.sharing.plan import unshared_plan
-    from penstock.sources.base import Split
+    from penstock.sources.base import whole
 
     app = penstock.App().stream(STREAM, "generate:clustered", options={"rows": str(rows)}, delay="1 second")
     for number, keys in enumerate(KEYS[:count]):
@@ -116,7 +116,7 @@ def arrange(count: int, rows: int, place: Path) -> Case:
     queries, settings = app.query_set(), TaskSettings()
     source = app.inputs(queries).sources[STREAM]
     plan = unshared_plan(queries, STREAM)
-    batches = source.read(Split(0, source.rows()), columns(plan), settings.chunk_rows)
+    batches = source.read(whole(source), columns(plan), settings.chunk_rows)
     task = run_task(plan, settings, Epoch(0), batches, place / "0.seg", sample=sampling.path_of(place, STREAM))
     return Case(queries, sample_source(queries, STREAM, source, rows), float(rows), task, place)
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.data.captures import file_header
-from penstock.sources.base import Split
+from penstock.sources.base import whole
 from penstock.sources.generate.source import open_generate
 from penstock.sources.generate.synthetic import BLOCK
 
@@ -45,7 +45,7 @@ def write_trace(rows: int, rate: float, file: Path, fields: Path, progress: Call
     writer: pq.ParquetWriter | None = None
     with asides[0].open("wb") as out:
         out.write(file_header(ETHERNET, SNAP))
-        for batch in source.read(Split(0, rows), COLUMNS, BLOCK):
+        for batch in source.read(whole(source), COLUMNS, BLOCK):
             columns = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in COLUMNS[1:]}
             micros = batch.column("ts").cast(pa.int64()).to_numpy()
             columns["ip_length"] = np.clip(columns["bytes"], LEAST, MOST)

@@ -88,11 +88,11 @@ def _fields(file: Path, progress: Progress) -> pa.Table:
 
 
 def _own_fields(file: Path) -> pa.Table:
-    from penstock.sources.base import Split
+    from penstock.sources.base import whole
     from penstock.sources.registry import open_source
 
     source = open_source(f"pcap:{file}", {})
-    read = (batch.select(REFERENCE_FIELDS) for batch in source.read(Split(0, source.rows()), REFERENCE_FIELDS, 1 << 16))
+    read = (batch.select(REFERENCE_FIELDS) for batch in source.read(whole(source), REFERENCE_FIELDS, 1 << 16))
     table = pa.Table.from_batches(read).combine_chunks()
     for number, name in enumerate(REFERENCE_FIELDS):
         if name in ("src", "dst"):

@@ -64,12 +64,12 @@ def _open_anew(job: PacketJob) -> None:
 def _decode(job: PacketJob) -> tuple[int, dict[str, Any]]:
     from penstock.runtime.batch.job import columns
     from penstock.runtime.settings import TaskSettings
-    from penstock.sources.base import Split
+    from penstock.sources.base import whole
     from penstock.sources.registry import open_source
 
     _, plan = _plan(job, "none")
     source = open_source(f"pcap:{job.file}", {})
-    read = source.read(Split(0, source.rows()), columns(plan), TaskSettings().chunk_rows)
+    read = source.read(whole(source), columns(plan), TaskSettings().chunk_rows)
     return sum(batch.num_rows for batch in read), {}
 
 
@@ -87,7 +87,7 @@ def _tasks(kind: str, job: PacketJob) -> tuple[int, dict[str, Any]]:
     from penstock.runtime.task import sampling
     from penstock.runtime.task.task import run_task
     from penstock.sharing.options import Planning
-    from penstock.sources.base import Split
+    from penstock.sources.base import START, Split
     from penstock.state.versions import Version
 
     app = penstock.App().sql(app_text(job.file))
@@ -95,7 +95,7 @@ def _tasks(kind: str, job: PacketJob) -> tuple[int, dict[str, Any]]:
     source = app.inputs(queries).sources[NAME]
     planner.look(queries, {NAME: source}, job.batch_rows, job.threads)
     version = Version(0, queries, planner.plans(queries), {})
-    settings, at, number, done = TaskSettings(), 0, 0, work.Work()
+    settings, at, number, done = TaskSettings(), START, 0, work.Work()
     place, spent = Path(job.work), 0.0
     segments = place / "segments"
     segments.mkdir()

@@ -86,7 +86,7 @@ def _tasks(job: Job, place: Path) -> tuple[list[dict[str, Any]], dict[str, float
     from penstock.runtime.task.report import counted
     from penstock.runtime.task.task import Lfta, task_report
     from penstock.runtime.work import TABLE
-    from penstock.sources.base import Split
+    from penstock.sources.base import START, Split
     from penstock.state.segments.write import SegmentWriter
 
     app, settings = opened(job), TaskSettings()
@@ -95,7 +95,7 @@ def _tasks(job: Job, place: Path) -> tuple[list[dict[str, Any]], dict[str, float
     plan = app.plans(plan=job.mode or "auto", batch_rows=job.batch_rows, parallelism=job.threads)[0]
     taking, ending = Profiled(), Profiled()
     reports: list[dict[str, Any]] = []
-    tables = leaves = at = 0
+    tables, leaves, at = 0, 0, START
     while at < job.rows:
         stop = source.cut(at, max(1, job.batch_rows // job.threads))
         path = place / "segments" / f"{len(reports):04d}.seg"

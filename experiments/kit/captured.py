@@ -17,7 +17,7 @@ from benchmarks.data.traces import PLACE
 from experiments.kit.report import Settings, Tell
 from experiments.kit.streams import Stream, of_rows
 from penstock.errors import ConfigError
-from penstock.sources.base import Source, Split
+from penstock.sources.base import Source, whole
 from penstock.sources.registry import open_source
 
 COLUMNS = ["src", "dst", "sport", "dport"]
@@ -69,7 +69,7 @@ def generated_flows(settings: Settings) -> Stream:
 def stream_of(name: str, source: Source) -> Stream:
     """Packets that have ports; others are left out."""
     kept = []
-    for batch in source.read(Split(0, source.rows()), COLUMNS, 1 << 16):
+    for batch in source.read(whole(source), COLUMNS, 1 << 16):
         there = pc.and_kleene(batch["sport"].is_valid(), batch["dport"].is_valid())
         kept.append(batch.select(COLUMNS).filter(there))
     table = pa.Table.from_batches(kept).combine_chunks()

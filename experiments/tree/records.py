@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from benchmarks.data.traces import PLACE
 from experiments.kit.report import Settings, Tell
 from experiments.tree.streams import EPOCH_ROWS, LETTERS, Epoch, Ints, Records, Words
-from penstock.sources.base import Split
+from penstock.sources.base import whole
 from penstock.sources.generate.source import FLOW_ATTRIBUTES, open_generate
 from penstock.sources.generate.synthetic import mix, unit, zipf_ranks
 
@@ -158,7 +158,7 @@ def generated_log(settings: Settings) -> Records:
     rows = min(settings.rows, 800_000)
     source = open_generate("clustered", {"rows": str(rows), "seed": str(settings.seed), "flow_length": "4"})
     names = list(FLOW_ATTRIBUTES)
-    table = pa.Table.from_batches(list(source.read(Split(0, rows), names, 1 << 16))).combine_chunks()
+    table = pa.Table.from_batches(list(source.read(whole(source), names, 1 << 16))).combine_chunks()
     codes = [_codes(table[name]) for name in names]
     edges = [rows * i // EPOCHS for i in range(EPOCHS + 1)]
     epochs = tuple(

@@ -175,7 +175,7 @@ def check(lineage: Lineage, folder: Folder, ended: Ended) -> None:
     assert ended.summary is not None
     assert ended.summary["ended"] is True
     entries = arrivals.logged(lineage.launch.checkpoint, "s")
-    names = [Path(entry["path"]).name for entry in entries]
+    names = [Path(entry.path).name for entry in entries]
     assert sorted(names) == sorted(folder.tables), story
     data = pa.concat_tables([folder.tables[name] for name in names])
     expected = expect(resolve_app(app_text(folder), "app", lambda *_: ()), data, lineage.batches())

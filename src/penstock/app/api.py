@@ -19,7 +19,6 @@ from penstock.errors import ConfigError, QueryError
 from penstock.logical.query import Field, Query, QuerySet, Stream
 from penstock.logical.resolve.app import resolve_app, resolve_query, resolve_stream
 from penstock.logical.types import TYPE_NAMES
-from penstock.logical.window import ROWS
 from penstock.runtime.batch.job import columns
 from penstock.runtime.run.inputs import Inputs
 from penstock.runtime.settings import RunSettings, TaskSettings
@@ -27,9 +26,9 @@ from penstock.sharing.explain import explain_plan, explained_dict
 from penstock.sharing.explain_text import explained_text
 from penstock.sharing.options import AUTO, Planning
 from penstock.sharing.plan import SharedPlan, unshared_plan
-from penstock.sources.base import Source
+from penstock.sources.base import OF_FRAMES, Source
 from penstock.sources.base import fields as source_fields
-from penstock.sources.fit import check_fields
+from penstock.sources.fit import check_fields, check_window
 from penstock.sources.registry import open_source
 
 if TYPE_CHECKING:
@@ -167,8 +166,7 @@ class App:
         ((name, frame),) = frames.items()
         stream = app.stream(name)
         for query in app.readers(name):
-            if query.window.axis == ROWS:
-                raise QueryError(f"query '{query.name}' has a window of rows, but rows of a DataFrame have no order")
+            check_window(query.name, query.window, OF_FRAMES)
         check_fields(_used(app, stream), _arrow_schema(frame), f"the DataFrame '{name}'")
         return Inputs(frame=frame, name=name)
 

@@ -1,21 +1,22 @@
-"""The contract of a source, and the meaning of its Arrow types.
+"""The contract of a source, and what its Arrow types mean.
 
-A source is a finite sequence of records in stream order, addressed by row number: positions are plain
-integers, so an offset is one number and any range of rows can be read again after a failure.
+A source is a sequence of records in stream order. A `Position` is a place between two records: offsets log it, callers
+hand it back and compare it, and know nothing else about it. Today all sources count records: it is a row number.
 
     open_source(uri, options, declared) ──► Source ──► cut (micro-batch) ──► splits (tasks) ──► read (Arrow batches)
                                     arrivals ──► extended (more files, read after those that are there)
 
-`cut` and `splits` run in the driver's source process and must be deterministic; `read` runs in a task.
-To add a source: write one module with a class of this shape, and add its scheme in `sources.registry`.
+`cut` and `splits` run in the driver's source process and must be deterministic; `read` runs in a task. What a source
+can do beyond that it declares as data (`Abilities`). To add a source: write one module with a class of this shape, and
+add its scheme in `sources.registry`.
 
-A batch may have more columns than were asked, only where they say something. `BAD + name` (boolean, no NULLs) is
-true where a record has a value for the asked column `name` that does not fit its type; the value is NULL then.
-`FAULT` (text) says, of records with such values, why, where the source knows better than the engine; NULL of others.
-`UNREADABLE` (text) says why nothing could be read of a record, else NULL; all its asked columns are bad. Which records
-are unreadable does not depend on the columns asked.
+A batch may have more columns than were asked, only where they say something (`sources.flags` adds them). `BAD + name`
+(boolean, no NULLs) is true where a record has a value for the asked column `name` that does not fit its type; the value
+is NULL then. `FAULT` (text) says, of records with such values, why, where the source knows better than the engine; NULL
+of others. `UNREADABLE` (text) says why nothing could be read of a record, else NULL; all its asked columns are bad.
+Which records are unreadable does not depend on the columns asked.
 
-Delivery: a source is re-readable at any row, therefore the engine on top of it can promise exactly once.
+Delivery: a source can be read again from any position, therefore the engine on top of it can promise exactly once.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeGuard
+from typing import NewType, Protocol, TypeGuard
 
 import pyarrow as pa
 
 from penstock.logical.query import Field
 from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INET, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, Kind, Type
+from penstock.state.arrivals import FileEntry
 
 TYPE_KEY = b"penstock.type"  # field metadata: b"INET" marks integers or text that are addresses
 BAD = "bad:"
@@ -41,65 +43,85 @@ NOT_OBJECT, NOT_UTF8, TOO_LONG = "not a JSON object", "not UTF-8", "record too l
 # Of text. A reason's number, in kernels, is its place; 0 is readable.
 REASONS = (None, WRONG_FIELDS, OPEN_QUOTE, NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_LONG)
 
-Entry = dict[str, Any]  # what is known of a file, as JSON: path, rows, bytes, digest, and what reading it needs
+Position = NewType("Position", int)
+START = Position(0)
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a stream of records can do, beside being read from its start to its end."""
+
+    random_access: bool  # any rows can be read without those before: tasks share a batch, samples come from all over it
+    rows_in_order: bool  # each record has a number in the stream: there may be windows of rows
+    grows: bool  # files may be added while a run lasts: it is a `GrowingSource`
+
+
+OF_FILES = Abilities(random_access=True, rows_in_order=True, grows=True)
+# DataFrames of the user's are no sources of ours, but the same is asked of them.
+OF_FRAMES = Abilities(random_access=False, rows_in_order=False, grows=False)
 
 
 @dataclass(frozen=True)
 class Split:
-    """What one task reads: rows [start, stop) in stream order."""
+    """What one task reads: records [start, stop) in stream order."""
 
-    start: int
-    stop: int
+    start: Position
+    stop: Position
 
 
 class Source(Protocol):
-    """A re-readable stream. Instances are pickled to tasks: keep them small, open files lazily."""
+    """A stream that can be read again. Instances are pickled to tasks: keep them small, open files lazily."""
+
+    @property
+    def abilities(self) -> Abilities:
+        """What the source can; known without a look at its files."""
+        ...
 
     def schema(self) -> pa.Schema:
         """Arrow schema of what `read` yields for all columns."""
         ...
 
-    def rows(self) -> int:
-        """Number of records; the end of the stream."""
+    def rows(self) -> Position:
+        """Where the stream ends, which is the number of its records."""
         ...
 
-    def cut(self, start: int, limit: int) -> int:
-        """End of the micro-batch that starts at `start` and has at most `limit` rows (at least one)."""
+    def cut(self, start: Position, limit: int) -> Position:
+        """End of the micro-batch that starts at `start` and has at most `limit` records (at least one)."""
         ...
 
-    def splits(self, start: int, stop: int, parallelism: int) -> list[Split]:
-        """Cover rows [start, stop) by about `parallelism` splits of similar size, in order."""
+    def splits(self, start: Position, stop: Position, parallelism: int) -> list[Split]:
+        """Cover records [start, stop) by about `parallelism` splits of similar size, in order."""
         ...
 
     def read(self, split: Split, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield the split's rows in order, these columns in this order, at most `batch_rows` at a time."""
+        """Yield the split's records in order, these columns in this order, at most `batch_rows` at a time."""
         ...
 
-    def place(self, row: int) -> str:
+    def place(self, at: Position) -> str:
         """Where a record stands, for messages: `flows.csv, record 17, byte 1234`; records count from 1."""
         ...
 
     def narrowed(self, split: Split) -> Source:
-        """A source that can read this split, at the same row numbers, and carries no more than that needs."""
+        """A source that can read this split, at the same positions, and carries no more than that needs."""
         ...
 
     def fingerprint(self) -> str:
         """Changes when what the stream means changes (recipe, options, columns): a checkpoint refuses to go on then.
 
-        Of growing sources it does not cover the files; those have their own digests in `Growing.entries`.
+        Of growing sources it does not cover the files; those have their own digests in `GrowingSource.entries`.
         """
         ...
 
 
-class Growing(Source, Protocol):
+class GrowingSource(Source, Protocol):
     """Files that match an address, in the order in which they were met; more may come while a run lasts."""
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[FileEntry, ...]:
         """The files of the stream, in stream order."""
         ...
 
-    def arrivals(self) -> list[Entry]:
+    def arrivals(self) -> list[FileEntry]:
         """New parts of the files that are there, and files that match the address now, in name order.
 
         Names of files still being written (see `sources.files.unfinished`) and files that vanish meanwhile are passed
@@ -107,41 +129,46 @@ class Growing(Source, Protocol):
         """
         ...
 
-    def extended(self, entries: Sequence[Entry]) -> Growing:
+    def extended(self, entries: Sequence[FileEntry]) -> GrowingSource:
         """The source with these files after those it has."""
         ...
 
-    def restarted(self, entries: Sequence[Entry]) -> Growing:
+    def restarted(self, entries: Sequence[FileEntry]) -> GrowingSource:
         """The source with exactly these files, as a log remembers them."""
         ...
 
-    def changed(self, entry: Entry) -> str | None:
+    def changed(self, entry: FileEntry) -> str | None:
         """None if the file is what the entry says, else `is missing` or `has changed`."""
         ...
 
-    def done(self, entries: Sequence[Entry]) -> list[Entry]:
+    def done(self, entries: Sequence[FileEntry]) -> list[FileEntry]:
         """These files, which have been read, in short: an entry without a path that stands for their rows, and one
         without rows for each file that is still there and must not be taken for a new one."""
         ...
 
-    def live(self) -> Growing:
+    def live(self) -> GrowingSource:
         """The source for a run that goes on: what is unfinished at the end of a file may be finished later."""
         ...
 
 
-def growing(source: Source) -> TypeGuard[Growing]:
-    """Whether files may be added to the source. Asks the class: an instance may have to read files for `entries`."""
-    return hasattr(type(source), "arrivals")
+def growing(source: Source) -> TypeGuard[GrowingSource]:
+    """Whether files may be added to the source."""
+    return source.abilities.grows
 
 
-def even_splits(start: int, stop: int, parallelism: int) -> list[Split]:
-    """Cut rows [start, stop) into at most `parallelism` non-empty ranges of nearly equal size.
+def whole(source: Source) -> Split:
+    """All records of a source."""
+    return Split(START, source.rows())
+
+
+def even_splits(start: Position, stop: Position, parallelism: int) -> list[Split]:
+    """Cut records [start, stop) into at most `parallelism` non-empty ranges of nearly equal size.
 
     >>> even_splits(0, 5, 2)
     [Split(start=0, stop=2), Split(start=2, stop=5)]
     """
     count = max(1, min(parallelism, stop - start))
-    edges = [start + (stop - start) * i // count for i in range(count + 1)]
+    edges = [Position(start + (stop - start) * i // count) for i in range(count + 1)]
     return [Split(a, b) for a, b in itertools.pairwise(edges) if b > a]
 
 

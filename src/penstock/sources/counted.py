@@ -11,20 +11,20 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import pyarrow as pa
 import xxhash
 
 from penstock.errors import RunError, SourceError
 from penstock.logical.query import Field
-from penstock.sources.base import Entry, Split, even_splits
-from penstock.sources.files import Address, in_short, regular, unreadable
+from penstock.sources.base import OF_FILES, START, Abilities, Position, Split, even_splits
+from penstock.sources.files import Address, arrived, files_at, in_short, regular, starts_of, unreadable
+from penstock.state.arrivals import FileEntry
 
 PIECE = 1 << 22
 
@@ -38,7 +38,7 @@ class CountedFile(Protocol):
     @property
     def rows(self) -> int: ...
 
-    def entry(self) -> Entry: ...
+    def entry(self) -> FileEntry: ...
 
 
 File = TypeVar("File", bound=CountedFile)
@@ -52,12 +52,13 @@ class Unfinished(SourceError):
 class CountedFiles(ABC, Generic[File]):
     """Files one after the other. `paths` are those met at opening; `known` those that are counted."""
 
+    abilities: ClassVar[Abilities] = OF_FILES
     address: Address
     fields: tuple[Field, ...]
     cache: str
     paths: tuple[str, ...]
     known: tuple[File, ...] | None = None
-    first: int = 0  # row number of the first file's first row; not 0 where files before it were left out
+    first: Position = START  # of the first file's first record; not the start where files before it were left out
 
     @abstractmethod
     def _count(self, path: str) -> list[File]:
@@ -74,16 +75,16 @@ class CountedFiles(ABC, Generic[File]):
         """Where a record of a file stands."""
 
     @abstractmethod
-    def _of(self, entry: Entry) -> File:
+    def _of(self, entry: FileEntry) -> File:
         """A file as the log remembers it."""
 
-    def rows(self) -> int:
+    def rows(self) -> Position:
         return self._starts[-1]
 
-    def cut(self, start: int, limit: int) -> int:
-        return min(start + limit, self.rows())
+    def cut(self, start: Position, limit: int) -> Position:
+        return min(Position(start + limit), self.rows())
 
-    def splits(self, start: int, stop: int, parallelism: int) -> list[Split]:
+    def splits(self, start: Position, stop: Position, parallelism: int) -> list[Split]:
         return even_splits(start, stop, parallelism)
 
     def read(self, split: Split, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -95,45 +96,43 @@ class CountedFiles(ABC, Generic[File]):
                 yield from self._read(file, start, stop, columns, batch_rows)
             at += 1
 
-    def place(self, row: int) -> str:
-        at = bisect_right(self._starts, row) - 1
-        return self._place(self.files[at], row - self._starts[at])
+    def place(self, at: Position) -> str:
+        file = bisect_right(self._starts, at) - 1
+        return self._place(self.files[file], at - self._starts[file])
 
     def narrowed(self, split: Split) -> Self:
-        low = max(0, bisect_right(self._starts, split.start) - 1)
-        high = max(low, bisect_left(self._starts, split.stop))
-        first = self._starts[low] if low < len(self.files) else split.start
-        return replace(self, paths=(), known=self.files[low:high], first=first)
+        held, first = files_at(self._starts, split)
+        return replace(self, paths=(), known=self.files[held], first=first)
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[FileEntry, ...]:
         return tuple(file.entry() for file in self.files)
 
-    def arrivals(self) -> list[Entry]:
+    def arrivals(self) -> list[FileEntry]:
         known = {file.path for file in self.files}
         came = (self._arrived(path) for path in self.address.matching() if path not in known)
         return [file.entry() for files in came for file in files]
 
-    def extended(self, entries: Sequence[Entry]) -> Self:
+    def extended(self, entries: Sequence[FileEntry]) -> Self:
         return replace(self, paths=(), known=(*self.files, *map(self._of, entries)))
 
-    def restarted(self, entries: Sequence[Entry]) -> Self:
-        return replace(self, paths=(), known=tuple(map(self._of, entries)), first=0)
+    def restarted(self, entries: Sequence[FileEntry]) -> Self:
+        return replace(self, paths=(), known=tuple(map(self._of, entries)), first=START)
 
-    def done(self, entries: Sequence[Entry]) -> list[Entry]:
+    def done(self, entries: Sequence[FileEntry]) -> list[FileEntry]:
         return in_short(entries, {"index": []})
 
     def live(self) -> Self:
         return self
 
-    def changed(self, entry: Entry) -> str | None:
+    def changed(self, entry: FileEntry) -> str | None:
         try:
-            found = regular(entry["path"])
-            if found.st_size == entry["bytes"] and found.st_mtime_ns == entry["mtime"]:
+            found = regular(entry.path)
+            if found.st_size == entry.size and found.st_mtime_ns == entry.mtime:
                 return None
-            same = found.st_size == entry["bytes"] and file_digest(entry["path"]) == entry["digest"]
+            same = found.st_size == entry.size and file_digest(entry.path) == entry.digest
         except SourceError:
-            return "has changed" if os.path.exists(entry["path"]) else "is missing"
+            return what_happened(entry)
         return None if same else "has changed"
 
     @cached_property
@@ -143,9 +142,9 @@ class CountedFiles(ABC, Generic[File]):
         return tuple(file for path in self.paths for file in self._count(path))
 
     @cached_property
-    def _starts(self) -> list[int]:
-        """Row numbers at which files start, and the end of the stream last."""
-        return list(accumulate((file.rows for file in self.files), initial=self.first))
+    def _starts(self) -> list[Position]:
+        """Where files start, and the end of the stream last."""
+        return starts_of((file.rows for file in self.files), self.first)
 
     def __getstate__(self) -> dict[str, Any]:
         """Files are counted before they are sent to others, who would count them again."""
@@ -153,21 +152,25 @@ class CountedFiles(ABC, Generic[File]):
 
     def _arrived(self, path: str) -> list[File]:
         """A new file; none if it is gone again or not yet whole."""
+        return arrived(path, self._count_whole) or []
+
+    def _count_whole(self, path: str) -> list[File]:
         try:
             return self._count(path)
         except Unfinished:
             return []
-        except SourceError as error:
-            if not os.path.exists(path):
-                return []
-            raise RunError(error.fact, error.hint) from error
 
-    def _require_unchanged(self, entry: Entry) -> None:
+    def _require_unchanged(self, entry: FileEntry) -> None:
         problem = self.changed(entry)
         if problem:
             raise RunError(
-                f"'{entry['path']}' {problem} since the run began", "restore it, or start with a new checkpoint"
+                f"'{entry.path}' {problem} since the run began", "restore it, or start with a new checkpoint"
             )
+
+
+def what_happened(entry: FileEntry) -> str:
+    """What happened to a file that cannot be looked at."""
+    return "has changed" if os.path.exists(entry.path) else "is missing"
 
 
 def require_quiet(path: str, before: os.stat_result) -> None:

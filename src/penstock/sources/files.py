@@ -11,13 +11,19 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, TypeVar
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
-from penstock.errors import SourceError
+from penstock.errors import RunError, SourceError
+from penstock.sources.base import Position, Split
+from penstock.state.arrivals import FileEntry
+
+Found = TypeVar("Found")
 
 TWICE = "a source is read more than once: write the records to a file first"
 UNFINISHED = (".tmp", ".part", ".crdownload")
@@ -124,13 +130,37 @@ def regular(path: str) -> os.stat_result:
     return found
 
 
-def in_short(entries: Sequence[dict[str, Any]], nothing: dict[str, Any]) -> list[dict[str, Any]]:
-    """See `sources.base.Growing.done`; `nothing` is what an entry without rows has."""
-    rows = sum(entry["rows"] for entry in entries)
-    last = {entry["path"]: entry for entry in entries}
-    gone = {**entries[-1], "path": "", "rows": rows, **nothing}
-    kept = [entry | {"rows": 0, **nothing} for path, entry in last.items() if path and os.path.exists(path)]
-    return [gone, *kept]
+def starts_of(rows: Iterable[int], first: Position) -> list[Position]:
+    """Where files with these numbers of records start, one after the other from `first`; last, where they end."""
+    return [Position(at) for at in accumulate(rows, initial=first)]
+
+
+def files_at(starts: Sequence[Position], split: Split) -> tuple[slice, Position]:
+    """(files that hold a split, where the first of them starts), of files that start at `starts`."""
+    low = max(0, bisect_right(starts, split.start) - 1)
+    high = max(low, bisect_left(starts, split.stop))
+    return slice(low, high), starts[low] if low < len(starts) - 1 else split.start
+
+
+def arrived(path: str, look: Callable[[str], Found]) -> Found | None:
+    """What a look at a new file finds; None if the file is gone again."""
+    try:
+        return look(path)
+    except SourceError as error:
+        if not os.path.exists(path):
+            return None
+        raise RunError(error.fact, error.hint) from error
+
+
+def in_short(entries: Sequence[FileEntry], nothing: Mapping[str, Any]) -> list[FileEntry]:
+    """See `sources.base.GrowingSource.done`; `nothing` is what the source needs to read no rows of a file."""
+    last = {entry.path: entry for entry in entries}
+    gone = replace(_without_rows(entries[-1], nothing), path="", rows=sum(entry.rows for entry in entries))
+    return [gone, *(_without_rows(entry, nothing) for path, entry in last.items() if path and os.path.exists(path))]
+
+
+def _without_rows(entry: FileEntry, nothing: Mapping[str, Any]) -> FileEntry:
+    return replace(entry, rows=0, reading={**entry.reading, **nothing})
 
 
 def unreadable(path: str, error: OSError) -> SourceError:

@@ -1,13 +1,17 @@
-"""Whether a source can give a stream's declared columns; asked before anything runs."""
+"""Whether a stream has what queries ask of it: columns as declared, and an order for windows of rows.
+
+Asked before anything runs.
+"""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from penstock.errors import SourceError
+from penstock.errors import QueryError, SourceError
 from penstock.logical.query import Field
 from penstock.logical.types import INET, Kind
-from penstock.sources.base import ADDRESS
+from penstock.logical.window import ROWS, Window
+from penstock.sources.base import ADDRESS, Abilities
 
 
 def compatible(field: Field, arrow: pa.DataType) -> bool:
@@ -43,3 +47,9 @@ def check_fields(fields: tuple[Field, ...], schema: pa.Schema, source: str) -> N
                 f"column '{field.name}' of {source} is {kind}, which cannot be read as {field.type}",
                 "change the declared type, or leave the schema out",
             )
+
+
+def check_window(query: str, window: Window, abilities: Abilities) -> None:
+    """Refuse a window of rows where rows have no order."""
+    if window.axis == ROWS and not abilities.rows_in_order:
+        raise QueryError(f"query '{query}' has a window of rows, but rows of a DataFrame have no order")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from penstock.errors import StateError
 from penstock.state import arrivals
+from penstock.state.arrivals import FileEntry
 
 
-def entry(name: str, rows: int = 5) -> dict[str, Any]:
-    return {"path": name, "rows": rows, "bytes": 100}
+def entry(name: str, rows: int = 5) -> FileEntry:
+    return FileEntry(name, rows, 100, "c0ffee", 1, {"index": [0, 40], "columns": None})
 
 
 def test_files_come_back_in_stream_order(tmp_path: Path) -> None:
@@ -33,13 +33,13 @@ def test_streams_have_logs_of_their_own(tmp_path: Path) -> None:
     assert outside == []
 
 
-def test_a_long_log_begins_anew(tmp_path: Path) -> None:
+def test_a_long_log_begins_again(tmp_path: Path) -> None:
     for number in range(arrivals.LONG):
         assert not arrivals.is_long(tmp_path, "s")
         assert arrivals.log(tmp_path, "s", [entry(f"f{number}")])
     assert arrivals.is_long(tmp_path, "s")
     kept = {path: path.read_bytes() for path in arrivals._paths(tmp_path, "s")}
-    assert arrivals.log(tmp_path, "s", [entry("", 160), entry("f1", 0)], anew=True)
+    assert arrivals.log(tmp_path, "s", [entry("", 160), entry("f1", 0)], restart=True)
     assert len(arrivals._paths(tmp_path, "s")) == 1
     assert arrivals.log(tmp_path, "s", [entry("g")])
     expected = [entry("", 160), entry("f1", 0), entry("g")]

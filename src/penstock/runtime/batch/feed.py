@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame
 from penstock.errors import RunError
 from penstock.runtime.batch.job import END
 from penstock.runtime.batch.offsets import Offset
-from penstock.sources.base import Source, growing
-from penstock.state import arrivals
+from penstock.sources.base import Abilities, Position, Source
+from penstock.sources.tail import reaching
 from penstock.state.garbage import DECISIONS
 from penstock.state.manifest import Manifest
 
@@ -42,6 +42,10 @@ class Feed(Protocol):
 
     def place(self, stream: str, row: int) -> str:
         """Where a record stands, for people."""
+        ...
+
+    def abilities(self, stream: str) -> Abilities:
+        """What can be asked of a stream."""
         ...
 
     def total(self) -> int | None:
@@ -68,14 +72,12 @@ class FusedFeed:
         """Spark logs that itself."""
 
     def place(self, stream: str, row: int) -> str:
-        return self._source(stream, row).place(row)
+        at = Position(row)
+        self.sources[stream] = reaching(self.checkpoint, stream, self.sources[stream], at)
+        return self.sources[stream].place(at)
 
-    def _source(self, stream: str, row: int) -> Source:
-        """The source as far as a row: files that arrived since the run started stand in the log."""
-        source = self.sources[stream]
-        if row >= source.rows() and growing(source):
-            source = self.sources[stream] = source.restarted(arrivals.logged(self.checkpoint, stream))
-        return source
+    def abilities(self, stream: str) -> Abilities:
+        return self.sources[stream].abilities
 
     def total(self) -> int | None:
         return sum(source.rows() for source in self.sources.values()) if self.until == END else None

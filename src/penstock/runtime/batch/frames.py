@@ -28,6 +28,7 @@ from penstock.runtime.batch.offsets import Offset, decide, initial_offset, origi
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import SharedPlan
+from penstock.sources.base import OF_FRAMES, Abilities
 from penstock.state import checked, versions
 from penstock.state.files import put_if_absent
 from penstock.state.garbage import DECISIONS, SEGMENTS, segment_name
@@ -77,6 +78,9 @@ class FrameFeed:
 
     def place(self, stream: str, row: int) -> str:
         return f"row {row + 1} of a partition"
+
+    def abilities(self, stream: str) -> Abilities:
+        return OF_FRAMES
 
     def total(self) -> int | None:
         return None

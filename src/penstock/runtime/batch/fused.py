@@ -32,15 +32,16 @@ from penstock.runtime.batch.offsets import (
     manifest_before,
     position,
 )
-from penstock.sources.base import Source, Split, growing
-from penstock.state import arrivals, versions
+from penstock.sources.base import Position, Source, Split
+from penstock.sources.tail import with_arrivals
+from penstock.state import versions
 from penstock.state.garbage import SEGMENTS, segment_name
 
 
 class FusedSplit(InputPartition):
     """One task's share of a batch: some rows of one stream, a source that can read them, and the batch's first row."""
 
-    def __init__(self, task: int, stream: str, split: Split, source: Source, offset: Offset, first: int) -> None:
+    def __init__(self, task: int, stream: str, split: Split, source: Source, offset: Offset, first: Position) -> None:
         super().__init__(task)
         self.task, self.stream, self.split, self.source, self.offset = task, stream, split, source, offset
         self.first = first
@@ -69,24 +70,12 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for name in self.sources:
             at = position(start, name)
             if self.job.until != END:
-                self._look_for_files(name, at)
+                self.sources[name] = with_arrivals(self.checkpoint, name, self.sources[name], at)
             source = self.sources[name]
             rows[name] = source.cut(at, self.job.batch_rows) if at < source.rows() else at
             ends[name] = has_ended(start, name) or (self.job.until == END and rows[name] >= source.rows())
         moved = (rows[name] > position(start, name) or ends[name] != has_ended(start, name) for name in rows)
         return decide(self.checkpoint, start, before, rows, ends) if any(moved) else start
-
-    def _look_for_files(self, name: str, at: int) -> None:
-        """Once all files have been read, see whether more have arrived."""
-        source = self.sources[name]
-        if at >= source.rows() and growing(source):
-            if arrivals.is_long(self.checkpoint, name):
-                read = source.done(source.entries)
-                if arrivals.log(self.checkpoint, name, read, anew=True):
-                    source = self.sources[name] = source.restarted(read)
-            found = source.arrivals()
-            if found and arrivals.log(self.checkpoint, name, found):
-                self.sources[name] = source.extended(found)
 
     def partitions(self, start: Offset, end: Offset) -> list[FusedSplit]:
         app = versions.load(self.checkpoint, end["plan"]).app
@@ -100,11 +89,12 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 splits[-1].sampled = self.job.sampling and split.start == first
         return splits
 
-    def _splits(self, stream: str, start: int, stop: int, one: bool) -> list[Split]:
+    def _splits(self, stream: str, start: Position, stop: Position, one: bool) -> list[Split]:
         # An empty batch (the end of an empty source) still has a task: its reference carries the end.
-        if one or start >= stop:
+        source = self.sources[stream]
+        if one or start >= stop or not source.abilities.random_access:
             return [Split(start, stop)]
-        return self.sources[stream].splits(start, stop, self.job.parallelism)
+        return source.splits(start, stop, self.job.parallelism)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Errors meant for users travel as data: Spark would wrap them in its own traces."""

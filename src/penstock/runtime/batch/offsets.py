@@ -15,6 +15,7 @@ from typing import Any
 from penstock.errors import RunError
 from penstock.logical.query import QuerySet
 from penstock.runtime.epoch import Epoch
+from penstock.sources.base import Position
 from penstock.state import manifest as manifests
 from penstock.state import versions
 from penstock.state.checked import RESTORE
@@ -28,8 +29,8 @@ def initial_offset() -> Offset:
     return {"n": 0, "plan": 0, "end": False, "streams": {}, "origins": {}}
 
 
-def position(offset: Offset, stream: str) -> int:
-    return int(offset["streams"].get(stream, {}).get("row", 0))
+def position(offset: Offset, stream: str) -> Position:
+    return Position(offset["streams"].get(stream, {}).get("row", 0))
 
 
 def has_ended(offset: Offset, stream: str) -> bool:

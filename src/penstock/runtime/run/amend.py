@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import ConfigError, QueryError
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve.app import resolve_query
-from penstock.logical.window import ROWS
-from penstock.runtime.batch.frames import FrameFeed
 from penstock.runtime.batch.job import columns
 from penstock.sinks.registry import check_claims
 from penstock.sinks.schema import open_query_sink
-from penstock.sources.fit import check_fields
+from penstock.sources.fit import check_fields, check_window
 from penstock.state.versions import Version
 
 if TYPE_CHECKING:
@@ -31,8 +29,8 @@ def added(driver: BatchDriver, name: str, select: str, sink: Any, settings: RunS
     found = resolve_query(name, select, last.app.streams, uri, last.app.queries)
     app = QuerySet(last.app.streams, (*last.app.queries, *found))
     query = found[-1]
-    if isinstance(driver.feed, FrameFeed) and any(one.window.axis == ROWS for one in found):
-        raise QueryError(f"query '{name}' has a window of rows, but rows of a DataFrame have no order")
+    for one in found:
+        check_window(name, one.window, driver.feed.abilities(app.root(one).name))
     opened = open_query_sink(query, None if uri else sink, settings.output, Path(driver.job.checkpoint))
     check_claims({**driver.sinks, name: opened})
     outputs = {**last.outputs, name: opened.place()}

@@ -28,12 +28,14 @@ from penstock.runtime.batch.fused import FusedSource
 from penstock.runtime.batch.job import END, STOPPED, Job, encode
 from penstock.runtime.batch.replan import Planner
 from penstock.runtime.run.changes import adopt, check_changes
-from penstock.runtime.run.inputs import Inputs, check_files, continued
+from penstock.runtime.run.inputs import Inputs
 from penstock.runtime.run.run import Run
 from penstock.runtime.settings import RunSettings
 from penstock.sinks.base import Owner, Sink
 from penstock.sinks.registry import check_claims
 from penstock.sinks.schema import open_query_sink
+from penstock.sources.base import Position
+from penstock.sources.tail import check_files, continued
 from penstock.state import identity, versions
 from penstock.state import lease as leases
 from penstock.state import manifest as manifests
@@ -185,7 +187,8 @@ def _check(checkpoint: Path, app: QuerySet, inputs: Inputs, places: Mapping[str,
     if number is not None:
         check_changes(checkpoint, versions.load(checkpoint, number), app, places)
     manifest = manifests.newest(checkpoint)
-    check_files(checkpoint, inputs.sources, manifest.streams if manifest else {})
+    read = {name: Position(known["row"]) for name, known in (manifest.streams if manifest else {}).items()}
+    check_files(checkpoint, inputs.sources, read)
 
 
 def _open_sinks(app: QuerySet, functions: Mapping[str, Any], output: str, checkpoint: Path) -> dict[str, Sink]:

@@ -50,7 +50,7 @@ from penstock.runtime.task.sampling import TUPLES, Chosen, Sampler, store, surve
 from penstock.runtime.task.selection import Ledger, Selector, Tuples, sieves
 from penstock.runtime.task.times import Times
 from penstock.sharing.plan import SharedPlan
-from penstock.sources.base import BAD, FAULT, UNREADABLE, Source, Split
+from penstock.sources.base import BAD, FAULT, START, UNREADABLE, Position, Source, Split
 from penstock.state.segments.write import SegmentWriter
 
 Array = np.ndarray
@@ -371,7 +371,7 @@ def sampled(plan: SharedPlan, source: Source, batch_rows: int) -> Survey | None:
     writer: Any = None  # nothing is written
     lfta = Lfta(plan, TaskSettings(), Epoch(0), writer)
     names = [field.name for field in lfta.fields]
-    batches = [b for split in _runs(min(batch_rows, source.rows())) for b in source.read(split, names, TUPLES)]
+    batches = [b for split in _runs(source, batch_rows) for b in source.read(split, names, TUPLES)]
     batches = [batch for batch in batches if batch.num_rows]
     if not batches:
         return None
@@ -380,12 +380,13 @@ def sampled(plan: SharedPlan, source: Source, batch_rows: int) -> Survey | None:
     return lfta.survey(max(whole, key=len))
 
 
-def _runs(rows: int) -> list[Split]:
-    """A few runs from all over so many rows; one of all, if that is enough."""
-    if rows <= TUPLES:
-        return [Split(0, rows)]
+def _runs(source: Source, batch_rows: int) -> list[Split]:
+    """A few runs from all over the first batch; one from its start where that is all of it, or all that is cheap."""
+    rows = min(batch_rows, source.rows())
+    if rows <= TUPLES or not source.abilities.random_access:
+        return [Split(START, Position(min(rows, TUPLES)))]
     run, step = TUPLES // FIRST_RUNS, rows // FIRST_RUNS
-    return [Split(start, start + run) for start in range(0, FIRST_RUNS * step, step)]
+    return [Split(Position(start), Position(start + run)) for start in range(0, FIRST_RUNS * step, step)]
 
 
 def task_report(lfta: Lfta) -> dict[str, Any]:

@@ -12,9 +12,9 @@ import numpy as np
 import xxhash
 
 from penstock.kernels.packets.capture import SECTION, PacketRecords
-from penstock.sources.base import Entry
 from penstock.sources.capture.walk import Form, Section, Walker
 from penstock.sources.counted import file_digest
+from penstock.state.arrivals import FileEntry
 
 STRIDE, POINTS = 4096, 1024  # every 4096th packet is in the index; every 8192th where that would be too many, …
 
@@ -55,28 +55,34 @@ class CaptureFile:
     def rows(self) -> int:
         return self.points.rows
 
-    def entry(self) -> Entry:
-        known = {name: getattr(self, name) for name in PLAIN}
-        return {
-            **known,
-            "rows": self.rows,
-            "bytes": self.size,
+    def entry(self) -> FileEntry:
+        reading = {
+            **{name: getattr(self, name) for name in PLAIN},
             "form": list(self.form.numbers),
             "stride": self.points.stride,
             "index": list(self.points.places),
             "of_section": list(self.points.sections),
             "sections": [list(map(list, section.blocks)) for section in self.sections],
         }
+        return FileEntry(self.path, self.rows, self.size, self.digest, self.mtime, reading)
 
     @classmethod
-    def of(cls, entry: Entry) -> CaptureFile:
-        points = Points(entry["rows"], entry["stride"], tuple(entry["index"]), tuple(entry["of_section"]))
-        sections = tuple(Section(tuple((at, size) for at, size in blocks)) for blocks in entry["sections"])
-        known = {name: entry[name] for name in PLAIN}
-        return cls(**known, size=entry["bytes"], form=Form(tuple(entry["form"])), points=points, sections=sections)
+    def of(cls, entry: FileEntry) -> CaptureFile:
+        reading = entry.reading
+        points = Points(entry.rows, reading["stride"], tuple(reading["index"]), tuple(reading["of_section"]))
+        return cls(
+            path=entry.path,
+            size=entry.size,
+            mtime=entry.mtime,
+            digest=entry.digest,
+            **{name: reading[name] for name in PLAIN},
+            form=Form(tuple(reading["form"])),
+            points=points,
+            sections=tuple(Section(tuple((at, size) for at, size in blocks)) for blocks in reading["sections"]),
+        )
 
 
-PLAIN = ("path", "member", "packed", "begin", "stop", "mtime", "digest", "before", "ended")
+PLAIN = ("member", "packed", "begin", "stop", "before", "ended")  # what an entry keeps as it is
 
 
 @dataclass

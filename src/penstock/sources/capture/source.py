@@ -30,16 +30,17 @@ from penstock.kernels.packets.capture import CUT, PacketRecords
 from penstock.kernels.packets.layers import locate, room
 from penstock.kernels.packets.tunnel import GRE, IPIP, VXLAN
 from penstock.logical.query import Field
-from penstock.sources.base import Entry, fields
+from penstock.sources.base import fields
 from penstock.sources.capture.columns import PacketBatch, Packets, needs_layers, schema
 from penstock.sources.capture.index import CaptureFile, count
 from penstock.sources.capture.stored import capture_form, captures_in, stored_capture
 from penstock.sources.capture.walk import Form, Section, Walker
-from penstock.sources.counted import CountedFiles, Unfinished, file_digest, require_quiet
+from penstock.sources.counted import CountedFiles, Unfinished, file_digest, require_quiet, what_happened
 from penstock.sources.files import Address, in_short, regular
 from penstock.sources.fit import check_fields
 from penstock.sources.options import Options
 from penstock.sources.unpack import with_packed
+from penstock.state.arrivals import FileEntry
 
 SUFFIXES = (*with_packed((".pcap", ".pcapng", ".cap", ".dmp")), ".zip")
 TUNNELS = {"gre": GRE, "ipip": IPIP, "vxlan": VXLAN}
@@ -95,32 +96,32 @@ class PcapSource(CountedFiles[CaptureFile]):
     def live(self) -> PcapSource:
         return replace(self, following=True)
 
-    def arrivals(self) -> list[Entry]:
+    def arrivals(self) -> list[FileEntry]:
         last = {file.path: file for file in self.files}
         grown = [part.entry() for file in last.values() for part in self._grown(file)]
         return grown + super().arrivals()
 
-    def done(self, entries: Sequence[Entry]) -> list[Entry]:
-        read = {entry["path"]: entry["before"] + entry["rows"] for entry in entries}
+    def done(self, entries: Sequence[FileEntry]) -> list[FileEntry]:
+        read = {entry.path: entry.reading["before"] + entry.rows for entry in entries}
         short = in_short(entries, {"index": [], "of_section": []})
-        return [entry | {"before": read.get(entry["path"], 0)} for entry in short]
+        return [replace(one, reading={**one.reading, "before": read.get(one.path, 0)}) for one in short]
 
-    def changed(self, entry: Entry) -> str | None:
+    def changed(self, entry: FileEntry) -> str | None:
         """A file that is not packed may have grown, unless its end was taken for a record that was cut short."""
-        if entry["packed"]:
+        part = self._of(entry)
+        if part.packed:
             return super().changed(entry)
         try:
-            found = regular(entry["path"])
+            found = regular(part.path)
         except SourceError:
-            return "has changed" if os.path.exists(entry["path"]) else "is missing"
-        stop = entry["stop"]
-        if found.st_size == stop and found.st_mtime_ns == entry["mtime"]:
+            return what_happened(entry)
+        if found.st_size == part.stop and found.st_mtime_ns == part.mtime:
             return None
-        if found.st_size < stop or (entry["ended"] == CUT and found.st_size > stop):
+        if found.st_size < part.stop or (part.ended == CUT and found.st_size > part.stop):
             return "has changed"
-        return None if file_digest(entry["path"], entry["begin"], stop) == entry["digest"] else "has changed"
+        return None if file_digest(part.path, part.begin, part.stop) == part.digest else "has changed"
 
-    def _of(self, entry: Entry) -> CaptureFile:
+    def _of(self, entry: FileEntry) -> CaptureFile:
         return CaptureFile.of(entry)
 
     def _count(self, path: str) -> list[CaptureFile]:

@@ -16,14 +16,14 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.errors import SourceError
 from penstock.logical.query import Field
-from penstock.sources.base import TYPE_KEY, Split
+from penstock.sources.base import TYPE_KEY, Abilities, Position, Split
 from penstock.sources.boundaries import cut_at_boundary, split_at_boundaries
 from penstock.sources.generate.flows import Flows
 from penstock.sources.generate.synthetic import BLOCK, Attributes, Clock, Columns, block_random
@@ -59,6 +59,7 @@ FLOW_ATTRIBUTES = tuple(FLOW_SCHEMA.names[1:14])
 class GeneratedSource:
     """Rows 0..count of a synthetic stream; block k is the same in every process."""
 
+    abilities: ClassVar[Abilities] = Abilities(random_access=True, rows_in_order=True, grows=False)
     kind: str
     seed: int
     count: int
@@ -70,14 +71,14 @@ class GeneratedSource:
             return FLOW_SCHEMA
         return pa.schema([TIME, *(pa.field(name, pa.int32()) for name in (*self.recipe.names, "value"))])
 
-    def rows(self) -> int:
-        return self.count
+    def rows(self) -> Position:
+        return Position(self.count)
 
-    def cut(self, start: int, limit: int) -> int:
-        return cut_at_boundary(start, limit, self.count, lambda row: row // BLOCK * BLOCK)
+    def cut(self, start: Position, limit: int) -> Position:
+        return cut_at_boundary(start, limit, self.rows(), _block_before)
 
-    def splits(self, start: int, stop: int, parallelism: int) -> list[Split]:
-        return split_at_boundaries(start, stop, parallelism, lambda row: (row + BLOCK // 2) // BLOCK * BLOCK)
+    def splits(self, start: Position, stop: Position, parallelism: int) -> list[Split]:
+        return split_at_boundaries(start, stop, parallelism, lambda at: _block_before(Position(at + BLOCK // 2)))
 
     def read(self, split: Split, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         schema = pa.schema([self.schema().field(name) for name in columns])
@@ -89,8 +90,8 @@ class GeneratedSource:
                 part = slice(begin - base, min(begin + batch_rows, stop) - base)
                 yield _batch(made, schema, part)
 
-    def place(self, row: int) -> str:
-        return f"generate:{self.kind}, record {row + 1}"
+    def place(self, at: Position) -> str:
+        return f"generate:{self.kind}, record {at + 1}"
 
     def narrowed(self, split: Split) -> GeneratedSource:
         return self
@@ -104,6 +105,11 @@ class GeneratedSource:
         recipe = self.recipe
         made = recipe.columns(rng) if isinstance(recipe, Flows) else recipe.columns(rng, self.seed)
         return {"ts": times, **made}
+
+
+def _block_before(at: Position) -> Position:
+    """Where the block starts that holds a position."""
+    return Position(at // BLOCK * BLOCK)
 
 
 def _batch(made: Columns, schema: pa.Schema, part: slice) -> pa.RecordBatch:

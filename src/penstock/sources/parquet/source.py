@@ -18,18 +18,19 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.errors import RunError, SourceError
 from penstock.logical.query import Field
-from penstock.sources.base import Entry, Split, arrow_field, fields
+from penstock.sources.base import OF_FILES, START, Abilities, Position, Split, arrow_field, fields
 from penstock.sources.boundaries import cut_at_boundary, split_at_boundaries
-from penstock.sources.files import Address, in_short
+from penstock.sources.files import Address, arrived, files_at, in_short, starts_of
 from penstock.sources.fit import check_fields
 from penstock.sources.parquet.footers import Footer, first_line, footer_digest, read_footer, require_equal_schema
+from penstock.state.arrivals import FileEntry
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,12 @@ class GroupedFile:
     digest: str
     groups: tuple[int, ...]
 
-    def entry(self) -> Entry:
-        known = {"path": self.path, "rows": sum(self.groups), "bytes": self.size, "digest": self.digest}
-        return {**known, "groups": list(self.groups)}
+    def entry(self) -> FileEntry:
+        return FileEntry(self.path, sum(self.groups), self.size, self.digest, 0, {"groups": list(self.groups)})
 
     @classmethod
-    def of(cls, entry: Entry) -> GroupedFile:
-        return cls(entry["path"], entry["bytes"], entry["digest"], tuple(entry["groups"]))
+    def of(cls, entry: FileEntry) -> GroupedFile:
+        return cls(entry.path, entry.size, entry.digest, tuple(entry.reading["groups"]))
 
 
 @dataclass(frozen=True)
@@ -64,22 +64,23 @@ class GroupPart:
 class ParquetSource:
     """Files with equal schemas, one after the other."""
 
+    abilities: ClassVar[Abilities] = OF_FILES
     address: Address
     files: tuple[GroupedFile, ...]
     columns: pa.Schema
     declared: tuple[Field, ...] | None = None
-    first: int = 0  # row number of the first file's first row; not 0 where files before it were left out
+    first: Position = START  # of the first file's first row; not the start where files before it were left out
 
     def schema(self) -> pa.Schema:
         return self.columns
 
-    def rows(self) -> int:
+    def rows(self) -> Position:
         return self._edges[-1]
 
-    def cut(self, start: int, limit: int) -> int:
-        return cut_at_boundary(start, limit, self.rows(), lambda row: self._edges[bisect_right(self._edges, row) - 1])
+    def cut(self, start: Position, limit: int) -> Position:
+        return cut_at_boundary(start, limit, self.rows(), lambda at: self._edges[bisect_right(self._edges, at) - 1])
 
-    def splits(self, start: int, stop: int, parallelism: int) -> list[Split]:
+    def splits(self, start: Position, stop: Position, parallelism: int) -> list[Split]:
         return split_at_boundaries(start, stop, parallelism, self._nearest)
 
     def read(self, split: Split, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -95,55 +96,53 @@ class ParquetSource:
             if reader is not None:
                 reader.close()
 
-    def place(self, row: int) -> str:
-        at = bisect_right(self._starts, row) - 1
-        return f"{self.address.name(self.files[at].path)}, row {row - self._starts[at] + 1}"
+    def place(self, at: Position) -> str:
+        file = bisect_right(self._starts, at) - 1
+        return f"{self.address.name(self.files[file].path)}, row {at - self._starts[file] + 1}"
 
     def narrowed(self, split: Split) -> ParquetSource:
-        low = max(0, bisect_right(self._starts, split.start) - 1)
-        high = max(low, bisect_left(self._starts, split.stop))
-        first = self._starts[low] if low < len(self.files) else split.start
-        return replace(self, files=self.files[low:high], first=first)
+        held, first = files_at(self._starts, split)
+        return replace(self, files=self.files[held], first=first)
 
     def fingerprint(self) -> str:
         meaning = self.declared or fields(self.columns)
         return hashlib.blake2b(f"parquet {meaning!r}".encode(), digest_size=16).hexdigest()
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[FileEntry, ...]:
         return tuple(file.entry() for file in self.files)
 
-    def arrivals(self) -> list[Entry]:
+    def arrivals(self) -> list[FileEntry]:
         known = {file.path for file in self.files}
         source, found = self, []
         for path in self.address.matching():
-            footer = _arrived(path) if path not in known else None
+            footer = arrived(path, read_footer) if path not in known else None
             if footer is not None:
                 found.append(_file(footer).entry())
                 source = source._joined(footer)
         return found
 
-    def extended(self, entries: Sequence[Entry]) -> ParquetSource:
+    def extended(self, entries: Sequence[FileEntry]) -> ParquetSource:
         columns = self.columns
         if not self.files and entries and self.changed(entries[0]) is None:
-            columns = read_footer(entries[0]["path"]).schema
+            columns = read_footer(entries[0].path).schema
         return replace(self, files=(*self.files, *map(GroupedFile.of, entries)), columns=columns)
 
-    def restarted(self, entries: Sequence[Entry]) -> ParquetSource:
-        return replace(self, files=(), first=0).extended(entries)
+    def restarted(self, entries: Sequence[FileEntry]) -> ParquetSource:
+        return replace(self, files=(), first=START).extended(entries)
 
-    def done(self, entries: Sequence[Entry]) -> list[Entry]:
+    def done(self, entries: Sequence[FileEntry]) -> list[FileEntry]:
         gone, *kept = in_short(entries, {"groups": []})
-        return [gone | {"groups": [gone["rows"]]}, *kept]
+        return [replace(gone, reading={"groups": [gone.rows]}), *kept]
 
     def live(self) -> ParquetSource:
         return self
 
-    def changed(self, entry: Entry) -> str | None:
-        if not os.path.exists(entry["path"]):
+    def changed(self, entry: FileEntry) -> str | None:
+        if not os.path.exists(entry.path):
             return "is missing"
         try:
-            same = footer_digest(entry["path"]) == (entry["bytes"], entry["digest"])
+            same = footer_digest(entry.path) == (entry.size, entry.digest)
         except SourceError:
             same = False
         return None if same else "has changed"
@@ -160,23 +159,23 @@ class ParquetSource:
         return replace(self, files=(*self.files, _file(footer)), columns=footer.schema)
 
     @cached_property
-    def _starts(self) -> list[int]:
-        """Row numbers at which files start, and the end of the stream last."""
-        return list(accumulate((sum(file.groups) for file in self.files), initial=self.first))
+    def _starts(self) -> list[Position]:
+        """Where files start, and the end of the stream last."""
+        return starts_of((sum(file.groups) for file in self.files), self.first)
 
     @cached_property
-    def _edges(self) -> list[int]:
-        """Row numbers at which row groups start, and the end of the stream last; empty groups repeat one."""
-        return list(accumulate((rows for file in self.files for rows in file.groups), initial=self.first))
+    def _edges(self) -> list[Position]:
+        """Where row groups start, and the end of the stream last; empty groups repeat one."""
+        return starts_of((rows for file in self.files for rows in file.groups), self.first)
 
     @cached_property
     def _places(self) -> list[tuple[int, int]]:
         """(file, row group within it) of the row group that starts at the same place of `_edges`."""
         return [(f, g) for f, file in enumerate(self.files) for g in range(len(file.groups))]
 
-    def _nearest(self, row: int) -> int:
-        at = bisect_left(self._edges, row)
-        return min(self._edges[max(0, at - 1) : at + 1], key=lambda boundary: abs(boundary - row))
+    def _nearest(self, at: Position) -> Position:
+        near = bisect_left(self._edges, at)
+        return min(self._edges[max(0, near - 1) : near + 1], key=lambda boundary: abs(boundary - at))
 
     def _pieces(self, split: Split) -> Iterator[GroupPart]:
         at = bisect_right(self._edges, split.start) - 1
@@ -226,16 +225,6 @@ def _damaged(piece: GroupPart, fact: str) -> str:
 
 def _file(footer: Footer) -> GroupedFile:
     return GroupedFile(footer.path, footer.size, footer.digest, footer.groups)
-
-
-def _arrived(path: str) -> Footer | None:
-    """The footer of a new file; None if it is gone again."""
-    try:
-        return read_footer(path)
-    except SourceError as error:
-        if not os.path.exists(path):
-            return None
-        raise RunError(error.fact, error.hint) from error
 
 
 def open_parquet(path: str, options: Mapping[str, str], declared: tuple[Field, ...] | None = None) -> ParquetSource:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.errors import RunError, SourceError, why
-from penstock.sources.base import Source, Split
+from penstock.sources.base import START, Position, Source, Split
 
 
 def write_parquet(
@@ -37,11 +37,11 @@ def write_parquet(
 
 
 def _write(source: Source, path: Path, row_group_rows: int, progress: Callable[[int], None]) -> None:
-    rows, schema = source.rows(), source.schema()
+    end, schema = source.rows(), source.schema()
     with pq.ParquetWriter(path, schema) as writer:
-        for start in range(0, rows, row_group_rows):
-            stop = min(start + row_group_rows, rows)
-            batches = source.read(Split(start, stop), schema.names, row_group_rows)
+        for start in range(START, end, row_group_rows):
+            stop = min(start + row_group_rows, end)
+            batches = source.read(Split(Position(start), Position(stop)), schema.names, row_group_rows)
             plain = (batch.cast(schema) for batch in batches)  # text may come as dictionaries, another in each batch
             writer.write_table(pa.Table.from_batches(plain, schema), row_group_size=row_group_rows)
             progress(stop)

@@ -21,11 +21,12 @@ import xxhash
 
 from penstock.errors import RunError, SourceError
 from penstock.logical.query import Field
-from penstock.sources.base import BAD, FAULT, UNREADABLE, Entry, arrow_field
+from penstock.sources.base import BAD, FAULT, UNREADABLE, arrow_field
 from penstock.sources.counted import CountedFiles, file_digest, require_quiet
 from penstock.sources.files import regular
 from penstock.sources.text.blocks import RecordFormat, TextIndex, index_text, place_of, read_text
 from penstock.sources.unpack import head, packed, text_of
+from penstock.state.arrivals import FileEntry
 
 HEAD = 1 << 20
 BOM, WIDE = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
@@ -66,17 +67,17 @@ class TextFile:
     def rows(self) -> int:
         return self.index.rows
 
-    def entry(self) -> Entry:
-        known = {"path": self.path, "rows": self.index.rows, "bytes": self.size, "digest": self.digest}
+    def entry(self) -> FileEntry:
         columns = None if self.columns is None else list(self.columns)
         reading = {"columns": columns, "stride": self.index.stride, "index": list(self.index.places)}
-        return {**known, "mtime": self.mtime, **reading}
+        return FileEntry(self.path, self.rows, self.size, self.digest, self.mtime, reading)
 
     @classmethod
-    def of(cls, entry: Entry) -> TextFile:
-        index = TextIndex(entry["rows"], entry["stride"], tuple(entry["index"]))
-        columns = None if entry["columns"] is None else tuple(entry["columns"])
-        return cls(entry["path"], entry["bytes"], entry["mtime"], entry["digest"], columns, index)
+    def of(cls, entry: FileEntry) -> TextFile:
+        reading = entry.reading
+        index = TextIndex(entry.rows, reading["stride"], tuple(reading["index"]))
+        columns = None if reading["columns"] is None else tuple(reading["columns"])
+        return cls(entry.path, entry.size, entry.mtime, entry.digest, columns, index)
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class TextSource(CountedFiles[TextFile]):
             return where
         return f"{where}, byte {byte}{' of its text' if packed(file.path) else ''}"
 
-    def _of(self, entry: Entry) -> TextFile:
+    def _of(self, entry: FileEntry) -> TextFile:
         return TextFile.of(entry)
 
     def _count(self, path: str) -> list[TextFile]:
@@ -118,7 +119,7 @@ class TextSource(CountedFiles[TextFile]):
 
     def _text(self, file: TextFile) -> str:
         """Where the file's text is, if it is still the file that was counted."""
-        self._require_unchanged({"path": file.path, "bytes": file.size, "mtime": file.mtime, "digest": file.digest})
+        self._require_unchanged(file.entry())
         return text_of(file.path, self.cache)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import random
@@ -33,6 +32,7 @@ from support.captures import (
     simple,
 )
 from support.captures import pcap as written
+from support.entries import relogged
 from support.packet_samples import SAMPLES
 
 NAMES = list(COLUMNS)
@@ -278,7 +278,7 @@ def test_any_split_gives_the_same_rows(tmp_path: Path, seed: int, monkeypatch: p
     pcap._counted.cache_clear()
     source = open_pcap(str(tmp_path), {"unwrap": unwrap})
     assert growing(source)
-    again = source.restarted(json.loads(json.dumps(list(source.entries))))
+    again = source.restarted(relogged(source.entries))
     assert again.entries == source.entries
     assert source.rows() == len(expected)
     for one in (source, again):

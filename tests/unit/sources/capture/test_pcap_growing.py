@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 from pathlib import Path
@@ -20,6 +19,7 @@ from penstock.sources.capture.columns import COLUMNS, LOST
 from penstock.sources.capture.source import PcapSource, open_pcap
 from support.captures import Packet, block, enhanced, interface, pcap_head, section
 from support.captures import pcap as written
+from support.entries import relogged
 from support.packet_samples import SAMPLES
 
 NAMES = list(COLUMNS)
@@ -88,13 +88,13 @@ def test_a_file_that_grows_by_any_pieces(
     assert source.place(source.rows() - 1) == open_pcap(str(folder), {}).place(source.rows() - 1)
     for part in (1, len(source.entries) // 2):
         assert rows(source.restarted(source.entries[:part])) == rows(source)[: sum(
-            entry["rows"] for entry in source.entries[:part]
+            entry.rows for entry in source.entries[:part]
         )]  # fmt: skip
 
 
 def again(source: PcapSource) -> PcapSource:
     """As a new run takes it up from its log."""
-    entries = json.loads(json.dumps(list(source.entries)))
+    entries = relogged(source.entries)
     pcap._counted.cache_clear()
     folder = os.path.dirname(source.files[0].path) if source.files else source.address.place
     return open_pcap(folder, {}, source.fields).restarted(entries).live()
@@ -178,7 +178,7 @@ def test_new_files_come_after_old_ones_and_grow_apart(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.pcap").write_bytes(data)
     source = source.extended(source.arrivals())
-    assert [Path(entry["path"]).name[0] + str(entry["rows"]) for entry in source.entries] == ["b2", "a2", "b2", "a2"]
+    assert [Path(entry.path).name[0] + str(entry.rows) for entry in source.entries] == ["b2", "a2", "b2", "a2"]
     assert [row["ts"] // 1_000_000 for row in rows(source)] == [0, 1, 0, 1, 2, 3, 2, 3]
     assert source.place(7).startswith("a.pcap, packet 4, byte ")
 

@@ -66,7 +66,7 @@ def test_archives(tmp_path: Path) -> None:
     expected = rows(opened(tmp_path, "x.pcap", PLAIN)) + rows(opened(tmp_path, "y.pcapng", OTHER))
     assert rows(source) == expected
     assert rows(source, 3) == expected[3:]
-    assert [entry["member"] for entry in source.entries] == ["a/x.pcap.gz", "b.pcapng"]
+    assert [entry.reading["member"] for entry in source.entries] == ["a/x.pcap.gz", "b.pcapng"]
     assert source.place(len(expected) - 1).startswith("x.zip/b.pcapng, packet 1, byte ")
     assert growing(source)
     assert source.live().arrivals() == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import random
@@ -19,6 +18,7 @@ from penstock.logical.types import INET, INT, STRING, TIMESTAMP
 from penstock.sources.base import TYPE_KEY, Split, fields, growing, logical_type
 from penstock.sources.parquet.source import ParquetSource, open_parquet
 from penstock.sources.registry import open_source
+from support.entries import relogged
 
 
 def sample(rows: int, seed: int = 0) -> pa.Table:
@@ -289,13 +289,13 @@ def test_a_folder_grows(tmp_path: Path) -> None:
         pq.write_table(sample(rows, rows), tmp_path / f"{name}.parquet")
     (tmp_path / "e.tmp.parquet").rename(tmp_path / "e.parquet.tmp")
     came = source.arrivals()
-    assert [(Path(e["path"]).name, e["rows"]) for e in came] == [("a.parquet", 4), ("c.parquet", 2)]
-    longer = source.extended(json.loads(json.dumps(came)))
+    assert [(Path(e.path).name, e.rows) for e in came] == [("a.parquet", 4), ("c.parquet", 2)]
+    longer = source.extended(relogged(came))
     assert longer.arrivals() == []
     assert longer.rows() == 18
     expected = pa.concat_tables([sample(n, n) for n in (5, 7, 4, 2)])
     assert joined(longer, [Split(0, 18)], ["ts", "name"], 4).to_pylist() == expected.select(["ts", "name"]).to_pylist()
-    logged = json.loads(json.dumps(longer.entries))
+    logged = relogged(longer.entries)
     again = open_parquet(str(tmp_path), {}).restarted(logged)
     assert again == longer
     assert [again.place(row) for row in (0, 4, 5, 12, 17)] == [

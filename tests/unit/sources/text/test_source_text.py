@@ -23,10 +23,11 @@ from penstock.errors import RunError, SourceError
 from penstock.logical.query import Field
 from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INET, INT, STRING, TIMESTAMP, Kind
 from penstock.sources import unpack
-from penstock.sources.base import Growing, Source, Split, fields, growing
+from penstock.sources.base import GrowingSource, Source, Split, fields, growing
 from penstock.sources.registry import open_source
 from penstock.sources.text import blocks as text_blocks
 from penstock.sources.text.source import TextSource
+from support.entries import relogged
 
 COLUMNS = (
     Field("ts", TIMESTAMP),
@@ -146,7 +147,7 @@ def test_every_packing(tmp_path: Path, scheme: str, suffix: str, own_cache: Path
     assert growing(source)
     assert joined(source, source.splits(0, 300, 3), NAMES, 50).to_pylist() == table.to_pylist()
     (entry,) = source.entries
-    assert (entry["path"], entry["bytes"]) == (str(path), path.stat().st_size)
+    assert (entry.path, entry.size) == (str(path), path.stat().st_size)
     where = source.place(17)
     assert where.startswith(f"{path.name}, record 18, byte ")
     assert where.endswith(" of its text") == bool(suffix)
@@ -175,14 +176,14 @@ def test_a_folder_grows(tmp_path: Path, scheme: str) -> None:
     put("a", ".zst")
     for ending in ("tmp", "part", "crdownload"):
         (tmp_path / f"f.{scheme}.{ending}").write_bytes(b"half")
-    came = json.loads(json.dumps(source.arrivals()))
-    assert [Path(entry["path"]).name for entry in came] == [f"a.{scheme}.zst", f"c.{scheme}"]
-    longer: Growing = source.extended(came)
+    came = relogged(source.arrivals())
+    assert [Path(entry.path).name for entry in came] == [f"a.{scheme}.zst", f"c.{scheme}"]
+    longer: GrowingSource = source.extended(came)
     assert longer.arrivals() == []
     expected = pa.concat_tables([tables[name] for name in "bdac"])
     assert longer.rows() == expected.num_rows
     assert joined(longer, [Split(0, longer.rows())], NAMES, 4).to_pylist() == expected.to_pylist()
-    logged = json.loads(json.dumps(longer.entries))
+    logged = relogged(longer.entries)
     again = open_source(f"{scheme}:{tmp_path}", {}, COLUMNS).restarted(logged)
     assert again.entries == longer.entries
     assert again.fingerprint() == source.fingerprint()

@@ -1,0 +1,113 @@
+"""What sources declare is true of them, and callers go by it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.errors import QueryError
+from penstock.logical.query import Field
+from penstock.logical.types import BIGINT
+from penstock.logical.window import ROWS, TIME, Window
+from penstock.sources.base import OF_FILES, OF_FRAMES, START, Position, Source, Split, growing, whole
+from penstock.sources.fit import check_window
+from penstock.sources.registry import SCHEMES, open_source
+from support.captures import Packet
+from support.captures import pcap as captured
+from support.packet_samples import SAMPLES
+
+COUNT = 300
+
+
+def _parquet(folder: Path, name: str, numbers: range) -> None:
+    pq.write_table(pa.table({"n": list(numbers)}), folder / f"{name}.parquet", row_group_size=40)
+
+
+def _csv(folder: Path, name: str, numbers: range) -> None:
+    (folder / f"{name}.csv").write_text("".join(f"{n}\n" for n in numbers))
+
+
+def _json(folder: Path, name: str, numbers: range) -> None:
+    (folder / f"{name}.json").write_text("".join(json.dumps({"n": n}) + "\n" for n in numbers))
+
+
+def _pcap(folder: Path, name: str, numbers: range) -> None:
+    (folder / f"{name}.pcap").write_bytes(captured([Packet(SAMPLES["udp"].data, None, n) for n in numbers]))
+
+
+FILES: dict[str, tuple[Callable[[Path, str, range], None], str]] = {
+    "parquet": (_parquet, "n"),
+    "csv": (_csv, "n"),
+    "json": (_json, "n"),
+    "pcap": (_pcap, "ts"),
+}
+
+
+@pytest.fixture(params=SCHEMES)
+def stream(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Source, str]:
+    """A source of each scheme with `COUNT` records, and a column that differs from record to record."""
+    if request.param not in FILES:
+        return open_source(f"{request.param}:clustered", {"rows": str(COUNT)}), "ts"
+    put, column = FILES[request.param]
+    put(tmp_path, "a", range(120))
+    put(tmp_path, "b", range(120, COUNT))
+    declared = None if request.param == "pcap" else (Field("n", BIGINT),)
+    return open_source(f"{request.param}:{tmp_path}", {}, declared), column
+
+
+def values(source: Source, split: Split, column: str) -> list[object]:
+    return [value for batch in source.read(split, [column], 64) for value in batch.column(column).to_pylist()]
+
+
+def test_rows_in_order_have_numbers_in_the_stream(stream: tuple[Source, str]) -> None:
+    source, column = stream
+    assert source.abilities.rows_in_order
+    found = values(source, whole(source), column)
+    assert len(found) == source.rows() == COUNT
+    assert found == sorted(found)  # type: ignore[type-var]
+    assert len(set(found)) > COUNT // 2
+
+
+def test_random_access_gives_the_same_records_from_the_middle(stream: tuple[Source, str]) -> None:
+    source, column = stream
+    assert source.abilities.random_access
+    found = values(source, whole(source), column)
+    for start, stop in ((0, 1), (119, 121), (120, COUNT), (77, 203), (COUNT - 1, COUNT), (50, 50)):
+        split = Split(Position(start), Position(stop))
+        narrow: Source = pickle.loads(pickle.dumps(source.narrowed(split)))
+        assert values(narrow, split, column) == found[start:stop]
+    parts = source.splits(START, source.rows(), 4)
+    assert [value for split in reversed(parts) for value in reversed(values(source, split, column))] == found[::-1]
+
+
+def test_abilities_are_known_to_a_narrowed_source(stream: tuple[Source, str]) -> None:
+    source, _ = stream
+    assert pickle.loads(pickle.dumps(source.narrowed(whole(source)))).abilities == source.abilities
+
+
+def test_what_grows_takes_files_that_arrive(stream: tuple[Source, str], tmp_path: Path) -> None:
+    source, column = stream
+    if not growing(source):
+        assert not hasattr(source, "arrivals")
+        return
+    assert source.abilities == OF_FILES
+    assert source.arrivals() == []
+    put, _ = next(FILES[scheme] for scheme in FILES if (tmp_path / f"a.{scheme}").exists())
+    put(tmp_path, "c", range(COUNT, COUNT + 5))
+    longer = source.extended(source.arrivals())
+    assert longer.rows() == COUNT + 5
+    assert values(longer, whole(longer), column)[:COUNT] == values(source, whole(source), column)
+
+
+def test_windows_of_rows_need_an_order() -> None:
+    rows, time = (Window(axis=axis, range=10, slide=10) for axis in (ROWS, TIME))
+    for window, abilities in ((rows, OF_FILES), (time, OF_FILES), (time, OF_FRAMES)):
+        check_window("q", window, abilities)
+    with pytest.raises(QueryError, match="query 'q' has a window of rows, but rows of a DataFrame have no order"):
+        check_window("q", rows, OF_FRAMES)
