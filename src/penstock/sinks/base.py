@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
+from penstock.errors import ConfigError
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -92,3 +94,11 @@ class Sink(Protocol):
     def results(self, spark: SparkSession) -> DataFrame:
         """What was published so far; a ConfigError where results are not kept."""
         ...
+
+
+def not_kept(query: str, place: str) -> ConfigError:
+    """What `results` raises of a sink that hands rows on or drops them."""
+    return ConfigError(
+        f"the results of query '{query}' go to {place} and are not kept",
+        "send them to parquet:FOLDER or memory: to read them again",
+    )

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from penstock.errors import ConfigError, RunError, StateError, why
 from penstock.faults import reach
-from penstock.sinks.base import Owner, Part
+from penstock.sinks.base import Owner, Part, not_kept
 from penstock.sinks.staging import clear_staged, part_name, stage_file
 from penstock.state.files import replace
 
@@ -107,7 +107,4 @@ class BatchSink(ABC):
         return None
 
     def results(self, spark: SparkSession) -> DataFrame:
-        raise ConfigError(
-            f"the results of query '{self.query}' go to {self.place()} and are not kept",
-            "send them to parquet:FOLDER or memory: to read them again",
-        )
+        raise not_kept(self.query, self.place())

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.errors import ConfigError
-from penstock.sinks.base import Owner, Part
+from penstock.sinks.base import Owner, Part, not_kept
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,7 +44,4 @@ class DiscardSink:
         return None
 
     def results(self, spark: SparkSession) -> DataFrame:
-        raise ConfigError(
-            f"the results of query '{self.query}' go to {self.place()} and are not kept",
-            "send them to parquet:FOLDER or memory: to read them again",
-        )
+        raise not_kept(self.query, self.place())

@@ -30,6 +30,21 @@ def trimmed(data, a, b):
 
 
 @part
+def judged(kind, accept):
+    """Flag of a span by its kind alone; FINE ones are looked at."""
+    if kind == NOTHING:
+        return MISSING
+    return FINE if (accept >> int64(kind)) & 1 else BAD
+
+
+@part
+def after_sign(data, a, b):
+    """(whether a minus stands at `a`, the place after a sign, if there is one)."""
+    negative = a < b and data[a] == MINUS
+    return negative, int64(a + 1 if negative or (a < b and data[a] == PLUS) else a)
+
+
+@part
 def lower(data, at):
     return data[at] | 32
 
@@ -52,15 +67,13 @@ def digits(data, a, b):
 def parse_integers(data, first, stop, kind, accept, least, most, out, flag):
     """A sign and digits, from `least` to `most`."""
     for row in range(first.shape[0]):
-        out[row], flag[row] = 0, MISSING
-        if kind[row] == NOTHING:
+        out[row], flag[row] = 0, judged(kind[row], accept)
+        if flag[row] != FINE:
             continue
         flag[row] = BAD
         a, b = trimmed(data, first[row], stop[row])
-        negative = a < b and data[a] == MINUS
-        if a < b and (negative or data[a] == PLUS):
-            a += 1
-        if a == b or not (accept >> int64(kind[row])) & 1:
+        negative, a = after_sign(data, a, b)
+        if a == b:
             continue
         value, fine = int64(0), True  # counts down: the least number has no positive counterpart
         for at in range(a, b):
@@ -98,16 +111,12 @@ def named_number(data, a, b):
 def parse_doubles(data, first, stop, kind, accept, out, flag):
     """Decimal numbers with or without exponent, inf and nan. HARD ones are fine but left to a slower conversion."""
     for row in range(first.shape[0]):
-        out[row], flag[row] = 0.0, MISSING
-        if kind[row] == NOTHING:
+        out[row], flag[row] = 0.0, judged(kind[row], accept)
+        if flag[row] != FINE:
             continue
         flag[row] = BAD
-        if not (accept >> int64(kind[row])) & 1:
-            continue
         a, b = trimmed(data, first[row], stop[row])
-        negative = a < b and data[a] == MINUS
-        if a < b and (negative or data[a] == PLUS):
-            a += 1
+        negative, a = after_sign(data, a, b)
         mantissa, exponent, seen, point, at = uint64(0), int64(0), 0, False, a
         exact = True
         while at < b:
@@ -132,10 +141,7 @@ def parse_doubles(data, first, stop, kind, accept, out, flag):
         if at < b:
             if lower(data, at) != 101:
                 continue
-            at += 1
-            minus = at < b and data[at] == MINUS
-            if at < b and (minus or data[at] == PLUS):
-                at += 1
+            minus, at = after_sign(data, at + 1, b)
             if at >= b:
                 continue
             power = digits(data, at, min(b, at + 9))
@@ -160,13 +166,13 @@ def parse_doubles(data, first, stop, kind, accept, out, flag):
 def parse_booleans(data, first, stop, kind, accept, out, flag):
     """true, false, t, f in any case, 1 and 0."""
     for row in range(first.shape[0]):
-        out[row], flag[row] = 0, MISSING
-        if kind[row] == NOTHING:
+        out[row], flag[row] = 0, judged(kind[row], accept)
+        if flag[row] != FINE:
             continue
         flag[row] = BAD
         a, b = trimmed(data, first[row], stop[row])
         size = b - a
-        if size == 0 or not (accept >> int64(kind[row])) & 1:
+        if size == 0:
             continue
         c, answer = lower(data, a), 2
         if size == 1 and (data[a] == 49 or c == 116):
@@ -187,9 +193,7 @@ def measure_text(data, first, stop, kind, accept, trim, offsets, flag):
     total = 0
     offsets[0] = 0
     for row in range(first.shape[0]):
-        flag[row] = MISSING
-        if kind[row] != NOTHING:
-            flag[row] = FINE if (accept >> int64(kind[row])) & 1 else BAD
+        flag[row] = judged(kind[row], accept)
         if flag[row] == FINE:
             a, b = int64(first[row]), int64(stop[row])
             if trim:

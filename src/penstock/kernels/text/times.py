@@ -8,7 +8,7 @@ from __future__ import annotations
 from numba import int64, types
 
 from penstock.kernels.jit import I32, I64, U8, kernel, part, ro, rw
-from penstock.kernels.text.index import NOTHING, SPACE
+from penstock.kernels.text.index import SPACE
 from penstock.kernels.text.parse import (
     BAD,
     COLON,
@@ -17,11 +17,12 @@ from penstock.kernels.text.parse import (
     FINE,
     LIMIT,
     MINUS,
-    MISSING,
     NINE,
     PLUS,
     ZERO,
+    after_sign,
     digits,
+    judged,
     lower,
     trimmed,
 )
@@ -110,9 +111,7 @@ def iso_time(data, a, b):
 @part
 def count_time(data, a, b, shift):
     """A number, with fraction and exponent if need be, times 10^shift."""
-    negative = a < b and data[a] == MINUS
-    if a < b and (negative or data[a] == PLUS):
-        a += 1
+    negative, a = after_sign(data, a, b)
     at, seen, point, power = a, 0, False, int64(0)
     while at < b and (ZERO <= data[at] <= NINE or (data[at] == DOT and not point)):
         point = point or data[at] == DOT
@@ -120,8 +119,7 @@ def count_time(data, a, b, shift):
         at += 1
     stop = at
     if at < b and lower(data, at) == 101:
-        minus = at + 1 < b and data[at + 1] == MINUS
-        at += 2 if at + 1 < b and (minus or data[at + 1] == PLUS) else 1
+        minus, at = after_sign(data, at + 1, b)
         power = digits(data, at, min(b, at + 5))
         if power < 0 or b > at + 5:
             return int64(NONE)
@@ -155,12 +153,10 @@ def count_time(data, a, b, shift):
 def parse_times(data, first, stop, kind, accept, iso, shift, out, flag):
     """ISO times, or numbers of units of 10^−shift seconds (6 − the unit's digits)."""
     for row in range(first.shape[0]):
-        out[row], flag[row] = 0, MISSING
-        if kind[row] == NOTHING:
+        out[row], flag[row] = 0, judged(kind[row], accept)
+        if flag[row] != FINE:
             continue
         flag[row] = BAD
-        if not (accept >> int64(kind[row])) & 1:
-            continue
         a, b = trimmed(data, first[row], stop[row])
         time = iso_time(data, a, b) if iso else count_time(data, a, b, shift)
         if time != NONE:

@@ -19,7 +19,8 @@ from penstock.kernels.packets import fields as take
 from penstock.kernels.packets import layout
 from penstock.kernels.packets.capture import PacketRecords
 from penstock.kernels.packets.capture_times import NO_TIME
-from penstock.sources.base import ADDRESS, BAD, FAULT, TYPE_KEY, UNREADABLE
+from penstock.sources.base import ADDRESS, FAULT, TYPE_KEY, UNREADABLE
+from penstock.sources.flags import flagged, numbered_texts
 
 Array = np.ndarray[Any, Any]
 # By the numbers of `kernels.packets.capture` and `kernels.packets.layout`.
@@ -273,31 +274,19 @@ class PacketBatch:
         for values in self._values if lost is not None else ():
             values.there[: self.rows][lost] = 0
         spoiled = SPOILED[fault] if fault.any() else None
-        arrays = {values.name: values.array(self.rows) for values in self._values}
-        fields = [arrow(name).with_type(array.type) for name, array in arrays.items()]
-        flags: dict[str, pa.Array] = {}
-        blamed = np.zeros(self.rows, bool)
+        columns, texts, blamed = [], {}, np.zeros(self.rows, bool)
         for values in self._values:
-            bad = self._bad(values, spoiled)
+            array, bad = values.array(self.rows), self._bad(values, spoiled)
+            columns.append((arrow(values.name).with_type(array.type), array, bad))
             blamed |= bad
-            if lost is not None or bad.any():
-                flags[BAD + values.name] = pa.array(bad if lost is None else bad | lost)
         if blamed.any():
-            flags[FAULT] = _texts(FAULTS, np.where(blamed, fault, 0))
+            texts[FAULT] = numbered_texts(FAULTS, np.where(blamed, fault, 0))
         if lost is not None:
-            flags[UNREADABLE] = _texts(LOST, reason)
-        if not arrays and not flags:  # rows without columns still count
-            return pa.record_batch([pa.nulls(self.rows)], ["none"]).select([])
-        fields += [pa.field(name, array.type) for name, array in flags.items()]
-        return pa.record_batch([*arrays.values(), *flags.values()], schema=pa.schema(fields))
+            texts[UNREADABLE] = numbered_texts(LOST, reason)
+        return flagged(columns, self.rows, lost, texts)
 
     def _bad(self, values: PacketValues, spoiled: Array | None) -> Array:
         if spoiled is None:
             return np.zeros(self.rows, bool)
         bad: Array = (spoiled & values.column.group != 0) & (values.there[: self.rows] == 0)
         return bad
-
-
-def _texts(texts: tuple[str | None, ...], numbers: Array) -> pa.Array:
-    """Each number's text; 0 is NULL."""
-    return pa.array(texts[1:], pa.string()).take(pa.array(numbers.astype(np.int16) - 1, mask=numbers == 0))

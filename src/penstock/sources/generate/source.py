@@ -25,6 +25,7 @@ from penstock.errors import SourceError
 from penstock.logical.query import Field
 from penstock.sources.base import TYPE_KEY, Abilities, Position, Split
 from penstock.sources.boundaries import cut_at_boundary, split_at_boundaries
+from penstock.sources.flags import without_columns
 from penstock.sources.generate.flows import Flows
 from penstock.sources.generate.synthetic import BLOCK, Attributes, Clock, Columns, block_random
 from penstock.sources.options import Options, integer, integers, moment, number
@@ -113,8 +114,8 @@ def _block_before(at: Position) -> Position:
 
 
 def _batch(made: Columns, schema: pa.Schema, part: slice) -> pa.RecordBatch:
-    if not schema.names:  # rows without columns still count
-        return pa.record_batch([pa.nulls(part.stop - part.start)], ["none"]).select([])
+    if not schema.names:
+        return without_columns(part.stop - part.start)
     return pa.record_batch([_column(made[field.name][part], field.type) for field in schema], schema=schema)
 
 

@@ -1,6 +1,6 @@
-"""Spans of text to Arrow columns, with flags for what does not fit: the same rules for CSV and JSON.
+"""Turns spans of text into Arrow columns, and flags what does not fit; CSV and JSON have the same rules.
 
-kernels.text_csv or text_json ──► Spans ──► column (kernels.text_parse, text_times) ──► pa.Array and flags
+kernels.text.csv or kernels.text.json ──► Spans ──► column (kernels.text.parse, kernels.text.times) ──► pa.Array, flags
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from penstock.kernels.text.index import PLAIN, QUOTED, WORD
 from penstock.kernels.text.times import parse_times
 from penstock.logical.query import Field
 from penstock.logical.types import Kind
-from penstock.sources.base import BAD, REASONS, UNREADABLE, arrow_field
+from penstock.sources.base import REASONS, UNREADABLE, arrow_field
+from penstock.sources.flags import flagged, numbered_texts
 
 Array = np.ndarray[Any, Any]
-WHY = pa.array(REASONS[1:], pa.string())
 Span = tuple[Array, Array, Array, Array]  # data, first, stop, kind
 # Columns a power of two apart would share the same few lines of the cache.
 APART = 80
@@ -51,7 +51,7 @@ class Rules:
 
 
 class Spans:
-    """Room for the spans of so many columns and rows; used again and again."""
+    """Room for the spans of some columns and rows, used again and again."""
 
     def __init__(self, columns: int, rows: int) -> None:
         self.starts = np.empty(rows, np.int64)
@@ -65,25 +65,16 @@ class Spans:
 
 
 def batch(fields: list[Field], data: Array, spans: Spans, rows: int, rules: Rules) -> pa.RecordBatch:
-    """The columns of so many records, and flags as `sources.base` has them."""
+    """The columns of the first `rows` records at hand, and flags as `sources.base` has them."""
     reason = spans.reason[:rows]
     lost = reason != 0 if reason.any() else None
     if lost is not None:
         spans.kind[:, :rows][:, lost] = 0
-    arrays, names, flags = [], [], {}
+    columns = []
     for slot, field in enumerate(fields):
-        array, flag = column(field, (data, *spans.column(slot, rows)), rules)
-        arrays.append(array)
-        names.append(arrow_field(field))
-        bad = flag == parse.BAD
-        if lost is not None or bad.any():
-            flags[BAD + field.name] = pa.array(bad if lost is None else bad | lost)
-    if lost is not None:
-        flags[UNREADABLE] = WHY.take(pa.array(reason.astype(np.int8) - 1, mask=~lost))
-    if not arrays and not flags:  # rows without columns still count
-        return pa.record_batch([pa.nulls(rows)], ["none"]).select([])
-    names += [pa.field(name, array.type) for name, array in flags.items()]
-    return pa.record_batch([*arrays, *flags.values()], schema=pa.schema(names))
+        values, flag = column(field, (data, *spans.column(slot, rows)), rules)
+        columns.append((arrow_field(field), values, flag == parse.BAD))
+    return flagged(columns, rows, lost, {} if lost is None else {UNREADABLE: numbered_texts(REASONS, reason)})
 
 
 def column(field: Field, span: Span, rules: Rules) -> tuple[pa.Array, Array]:
