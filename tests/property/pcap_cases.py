@@ -33,7 +33,7 @@ from penstock.errors import SourceError
 from penstock.kernels.packets.capture import CUT, PacketRecords
 from penstock.kernels.packets.tunnel import GRE, IPIP, VXLAN
 from penstock.sources.base import BAD, UNREADABLE, Split, fields
-from penstock.sources.capture import pcap
+from penstock.sources.capture import source as pcap
 from penstock.sources.capture import walk as capture
 from penstock.sources.capture.columns import COLUMNS, STATIONS, schema
 from penstock.sources.capture.walk import HEAD, Section, Walker

@@ -3,7 +3,7 @@
 | sink | rows lie, until published, in | published means | delivery |
 | --- | --- | --- | --- |
 | `parquet:DIR`, `csv:DIR`, `json:DIR` | `DIR/.penstock` | renamed into `DIR` (`folder`) | exactly once |
-| `memory:[NAME]` | `CHECKPOINT/memory/QUERY/.penstock` | renamed; the temp view NAME is made anew | exactly once |
+| `memory:[NAME]` | `CHECKPOINT/memory/QUERY/.penstock` | renamed; the temp view NAME is made again | exactly once |
 | `console:` | `CHECKPOINT/staged/QUERY` | printed, then marked as delivered (`batches`) | at least once |
 | `discard:` | nowhere | nothing: they are dropped where they are made (`discard`) | none |
 | a function, `SparkSink` | `CHECKPOINT/staged/QUERY` | called, then marked as delivered | at least once |

@@ -10,7 +10,7 @@ To add a sink:
 1. a module with a class of this shape: a `sinks.folder.FolderSink` where a batch becomes files that stay, a
    `sinks.batches.BatchSink` where its rows are handed to somebody else;
 2. its scheme in `sinks.registry.SCHEMES`;
-3. tests like `tests/unit/test_sink_formats.py`.
+3. tests like `tests/unit/sinks/test_sink_formats.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`console:`: each batch's rows as a table on the driver's standard output; at least once.
+"""`console:` prints each batch's rows as a table on the driver's standard output; at least once.
 
-The first 20 rows of a window, then how many more there are; `console:?rows=50` shows more. A task stages no more
-than is shown, so that the driver never holds a large window. `write_to` sends the tables elsewhere: `app.cli`
-keeps standard output free for `--json`.
+It shows the first 20 rows of a window, then how many more there are; `console:?rows=50` shows more. A task stages no
+more rows than are shown, so that the driver never holds a large window. `write_to` sends the tables elsewhere:
+`app.cli` keeps standard output free for `--json`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`discard:`: rows are computed, counted in the account and dropped in the task that made them.
+"""`discard:` drops rows in the task that made them; they are computed, and counted in the account.
 
 For apps that are run for their account alone, and to measure what computing costs without writing.
 """

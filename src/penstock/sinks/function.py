@@ -1,9 +1,9 @@
 """Python functions as sinks: `f(frame, batch)` gets the rows of the windows that a batch closed, as a DataFrame.
 
-Called on the driver, once per batch that has results; at least once: again if the run was killed, or `f` failed,
-before the batch was marked as delivered (`batches`). The same batch has the same rows then, so a function that
-remembers `batch` where it writes makes it exactly once. Rows come in no particular order, and the frame is good
-only during the call: its files go afterwards.
+The driver calls it once per batch that has results. Delivery: at least once. It is called again if the run was killed,
+or `f` failed, before the batch was marked as delivered (`batches`). The batch then has the same rows, so a function
+that remembers `batch` where it writes makes it exactly once. Rows come in no particular order. The frame is good only
+during the call: its files go afterwards.
 """
 
 from __future__ import annotations

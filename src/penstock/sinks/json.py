@@ -23,7 +23,7 @@ from penstock.sinks.plain import check_text_types, is_time, iso_times
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader
 
-SLICE_ROWS = 65_536  # text of so many rows is in memory at a time
+SLICE_ROWS = 65_536  # rows whose text is in memory at a time
 CONTROLS = {chr(code): f"\\u{code:04x}" for code in range(32)} | {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 

@@ -1,7 +1,7 @@
 """`memory:` and `memory:NAME`: results stay in the checkpoint, as Parquet files below `CHECKPOINT/memory/QUERY`.
 
 Exactly once (`folder` says how). With a name, the run's Spark session has a temp view NAME of the results so far,
-made anew whenever a batch with results is published; a DataFrame that was made from it before keeps what it saw.
+made again whenever a batch with results is published; a DataFrame that was made from it before keeps what it saw.
 """
 
 from __future__ import annotations

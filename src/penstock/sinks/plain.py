@@ -1,4 +1,4 @@
-"""Values of results as text: what `csv`, `json` and `console` share. Columns at a time, never a row at a time."""
+"""Turns values of results into text, for `csv`, `json` and `console`. Works on columns, never on single rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query names as its sink → the sink: the one line a new sink adds to `SCHEMES`."""
+"""Finds the sink that a query names. A new sink adds one line to `SCHEMES`."""
 
 from __future__ import annotations
 

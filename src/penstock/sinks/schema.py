@@ -1,5 +1,7 @@
-"""A query's result: its columns (Arrow types by the engine's types) and its sink. Imports no kernels: the driver
-needs it."""
+"""The columns of a query's result (Arrow types by the engine's types), and its sink.
+
+Imports no kernels, because the driver needs it.
+"""
 
 from __future__ import annotations
 

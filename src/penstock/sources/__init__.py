@@ -1,9 +1,22 @@
-"""Sources: the contract in `base`, then one module per system, found by URI scheme in `registry`.
+"""Sources turn files and recipes into streams of records.
 
-| scheme | module | shared with others |
-| --- | --- | --- |
-| `parquet:` | `parquet`, `parquet_files` | `files`: what an address matches |
-| `csv:`, `json:` | `csv`, `json` | `files`; `text_source` positions, `text_blocks` reading, |
-| | | `text_columns` values, `text_infer` types, `text_options`, `unpack` compression |
-| `generate:` | `generate`, `synthetic`, `flows` | |
+| module | what it does |
+| --- | --- |
+| `base` | the contract: `Source`, `Position`, `Abilities`, and what Arrow types mean |
+| `registry` | finds the source of a URI scheme |
+| `options` | checks WITH options |
+| `fit` | refuses queries that a stream cannot serve |
+| `files` | finds the files that an address means |
+| `counted` | counts the records of files when they are met: the base of text and captures |
+| `unpack` | unpacks compressed files |
+| `boundaries` | cuts batches where a source can begin cheaply |
+| `flags` | marks what could not be read in a batch |
+| `tail` | finds files that arrive while a run lasts, and logs their order |
+
+| room | scheme |
+| --- | --- |
+| `text` | `csv:`, `json:` |
+| `capture` | `pcap:` |
+| `parquet` | `parquet:` |
+| `generate` | `generate:` |
 """

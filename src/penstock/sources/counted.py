@@ -3,8 +3,8 @@
     Address ──► paths ──► _count: a file's records, and where some of them are ──► known
     Split ──► its files ──► _read (a subclass knows how)
 
-A file is read through once, so that positions are exact and a task goes to its rows by a short skip. Opening reads the
-heads of files only: a run that goes on from a log never counts what it has counted before.
+A file is read through once. After that positions are exact, and a task reaches its records by a short skip. Opening a
+source reads only the heads of its files: a run that goes on from a log does not count files again.
 """
 
 from __future__ import annotations

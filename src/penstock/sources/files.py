@@ -1,9 +1,9 @@
-"""Which files an address means: a file, a folder or a glob, local; shared by all sources of files.
+"""Finds the local files that an address means: a file, a folder or a glob. All sources of files use it.
 
     address ──► Address.of (checked text) ──► matching (paths now, in name order)
 
-Names of files that are still being written are passed over, so a folder can be filled while a run reads it: write
-under such a name and rename.
+Files that are still being written are passed over by their names. So a folder can be filled while a run reads it:
+write under such a name, then rename.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""WITH options of a source: text to checked values, with messages that list what is possible.
+"""Checks the WITH options of a source; messages list what is possible.
 
 options = Options("generate:zipf", {"rows": "1000"})
 rows = options.take("rows", integer(0, 10**12), 1_000_000)

@@ -1,4 +1,4 @@
-"""URI scheme → source: the one line a new source adds. A module loads when its scheme is first used."""
+"""Finds the source of a URI scheme. A new source adds one line here; its module loads when its scheme is first used."""
 
 from __future__ import annotations
 

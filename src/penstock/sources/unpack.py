@@ -1,8 +1,8 @@
-"""Compressed files: unpacked once, aside, into a cache folder, and then read like any file.
+"""Unpacks compressed files into a cache folder; from there they are read like any file.
 
-A compressed stream cannot be entered in the middle, so tasks could not read their splits of it. The unpacked file's
-name is a digest of path, size and time of the original, so that it is found again by other processes and runs, and a
-task on another machine makes its own. It appears when it is whole: what decodes before damage is never read.
+A task cannot start in the middle of a compressed stream, so each file is unpacked once. The unpacked file's name is a
+digest of path, size and time of the original: other processes and runs find it again, and a task on another machine
+makes its own. The file appears when it is whole, so that nothing is read of a damaged one.
 
 Text is known to be compressed by its name, captures by their first bytes (`by_content`), as people expect of either.
 """

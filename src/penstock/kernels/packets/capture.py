@@ -1,6 +1,6 @@
-"""Records of capture files, pcap and pcapng: where each packet's bytes are, its time, lengths and interface.
+"""Finds the records of pcap and pcapng files: where each packet's bytes are, its time, lengths and interface.
 
-    bytes of a file ──► pcap_records, pcapng_records ──► Records (one row a packet) ──► kernels.packet_layers
+    bytes of a file ──► pcap_records, pcapng_records ──► PacketRecords (one row a packet) ──► kernels.packets.layers
 
 Kernels walk over what is in memory and stop before a record that is not wholly there; `state` is where they go on.
 A record that cannot be read is a row with a reason. After `DAMAGED` and `CUT` nothing more of the file can be found.
@@ -38,7 +38,7 @@ RESOLUTION, SHIFT = 9, 14  # options of an interface: unit of times, seconds to 
 
 
 class PacketRecords:
-    """Room for so many records. Times are microseconds since 1970, `NO_TIME` where there is none."""
+    """Room for a number of records. Times are microseconds since 1970, `NO_TIME` where there is none."""
 
     def __init__(self, rows: int) -> None:
         self.at = np.empty(rows, np.int64)  # of the packet's first byte

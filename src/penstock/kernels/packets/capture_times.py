@@ -1,4 +1,4 @@
-"""Times of pcapng: ticks of an interface's own unit, a power of ten or of two, as microseconds since 1970."""
+"""Turns times of pcapng, ticks of an interface's own unit, into microseconds since 1970."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def halved(number, times):
 
 @part
 def binary(ticks, exponent):
-    """(seconds, microseconds) of so many times 2 ** −exponent seconds."""
+    """(seconds, microseconds) of `ticks` times 2 ** −exponent seconds."""
     whole = halved(ticks, exponent)
     rest = ticks & ((uint64(1) << uint64(exponent)) - uint64(1)) if exponent < 64 else ticks
     # A million times the rest, from its halves: together they may have 84 bits.
@@ -30,7 +30,7 @@ def binary(ticks, exponent):
 
 @part
 def microseconds(ticks, unit, seconds):
-    """Time of so many ticks (unsigned) of an interface's unit, as pcapng codes that; NO_TIME beyond 64 bits."""
+    """Time of a number of ticks (unsigned) of an interface's unit, as pcapng codes that; NO_TIME beyond 64 bits."""
     exponent = unit & 127
     if unit & 128:
         whole, time = binary(ticks, exponent)

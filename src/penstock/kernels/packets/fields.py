@@ -1,7 +1,7 @@
-"""Values out of packets whose layers are known: a column at a time, only those that are asked.
+"""Takes values out of packets whose layers are known: a column at a time, only those that are asked.
 
-Every kernel fills values and marks (1: there); a value that is not there is 0. `layers` is what `packet_layers.locate`
-found; a value is there if all of its bytes lie before the end of the captured packet.
+Every kernel fills values and marks (1: there); a value that is not there is 0. `layers` is what
+`kernels.packets.layers.locate` found. A value is there if all its bytes stand before the end of the captured packet.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""IP headers of both versions, extension headers, fragments, and the transport header that follows."""
+"""Reads IP headers of both versions, extension headers, fragments, and the transport header that follows."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""The layers of a packet: where its network and transport headers are, and what stands before them.
+"""Finds the layers of a packet: where its network and transport headers are, and what stands before them.
 
-    Records (bytes, link type) ──► locate ──► layers: a row of 16 numbers a packet, a line of the cache
-                                    │
-              packet_link: frame ──► ethertype ──► packet_ip: addresses, protocol ──► packet_tunnel: frame again
+    PacketRecords (bytes, link type) ──► locate ──► layers: a row of 16 numbers a packet, a line of the cache
+                                          │
+                       link: frame ──► ethertype ──► ip: addresses, protocol ──► tunnel: frame again
 
-Nothing is copied here; `kernels.packets.fields` takes values out of the packets. Headers that cannot be right, or that
-end before they should although the packet was captured whole, are *faults*; what the snap length cut off is just
-missing.
+Nothing is copied here; `kernels.packets.fields` takes values out of the packets. A header that cannot be right, or that
+ends too early although the packet was captured whole, is a *fault*. What the snap length cut off is just missing.
 """
 
 from __future__ import annotations
@@ -115,5 +114,5 @@ def locate(data, at, captured, length, link, reason, rows, unwrap, layers):
 
 
 def room(rows: int) -> np.ndarray[Any, Any]:
-    """Layers for so many packets."""
+    """Room for the layers of `rows` packets."""
     return np.empty((rows, WIDTH), np.int32)

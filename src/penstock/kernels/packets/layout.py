@@ -1,4 +1,4 @@
-"""The row of numbers that describes a packet's layers: what the kernels of packets share, numbers only.
+"""The row of numbers that describes a packet's layers; all kernels of packets share it.
 
 A place is an offset into the bytes at hand, −1 where there is none.
 """

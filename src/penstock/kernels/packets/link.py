@@ -1,7 +1,7 @@
 """From a frame to an ethertype: link headers, VLAN tags, MPLS labels, PPPoE, LLC.
 
-Each step answers (ethertype, place of what follows), or one of the negative numbers of `packet_layout`. Numbers of link
-types are those of the registry that pcap files use.
+Each step answers (ethertype, place of what follows), or one of the negative numbers of `kernels.packets.layout`.
+Numbers of link types are those of the registry that pcap files use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is inside an IP packet: GRE, IP in IP, VXLAN."""
+"""Finds what is inside an IP packet: GRE, IP in IP, VXLAN."""
 
 from __future__ import annotations
 

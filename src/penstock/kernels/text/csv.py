@@ -1,11 +1,11 @@
-"""Records of CSV and the spans of their fields; what a record is, is told in `kernels.text.index`.
+"""Finds records of CSV and the spans of their fields; `kernels.text.index` says what a record is.
 
-A field that starts with the quote ends at the next single quote, a doubled one stands for itself; what follows the
-closing quote up to the delimiter is taken as it stands. A quote elsewhere is a letter. With an `escape` the byte after
-it is taken as it stands, within quotes and without. Bytes given as −1 do not exist.
+A field that starts with the quote ends at the next single quote; a doubled quote stands for itself. What follows the
+closing quote up to the delimiter belongs to the field as it is. A quote elsewhere is a letter. With an `escape` the
+byte after it is taken as it is, within quotes and without. Bytes given as −1 do not exist.
 
-Spans of fields with doubled quotes or escapes are rewritten in place, which only ever shortens them, and only when
-their record is wholly there: nothing is read twice.
+Fields with doubled quotes or escapes are rewritten in place, which only shortens them, and only when their record is
+wholly there: nothing is read twice.
 """
 
 from __future__ import annotations

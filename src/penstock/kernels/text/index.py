@@ -1,15 +1,15 @@
-"""Where the records of a text stand: lines, and what the kernels that look into them share.
+"""Finds the records of a text that are lines, and holds what the kernels share that look into records.
 
-    text_index   lines of JSON, and of CSV as long as no quote is met: the quick way to count and skip
-    text_csv     records of CSV and the spans of their fields
-    text_json    the spans of values in lines of JSON
-    text_parse   spans to numbers, times and text
+    index         lines of JSON, and of CSV as long as no quote is met: the quick way to count and skip
+    csv           records of CSV and the spans of their fields
+    json          the spans of values in lines of JSON
+    parse, times  spans to numbers, times and text
 
-All of them walk a buffer `data[begin:end]` that holds a piece of a file, and stop before a record that is not wholly
-there; `final` says that the file ends at `end`. Where they stopped is `state[AT]`. A record ends at a newline; blank
-lines, and lines that start with `comment`, are none. One that is longer than `limit` bytes ends at the first newline
-after so many, whatever quotes say: a quote that is never closed must not swallow the file. `state[SKIP]` is set
-while such a record, or a comment, is passed over.
+All of them walk a buffer `data[begin:end]`, a piece of a file, and stop before a record that is not wholly there;
+`final` says that the file ends at `end`. Where they stopped is `state[AT]`. A record ends at a newline; blank lines,
+and lines that start with `comment`, are not records. A record of more than `limit` bytes ends at the first newline
+after them, whatever quotes say: a quote that is never closed must not swallow the file. `state[SKIP]` is set while such a
+record, or a comment, is passed over.
 """
 
 from __future__ import annotations

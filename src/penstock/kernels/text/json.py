@@ -1,8 +1,8 @@
-"""Lines of JSON to the spans of wanted values, in one walk that also checks that each line is JSON (RFC 8259).
+"""Finds wanted values in lines of JSON, in one walk that also checks that each line is JSON (RFC 8259).
 
-A column is a path `a.b.c`; keys match it joined by dots, so that `{"a": {"b": 1}}` and `{"a.b": 1}` both have `a.b`
+A column is a path `a.b.c`. Keys joined by dots match it, so that `{"a": {"b": 1}}` and `{"a.b": 1}` both have `a.b`
 (logs are written either way). If a path occurs twice, the last one counts. Strings with escapes are rewritten in place
-as UTF-8, which never lengthens them. What a line is, and where the walk stops, is told in `kernels.text.index`.
+as UTF-8, which never lengthens them. `kernels.text.index` says what a line is, and where the walk stops.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Spans of text to values: one kernel per type, the same for CSV and JSON, so that both have the same rules.
+"""Turns spans of text into values: one kernel per type, the same for CSV and JSON, so that both have the same rules.
 
 A span is (first, stop, kind) in `data`, see `kernels.text.index`. `accept` has bit k set where a value may be of kind
-k; any other kind but NOTHING is bad, as is text that is not a value of the type. White space around a value is not
-part of it, but for text. Each kernel writes values and `flag`: MISSING, FINE or BAD.
+k. Any other kind but NOTHING is bad, as is text that is not a value of the type. White space around a value does not
+belong to it, but for text. Each kernel writes values and `flag`: MISSING, FINE or BAD.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Spans of text to times in microseconds since 1970: ISO 8601, and numbers of seconds or parts of them.
+"""Turns spans of text into microseconds since 1970: from ISO 8601, and from numbers of seconds or parts of them.
 
 Spans, `accept` and `flag` are those of `kernels.text.parse`. Digits beyond microseconds are cut off.
 """

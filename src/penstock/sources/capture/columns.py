@@ -1,9 +1,9 @@
-"""Columns of packets: which there are, how each is taken, and what a fault spoils.
+"""Columns of packets: which there are, how each is read, and what a fault spoils.
 
-    Walker (bytes, Records) ──► locate (layers) ──► Batch: the columns asked, piece by piece ──► Arrow
+    Walker (bytes, PacketRecords) ──► locate (layers) ──► PacketBatch: the asked columns, piece by piece ──► Arrow
 
-Columns that nobody asks are not looked at. A value that a packet does not have, or that the snap length cut off, is
-NULL; one that a fault of the packet hides is bad, and the batch says why.
+Only asked columns are looked at. A value that a packet does not have, or that the snap length cut off, is NULL. A value
+that a fault of the packet hides is bad, and the batch says why.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Counting the packets of a capture, once: how many, and where every so many-th is, so that tasks can go there.
+"""Counts the packets of a capture once, and remembers where every 4096th is, so that tasks can go there.
 
-A file that is still being written has parts: what was whole when it was looked at, then what came since. Each part is
-a `CaptureFile`, an entry of its own in the log of files.
+A file that is still being written has parts: what was whole at the first look, then what came since. Each part is a
+`CaptureFile`, an entry of its own in the log of files.
 """
 
 from __future__ import annotations

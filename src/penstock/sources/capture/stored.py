@@ -42,6 +42,7 @@ def captures_in(path: str) -> list[StoredCapture]:
 
 
 def capture_form(part: StoredCapture) -> Form:
+    """How a capture is written; `Unfinished` if it has too few bytes to tell."""
     first, final = begin(part.path, HEAD, part.opener)
     if final and len(first) < HEAD and (not first or _could_become(first)):
         raise Unfinished(f"'{part.name}' has only {len(first)} bytes", "it is not yet a capture, or was cut short")

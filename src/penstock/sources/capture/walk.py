@@ -1,10 +1,11 @@
-"""Capture files: what their first bytes say, and walking over their records piece by piece.
+"""Walks over the records of a capture file, piece by piece.
 
-    first bytes ──► form_of ──► Form        Walker(path, form, where to begin) ──► pieces of Records ──► capture_index,
-                                                                                                     capture_columns
+    first bytes ──► form_of ──► Form
+    Walker(path, form, where to begin) ──► PacketRecords, piece by piece ──► sources.capture.index (counts them)
+                                                                       └──► sources.capture.columns (reads them)
 
-Formats: pcap in both byte orders, with micro- and nanoseconds, and pcapng. A packet of a pcapng file needs what stands
-before it, a section and its interfaces: a `Section` says where, so that a file can be entered in its middle.
+It reads pcap in both byte orders, with micro- and nanoseconds, and pcapng. A packet of a pcapng file needs what stands
+before it: a section and its interfaces. A `Section` says where these are, so that a walk can begin in the middle.
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ class Walker:
             self._stop = self.base + self.end
 
     def _recall(self, section: Section) -> None:
-        """Read a section's descriptions anew."""
+        """Read a section's descriptions again."""
         records = PacketRecords(1)
         for place, size in section.blocks:
             self._file.seek(place)

@@ -1,3 +1,10 @@
-"""Generated records as a source, and for `penstock generate`."""
+"""Synthetic streams, made from a recipe and a seed.
+
+| module | what it does |
+| --- | --- |
+| `source` | opens a source; one recipe for each kind of stream |
+| `synthetic` | random numbers by block, clocks, plain attributes |
+| `flows` | network records that belong to flows |
+"""
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Synthetic network records: long flows whose packets come in trains, with attributes that depend on each other.
 
-A block of `synthetic.BLOCK` rows holds whole flows: their lengths are Pareto distributed, their packets spread
-over the block in trains and interleave with those of other flows.  Per flow (`_endpoints`, `_services`) hosts
-and services are drawn Zipf-like from fixed populations; all else follows from them as it does in a real network: the
-autonomous system from the address prefix, the time to live from the host, interface and VLAN from the system,
-the protocol from the port.  Per packet only flags, packets and bytes differ.
+A block of `synthetic.BLOCK` records holds whole flows. Their lengths are Pareto distributed; their packets come in
+trains, spread over the block and interleaved with those of other flows. For each flow, `_endpoints` and `_services`
+draw hosts and services from fixed populations, Zipf-like. All else follows from them as it does in a real network: the
+autonomous system from the address prefix, the time to live from the host, interface and VLAN from the system, the
+protocol from the port. Packets of one flow differ only in flags, packets and bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Building blocks of synthetic streams: repeatable randomness by block, Zipf ranks, arrival clocks, plain attributes.
+"""Building blocks of synthetic streams: random numbers by block, Zipf ranks, clocks, plain attributes.
 
-A stream is a sequence of blocks of `BLOCK` rows; block k is a function of (kind, options, k) alone, so any
-range of rows costs its own blocks and nothing before them.  `sources.generate.flows` makes network records on top of
-this, `sources.generate.source` turns both into a `Source`.
+A stream is a sequence of blocks of `BLOCK` records. Block k depends on kind, options and k alone, so that reading some
+records makes only their own blocks. `sources.generate.flows` makes network records of this, and
+`sources.generate.source` turns both into a `Source`.
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ class Clock:
 
 @dataclass(frozen=True)
 class Attributes:
-    """The relation R(a, b, c, …) of the papers: `exponent` 0 is uniform; `groups` limits the distinct tuples.
+    """The relation R(a, b, c, …) of the papers: `exponent` 0 is uniform; `groups` limits the distinct records.
 
-    Without `groups` the attributes are independent; with it a tuple is one of so many fixed ones, and it is
-    the tuples that are uniform or Zipf distributed.
+    Without `groups` the attributes are independent. With it there are `groups` fixed records, and these are uniform
+    or Zipf distributed, not their attributes.
     """
 
     cardinality: tuple[int, ...]

@@ -1,8 +1,8 @@
-"""What the footers of Parquet files say: the driver's half of `sources.parquet.source`.
+"""Reads what the footers of Parquet files say: the driver's half of `sources.parquet.source`.
 
     sources.files ──► read_footer (each) ──► Footer: rows per row group, normalised schema, digest
 
-Only footers are read here, never a data page, so opening a source costs milliseconds per file.
+It never reads a data page, so opening a source costs milliseconds per file.
 """
 
 from __future__ import annotations

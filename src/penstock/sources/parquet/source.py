@@ -1,11 +1,11 @@
-"""Parquet files as a stream: the row number over all files, in name order, is the position.
+"""Parquet files as a stream: rows are numbered over all files, in name order.
 
-Footers are read by `sources.parquet.footers` when the source is opened; a task then decodes only the row groups
-its split touches, in bounded pieces.  Row groups are the unit that can be reached without decoding what lies
-before it, so `cut` prefers their boundaries, and `splits` where that keeps tasks of the same size.
+`sources.parquet.footers` reads the footers when the source is opened. A task then decodes only the row groups that its
+split touches, in bounded pieces. A row group is the smallest piece that can be reached without decoding what stands
+before it. So `cut` prefers the edges of row groups, and `splits` uses them where tasks stay of the same size.
 
-All files have the columns of the first one. A source opened before its first file has the declared columns; the types
-of the batches are those of the files, which `sources.fit` accepts.
+All files have the columns of the first one. A source that is opened before its first file has the declared columns; the
+types of its batches are those of the files, which `sources.fit` accepts.
 
 Delivery: files must not change while a run lasts; a changed footer is noticed when the file is opened again.
 """

@@ -1,4 +1,4 @@
-"""Write a source's records to one Parquet file: `penstock generate KIND -o FILE`, and the data of benchmarks."""
+"""Writes a source's records to one Parquet file: for `penstock generate KIND -o FILE`, and for benchmarks."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class RecordFormat(Protocol):
         ...
 
     def spans(self, piece: TextPiece, spans: Spans, rows: int, plan: Any) -> int:
-        """Find the spans of the next records, at most so many; returns how many, and moves `piece.state`."""
+        """Find the spans of the next records, at most `rows`; returns how many, and moves `piece.state`."""
         ...
 
     def plan(self, columns: tuple[str, ...] | None, asked: list[Field]) -> Any:

@@ -1,8 +1,8 @@
-"""Columns of text without declared types: what the first records of a file look like.
+"""Guesses the types of columns that are not declared, from the first records of a file.
 
-A column is the first of BIGINT, DOUBLE, BOOLEAN, TIMESTAMP that all its values in the sample fit, else STRING; so is a
-column without values. Where times are numbers (`timestamp_format = 'epoch'`), a column of numbers called ts, time or
-timestamp is a TIMESTAMP.
+A column gets the first of BIGINT, DOUBLE, BOOLEAN, TIMESTAMP that all its values in the sample fit, else STRING. A
+column without values is STRING. Where times are numbers (`timestamp_format = 'epoch'`), a column of numbers called ts,
+time or timestamp is a TIMESTAMP.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Files of text as a stream: what CSV and JSON sources share, all but the meaning of a line.
+"""Files of text as a stream: all that CSV and JSON sources share, but for what a line means.
 
-    Address ──► layout of each file (header, columns) ──► index_text ──► TextFile = entry
+    Address ──► layout of each file (header, columns) ──► index_text ──► TextFile, an entry of the log
     Split ──► its files ──► read_text (seek, skip, Arrow batches)
 
-`sources.counted` has the rest: which files there are, and which rows are in which.
+`sources.counted` has the rest: which files there are, and which records are in which.
 
-Delivery: files must not change while a run lasts; a task that meets another size or time compares the whole file.
+Delivery: files must not change while a run lasts. A task that meets another size or time compares the whole file.
 """
 
 from __future__ import annotations
