@@ -21,7 +21,7 @@ from pcap_bases import write_bases
 from pcap_pool import Pool
 
 import penstock
-from penstock.kernels.packets.capture import Records
+from penstock.kernels.packets.capture import PacketRecords
 from support.mutations import anatomy, first_packets, mutated
 from support.packet_samples import SAMPLES
 
@@ -90,7 +90,7 @@ def test_no_packet_is_read_beyond_its_end(unwrap: int) -> None:
     pool = Pool()
     for sample in SAMPLES.values():
         size = len(sample.data)
-        records = Records(2 * size + 2)
+        records = PacketRecords(2 * size + 2)
         records.captured[:] = [*range(size + 1)] * 2
         records.length[:] = [*range(size + 1), *[size] * (size + 1)]
         records.link[:], records.time[:], records.interface[:], records.reason[:] = sample.link, 0, 0, 0

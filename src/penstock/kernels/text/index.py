@@ -8,8 +8,8 @@
 All of them walk a buffer `data[begin:end]`, a piece of a file, and stop before a record that is not wholly there;
 `final` says that the file ends at `end`. Where they stopped is `state[AT]`. A record ends at a newline; blank lines,
 and lines that start with `comment`, are not records. A record of more than `limit` bytes ends at the first newline
-after them, whatever quotes say: a quote that is never closed must not swallow the file. `state[SKIP]` is set while such a
-record, or a comment, is passed over.
+after them, whatever quotes say: a quote that is never closed must not swallow the file. `state[SKIP]` is set while
+such a record, or a comment, is passed over.
 """
 
 from __future__ import annotations

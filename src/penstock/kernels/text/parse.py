@@ -31,10 +31,20 @@ def trimmed(data, a, b):
 
 @part
 def judged(kind, accept):
-    """Flag of a span by its kind alone; FINE ones are looked at."""
+    """Flag of a span by its kind alone."""
     if kind == NOTHING:
         return MISSING
     return FINE if (accept >> int64(kind)) & 1 else BAD
+
+
+@part
+def entered(data, first, stop, kind, accept):
+    """(flag of a span unless it turns out to be fine, the bytes to look at); no bytes where it cannot be."""
+    flag = judged(kind, accept)
+    if flag != FINE:
+        return flag, int64(0), int64(0)
+    a, b = trimmed(data, first, stop)
+    return BAD, a, b
 
 
 @part
@@ -67,11 +77,10 @@ def digits(data, a, b):
 def parse_integers(data, first, stop, kind, accept, least, most, out, flag):
     """A sign and digits, from `least` to `most`."""
     for row in range(first.shape[0]):
-        out[row], flag[row] = 0, judged(kind[row], accept)
-        if flag[row] != FINE:
+        out[row] = 0
+        flag[row], a, b = entered(data, first[row], stop[row], kind[row], accept)
+        if a == b:
             continue
-        flag[row] = BAD
-        a, b = trimmed(data, first[row], stop[row])
         negative, a = after_sign(data, a, b)
         if a == b:
             continue
@@ -111,11 +120,10 @@ def named_number(data, a, b):
 def parse_doubles(data, first, stop, kind, accept, out, flag):
     """Decimal numbers with or without exponent, inf and nan. HARD ones are fine but left to a slower conversion."""
     for row in range(first.shape[0]):
-        out[row], flag[row] = 0.0, judged(kind[row], accept)
-        if flag[row] != FINE:
+        out[row] = 0.0
+        flag[row], a, b = entered(data, first[row], stop[row], kind[row], accept)
+        if a == b:
             continue
-        flag[row] = BAD
-        a, b = trimmed(data, first[row], stop[row])
         negative, a = after_sign(data, a, b)
         mantissa, exponent, seen, point, at = uint64(0), int64(0), 0, False, a
         exact = True
@@ -166,15 +174,11 @@ def parse_doubles(data, first, stop, kind, accept, out, flag):
 def parse_booleans(data, first, stop, kind, accept, out, flag):
     """true, false, t, f in any case, 1 and 0."""
     for row in range(first.shape[0]):
-        out[row], flag[row] = 0, judged(kind[row], accept)
-        if flag[row] != FINE:
+        out[row] = 0
+        flag[row], a, b = entered(data, first[row], stop[row], kind[row], accept)
+        if a == b:
             continue
-        flag[row] = BAD
-        a, b = trimmed(data, first[row], stop[row])
-        size = b - a
-        if size == 0:
-            continue
-        c, answer = lower(data, a), 2
+        size, c, answer = b - a, lower(data, a), 2
         if size == 1 and (data[a] == 49 or c == 116):
             answer = 1
         elif size == 1 and (data[a] == 48 or c == 102):

@@ -10,7 +10,6 @@ from numba import int64, types
 from penstock.kernels.jit import I32, I64, U8, kernel, part, ro, rw
 from penstock.kernels.text.index import SPACE
 from penstock.kernels.text.parse import (
-    BAD,
     COLON,
     COMMA,
     DOT,
@@ -22,9 +21,8 @@ from penstock.kernels.text.parse import (
     ZERO,
     after_sign,
     digits,
-    judged,
+    entered,
     lower,
-    trimmed,
 )
 
 SECOND, DAY = 1_000_000, 86_400_000_000
@@ -153,11 +151,10 @@ def count_time(data, a, b, shift):
 def parse_times(data, first, stop, kind, accept, iso, shift, out, flag):
     """ISO times, or numbers of units of 10^−shift seconds (6 − the unit's digits)."""
     for row in range(first.shape[0]):
-        out[row], flag[row] = 0, judged(kind[row], accept)
-        if flag[row] != FINE:
+        out[row] = 0
+        flag[row], a, b = entered(data, first[row], stop[row], kind[row], accept)
+        if a == b:
             continue
-        flag[row] = BAD
-        a, b = trimmed(data, first[row], stop[row])
         time = iso_time(data, a, b) if iso else count_time(data, a, b, shift)
         if time != NONE:
             out[row], flag[row] = time, FINE
