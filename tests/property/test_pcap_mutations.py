@@ -49,7 +49,8 @@ def shard(folder: Path, first: int, count: int, **env: str) -> dict[str, Any]:
 
 
 def child(folder: Path, first: int, count: int, **env: str) -> dict[str, Any]:
-    known = {**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1]), **env}
+    paths = (Path(penstock.__file__).parents[1], Path(__file__).parents[1])  # the package, and `support`
+    known = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), **env}
     command = [sys.executable, pcap_cases.__file__, str(folder), str(first), str(count)]
     done = subprocess.run(command, env=known, capture_output=True, text=True, timeout=HANGS)
     if done.returncode:

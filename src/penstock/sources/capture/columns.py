@@ -254,7 +254,7 @@ class PacketBatch:
 
     def __init__(self, names: Sequence[str], rows: int) -> None:
         self.room, self.rows = rows, 0
-        self._values = [PacketValues(name, rows) for name in names]
+        self._values = [PacketValues(name, rows) for name in dict.fromkeys(names)]  # each once, however often asked
         self._reason = np.zeros(rows, np.uint8)
         self._fault = np.zeros(rows, np.uint8)
 
