@@ -34,7 +34,7 @@ from penstock.sharing.plan import SharedPlan, unshared_plans
 from penstock.sinks.base import Owner
 from penstock.sinks.parquet import ParquetSink
 from penstock.sinks.schema import result_schema
-from penstock.sources.base import Source
+from penstock.sources.base import OF_FILES, Abilities, Source
 from penstock.state import lease as leases
 from penstock.state import manifest as manifests
 from penstock.state import versions
@@ -82,6 +82,9 @@ class HandFeed:
 
     def place(self, stream: str, row: int) -> str:
         return f"record {row + 1}"
+
+    def abilities(self, stream: str) -> Abilities:
+        return OF_FILES
 
     def total(self) -> int | None:
         return None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,10 +15,17 @@ import pytest
 
 from penstock.errors import QueryError
 from penstock.logical.query import Field
+from penstock.logical.resolve.app import resolve_app
 from penstock.logical.types import BIGINT
 from penstock.logical.window import ROWS, TIME, Window
-from penstock.sources.base import OF_FILES, OF_FRAMES, START, Position, Source, Split, growing, whole
+from penstock.runtime.batch.fused import FusedReader
+from penstock.runtime.batch.job import Job
+from penstock.runtime.batch.replan import sample_source
+from penstock.runtime.settings import TaskSettings
+from penstock.sources.base import OF_FILES, OF_FRAMES, START, Abilities, Position, Source, Split, growing, whole
+from penstock.sources.base import fields as source_fields
 from penstock.sources.fit import check_window
+from penstock.sources.generate.source import GeneratedSource, open_generate
 from penstock.sources.registry import SCHEMES, open_source
 from support.captures import Packet
 from support.captures import pcap as captured
@@ -111,3 +120,50 @@ def test_windows_of_rows_need_an_order() -> None:
         check_window("q", window, abilities)
     with pytest.raises(QueryError, match="query 'q' has a window of rows, but rows of a DataFrame have no order"):
         check_window("q", rows, OF_FRAMES)
+
+
+@dataclass(frozen=True)
+class Listed(GeneratedSource):
+    """Remembers what was read of it."""
+
+    splits_read: list[Split] = field(default_factory=list, compare=False)
+
+    def read(self, split: Split, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        self.splits_read.append(split)
+        return super().read(split, columns, batch_rows)
+
+
+@dataclass(frozen=True)
+class OneWay(Listed):
+    """Can be read from its start alone."""
+
+    abilities: ClassVar[Abilities] = Abilities(random_access=False, rows_in_order=True, grows=False)
+
+
+def generated(kind: type[Listed]) -> Listed:
+    made = open_generate("uniform", {"rows": "200_000"})
+    return kind(made.kind, made.seed, made.count, made.clock, made.recipe)
+
+
+@pytest.mark.parametrize(("kind", "tasks"), [(Listed, 4), (OneWay, 1)])
+def test_a_batch_is_shared_by_tasks_where_they_can_begin_in_its_middle(kind: type[Listed], tasks: int) -> None:
+    source = generated(kind)
+    reader = FusedReader(Job({"s": source}, TaskSettings(), "nowhere", 1 << 20, 4))
+    splits = reader._splits("s", START, source.rows(), one=False)
+    assert len(splits) == tasks
+    assert (splits[0].start, splits[-1].stop) == (START, source.rows())
+
+
+@pytest.mark.parametrize("kind", [Listed, OneWay])
+def test_a_sample_comes_from_all_over_a_batch_where_that_is_cheap(kind: type[Listed]) -> None:
+    source = generated(kind)
+    stream = "CREATE STREAM s FROM 'generate:uniform';"
+    query = "CREATE QUERY q AS SELECT a, count(*) AS n FROM s [RANGE '1 second'] GROUP BY a;"
+    app = resolve_app(f"{stream}\n{query}", "app", lambda *_: source_fields(source.schema()))
+    assert sample_source(app, "s", source, 1 << 20) is not None
+    if source.abilities.random_access:
+        assert source.splits_read[-1].start > source.rows() // 2
+        assert len(source.splits_read) > 1
+    else:
+        assert [split.start for split in source.splits_read] == [START]
+        assert source.splits_read[0].stop < source.rows()
