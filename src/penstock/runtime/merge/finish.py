@@ -145,18 +145,17 @@ class Finisher:
         return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), text)
 
     def _aggregate(self, aggregate: Aggregate) -> Operand:
-        name, groups = "" if aggregate.argument is None else aggregate.argument.name, self._groups
-        kept = kept_of(name if aggregate.argument is not None else None, groups.count, groups.states)
+        column, groups = None if aggregate.argument is None else aggregate.argument.name, self._groups
         try:
-            answer = AGGREGATES[aggregate.function].finish(kept)
+            answer = AGGREGATES[aggregate.function].finish(kept_of(column, groups.count, groups.states))
         except OutOfRange as error:
             where = f"of query '{self._query.name}' {error.what} in {self._window_text(error.group)}"
             raise RunError(f"{render(aggregate)} {where}", error.hint) from None
-        if not answer.canonical:
+        if column is None or not answer.canonical:
             return Operand(answer.values, answer.valid)
         if aggregate.type.kind is Kind.INET:
-            return Operand(self._given_addresses(name, answer.values), answer.valid)
-        return Operand(self._typed(aggregate.type, value_component(name), answer.values), answer.valid)
+            return Operand(self._given_addresses(column, answer.values), answer.valid)
+        return Operand(self._typed(aggregate.type, value_component(column), answer.values), answer.valid)
 
     def _given_addresses(self, name: str, numbers: Array) -> Addresses:
         """Addresses that an aggregate gives: numbers of IPv4 ones, from 2**32 on codes of IPv6 ones."""
