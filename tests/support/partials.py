@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from penstock.aggregates.base import Answer, Function, State
+from penstock.aggregates.base import IPV6, Answer, Function, State
 from penstock.aggregates.count import COUNTED, kept_of
 from penstock.aggregates.registry import accumulator_of
 from penstock.aggregates.shape import Shape
-from penstock.aggregates.values import IPV6, Into, Rows
+from penstock.aggregates.values import Into, Rows
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables.fold import from_order_bits, order_bits
 from penstock.logical.types import Kind, Type

@@ -14,7 +14,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from penstock.logical.types import Kind, Type
 
@@ -28,6 +29,16 @@ if TYPE_CHECKING:
     Words = tuple[Array, ...]
 
 BOUND = 1 << 63  # what may reach it does not fit one word
+IPV6 = 1 << 32  # from here on the value of an address is the code of an IPv6 one
+
+
+@cache
+def kernels() -> Any:
+    """The module of the loops that fold, `kernels.tables.fold`. Planning knows accumulators as well, and must not load
+    what compiles."""
+    from penstock.kernels.tables import fold
+
+    return fold
 
 
 @dataclass(frozen=True, order=True)

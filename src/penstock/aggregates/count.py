@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from penstock.aggregates.base import Accumulator, Answer, Facts, Function, Kept, State
+from penstock.aggregates.base import Accumulator, Answer, Facts, Function, Kept, State, kernels
 from penstock.logical.types import BIGINT, Type
 
 if TYPE_CHECKING:
@@ -34,16 +34,11 @@ class Counted(Accumulator):
     def fold(self, into: Into, facts: Facts, values: Values, dictionary: Dictionary | None) -> None:
         import numpy as np
 
-        from penstock.kernels.tables.fold import add_count
-
         present = values.valid if len(values.valid) else np.ones(len(values.numbers), np.uint8)
-        add_count(*into.integers, into.where.rows, present)
+        kernels().add_count(*into.integers, into.rows, present)
 
     def fold_partials(self, into: Into, facts: Facts, words: Words, dictionary: Dictionary | None) -> None:
-        from penstock.kernels.tables.fold import add_sum
-        from penstock.kernels.tables.pack import all_valid
-
-        add_sum(*into.integers, into.where.rows, words[0], all_valid())
+        kernels().add_sum(*into.integers, into.rows, words[0], into.everything)
 
 
 class Count(Function):

@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.aggregates.base import Accumulator, Answer, Facts, Function, Kept
+from penstock.aggregates.base import IPV6, Accumulator, Answer, Facts, Function, Kept, kernels
 from penstock.logical.types import Kind, Type
 
 if TYPE_CHECKING:
     from penstock.aggregates.base import Array, Words
     from penstock.aggregates.values import Into, Values
     from penstock.kernels.dictionary import Dictionary
+
+CODE_BASES = {Kind.STRING: 0, Kind.INET: IPV6}
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,7 @@ class Extreme(Accumulator):
         return 1
 
     def code_base(self, kind: Kind) -> int | None:
-        if kind is Kind.INET:
-            from penstock.aggregates.values import IPV6
-
-            return IPV6
-        return 0 if kind is Kind.STRING else None
+        return CODE_BASES.get(kind)
 
     def fresh(self, facts: Facts) -> list[int]:
         if self.code_base(facts.kind) is not None:
@@ -44,14 +42,10 @@ class Extreme(Accumulator):
         self._fold(into, facts, values.numbers, values.valid, dictionary)
 
     def fold_partials(self, into: Into, facts: Facts, words: Words, dictionary: Dictionary | None) -> None:
-        from penstock.kernels.tables.pack import all_valid
-
-        self._fold(into, facts, words[0], all_valid(), dictionary)
+        self._fold(into, facts, words[0], into.everything, dictionary)
 
     def _fold(self, into: Into, facts: Facts, numbers: Array, valid: Array, dictionary: Dictionary | None) -> None:
-        from penstock.kernels.tables import fold
-
-        where = *into.integers, into.where.rows
+        fold, where = kernels(), (*into.integers, into.rows)
         if dictionary is not None:
             extreme = fold.fold_string if facts.kind is Kind.STRING else fold.fold_address
             extreme(*where, numbers, valid, dictionary.offsets, dictionary.data, self.sign)

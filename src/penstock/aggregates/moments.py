@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.aggregates.base import Accumulator, Answer, Facts, Function, Kept
+from penstock.aggregates.base import Accumulator, Answer, Facts, Function, Kept, kernels
 from penstock.logical.types import DOUBLE, Type
 
 if TYPE_CHECKING:
@@ -33,16 +33,12 @@ class Moments(Accumulator):
     def fold(self, into: Into, facts: Facts, values: Values, dictionary: Dictionary | None) -> None:
         import numpy as np
 
-        from penstock.kernels.tables.fold import add_moments
-
         assert values.floats is not None
         rest = np.empty(0) if values.rest is None else values.rest
-        add_moments(*into.doubles, into.where.rows, values.floats, rest, values.valid)
+        kernels().add_moments(*into.doubles, into.rows, values.floats, rest, values.valid)
 
     def fold_partials(self, into: Into, facts: Facts, words: Words, dictionary: Dictionary | None) -> None:
-        from penstock.kernels.tables.fold import add_moments_partial
-
-        add_moments_partial(*into.doubles, *words)
+        kernels().add_moments_partial(*into.doubles, *words)
 
 
 MOMENTS = Moments()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.aggregates.base import Accumulator, Answer, Facts, Function, Kept, OutOfRange
+from penstock.aggregates.base import Accumulator, Answer, Facts, Function, Kept, OutOfRange, kernels
 from penstock.logical.types import BIGINT, DOUBLE, Kind, Type
 
 if TYPE_CHECKING:
@@ -32,26 +32,20 @@ class Summed(Accumulator):
         return self.words(facts) == 1
 
     def fold(self, into: Into, facts: Facts, values: Values, dictionary: Dictionary | None) -> None:
-        from penstock.kernels.tables import fold
-
-        rows = into.where.rows
         if self.floating(facts):
             assert values.floats is not None
-            fold.add_float(*into.doubles, rows, values.floats, values.valid)
+            kernels().add_float(*into.doubles, into.rows, values.floats, values.valid)
         else:
-            add = fold.add_wide if facts.wide else fold.add_sum
-            add(*into.integers, rows, values.numbers, values.valid)
+            add = kernels().add_wide if facts.wide else kernels().add_sum
+            add(*into.integers, into.rows, values.numbers, values.valid)
 
     def fold_partials(self, into: Into, facts: Facts, words: Words, dictionary: Dictionary | None) -> None:
-        from penstock.kernels.tables import fold
-        from penstock.kernels.tables.pack import all_valid
-
         if self.floating(facts):
-            fold.add_float_partial(*into.doubles, *words)
+            kernels().add_float_partial(*into.doubles, *words)
         elif facts.wide:
-            fold.add_wide_partial(*into.integers, *(self.widened(words) if len(words) == 1 else words))
+            kernels().add_wide_partial(*into.integers, *(self.widened(words) if len(words) == 1 else words))
         else:
-            fold.add_sum(*into.integers, into.where.rows, words[0], all_valid())
+            kernels().add_sum(*into.integers, into.rows, words[0], into.everything)
 
     def grows(self, kind: Kind) -> bool:
         return kind is not Kind.DOUBLE

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 Array = np.ndarray
-IPV6 = 1 << 32  # from here on the value of an address is the code of an IPv6 one
+EVERYTHING = np.empty(0, np.uint8)  # the mask of values that are all there
 
 
 @dataclass
@@ -43,6 +43,16 @@ class Into(NamedTuple):
         """As kernels take it."""
         where = self.where
         return self.table.view(np.int64), self.column, where.at, where.start, where.stop
+
+    @property
+    def rows(self) -> Array:
+        """Which records of the chunk are meant."""
+        return self.where.rows
+
+    @property
+    def everything(self) -> Array:
+        """The mask of partial states: all are there."""
+        return EVERYTHING
 
     @property
     def doubles(self) -> tuple[Array, int, Array, int, int]:

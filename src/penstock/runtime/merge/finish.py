@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.aggregates.base import OutOfRange
+from penstock.aggregates.base import IPV6, OutOfRange
 from penstock.aggregates.count import kept_of
 from penstock.aggregates.registry import AGGREGATES
-from penstock.aggregates.values import IPV6
 from penstock.errors import RunError
 from penstock.kernels import inet
 from penstock.kernels.tables.fold import from_order_bits

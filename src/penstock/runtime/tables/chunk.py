@@ -12,10 +12,10 @@ from typing import Protocol
 
 import numpy as np
 
-from penstock.aggregates.base import State
+from penstock.aggregates.base import IPV6, State
 from penstock.aggregates.registry import accumulator_of
 from penstock.aggregates.shape import Shape
-from penstock.aggregates.values import IPV6, Into, Rows, Values
+from penstock.aggregates.values import Into, Rows, Values
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import pack
 from penstock.relations.component import Component, dictionary_component, inet6_component
