@@ -200,6 +200,20 @@ def test_wide_states_hold_what_narrow_ones_did(one: Expected, kind: Type) -> Non
         assert not values or most <= ACCUMULATORS[state.kind].bound(len(records), min(values), max(values))
 
 
+@pytest.mark.parametrize("one", [one for one in FUNCTIONS if BIGINT in one.types], ids=lambda one: one.function)
+def test_values_at_the_ends_of_bigint(one: Expected) -> None:
+    """Narrow states that just fit, merged into wide ones."""
+    column, states, rng = Column(BIGINT), states_for(AGGREGATES[one.function]), random.Random(4)
+    records: Records = [(0, BOUND - 1), (1, -BOUND), (2, -1), (3, 1 << 62)]
+    narrow, whole = (
+        Part(column, states, shape_for(BIGINT, records, wide), GROUPS)
+        for wide in (frozenset(), growing(states, Kind.INTEGER))
+    )
+    narrow.take(records, rng)
+    whole.absorb(narrow, rng)
+    check(one, whole, records)
+
+
 def test_every_function_is_in_the_table() -> None:
     assert {one.function for one in FUNCTIONS} == {function.name for function in registry.FUNCTIONS}
 
