@@ -5,7 +5,7 @@
 | decode | the source: Arrow batches of the columns that are read | `sources` |
 | ingest | columns as numbers, times judged, tuples chosen, components, ranges | `runtime.task.columns`, `selection` |
 | layout | bit fields for the components, tables laid out anew where they no longer fit | `relations.layout` |
-| pack | components into words | `runtime.tables.accumulators` |
+| pack | components into words | `runtime.tables.chunk` |
 | tables, leaves | probing and folding, of tuples and of what tables evict | `runtime.tables.forest`, `leaf` |
 | flush | what is left in tables when the task ends, down into the leaves | `runtime.tables.forest` |
 | segment | groups back as columns, written | `state.segments.write` |

@@ -15,16 +15,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from penstock.aggregates.base import State
+from penstock.aggregates.shape import Shape
+from penstock.aggregates.values import Values
 from penstock.kernels.tables import probe as tables
 from penstock.logical.expressions import Column, Prefix
-from penstock.logical.types import BIGINT, INET, INT
+from penstock.logical.types import BIGINT, INET, INT, Kind
 from penstock.logical.window import Window
 from penstock.relations.component import Component, Tag, sieve_component
 from penstock.relations.component import component_of as part
 from penstock.relations.layout import Layout, lay_out
-from penstock.relations.relation import Relation, State
+from penstock.relations.relation import Relation
 from penstock.runtime.tables import forest as trees
-from penstock.runtime.tables.accumulators import Chunk, Shape, Values, pack_words
+from penstock.runtime.tables.chunk import Chunk, pack_words
 from penstock.runtime.tables.forest import Tree
 from penstock.runtime.tables.leaf import Leaf
 from penstock.runtime.tables.rows import Cut, Format
@@ -132,7 +135,8 @@ class Case:
 
     @property
     def shape(self) -> Shape:
-        return Shape(frozenset(), frozenset(), nullable=frozenset(n for n in "vw" if len(self.values[n].valid)))
+        nullable = frozenset(n for n in "vw" if len(self.values[n].valid))
+        return Shape(dict.fromkeys("vw", Kind.INTEGER), nullable=nullable)
 
     def layout(self) -> Layout:
         """With some room, differently each time: an epoch that ends may be due to a new layout."""

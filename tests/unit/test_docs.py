@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.aggregates.registry import AGGREGATES
 from penstock.logical.query import Field
 from penstock.logical.resolve.app import resolve_app
-from penstock.logical.values.aggregates import AGGREGATES
 from penstock.logical.values.functions import FUNCTIONS
 from penstock.sources.base import fields
 from penstock.sources.capture import columns as packets

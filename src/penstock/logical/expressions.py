@@ -52,8 +52,8 @@ class Literal:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """count(*) (argument None), count, sum, min, max, avg, and the samples' or the population's variance and
-    stddev (var_samp, var_pop, stddev_samp, stddev_pop) of a column or an expression."""
+    """An aggregate function, by its canonical name (`aggregates.registry`), of a column or an expression; count(*) has
+    no argument."""
 
     function: str
     argument: Column | Computed | None

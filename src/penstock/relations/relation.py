@@ -9,7 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from penstock.logical.expressions import Aggregate, Column, Computed, Expression, Prefix
+from penstock.aggregates.base import State
+from penstock.aggregates.count import COUNTED
+from penstock.aggregates.extremes import GREATEST, LEAST
+from penstock.aggregates.registry import states_of
+from penstock.logical.expressions import Column, Computed, Expression, Prefix
 from penstock.logical.query import Attribute, Query, QuerySet
 from penstock.logical.types import TIMESTAMP, Kind, Type
 from penstock.logical.window import ROWS, Window
@@ -17,16 +21,7 @@ from penstock.relations.component import Component, inet6_component, null_compon
 from penstock.relations.layout import Part
 
 IPV4_BITS = 32
-VARIANCES = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
 BOUNDS = "#"  # begins the name of a relation that keeps the first and last time of panes of rows
-
-
-@dataclass(frozen=True, order=True)
-class State:
-    """One thing a row keeps besides its key and count(*): `count`, `sum`, `min`, `max` or `moments` of a column."""
-
-    kind: str
-    column: str
 
 
 @dataclass(frozen=True)
@@ -89,36 +84,21 @@ def attribute_parts(attribute: Attribute) -> tuple[Part, ...]:
     return (Part(value_component(attribute.name)), Part(null_component(attribute.name)))
 
 
-def states(aggregates: tuple[Aggregate, ...]) -> tuple[State, ...]:
-    """The states that these aggregates need; count(x) also tells whether there was any value."""
-    needed: dict[State, None] = {}
-    for aggregate in aggregates:
-        if aggregate.argument is None:
-            continue
-        name = aggregate.argument.name
-        needed[State("count", name)] = None
-        if aggregate.function in ("sum", "avg"):
-            needed[State("sum", name)] = None
-        elif aggregate.function in ("min", "max"):
-            needed[State(aggregate.function, name)] = None
-        elif aggregate.function in VARIANCES:
-            needed[State("moments", name)] = None
-    return tuple(needed)
-
-
 def relation(query: Query) -> Relation:
     attributes = tuple(key.attribute for key in query.keys)
     # Two keys may be the same attribute under two names: the relation groups by it once.
     distinct = tuple(dict.fromkeys(attributes))
     arguments = tuple(dict.fromkeys(a.argument for a in query.aggregates if a.argument is not None))
-    return Relation(query.name, distinct, query.window, query.where, query.columns, arguments, states(query.aggregates))
+    return Relation(
+        query.name, distinct, query.window, query.where, query.columns, arguments, states_of(query.aggregates)
+    )
 
 
 def bounds_relation(window: Window, time: str) -> Relation:
     """The first and last time in each pane of rows, of all tuples: windows of rows are labelled with them."""
     panes = window.panes
     name = f"{BOUNDS}{pane_component(panes).text}"
-    kept = (State("count", time), State("min", time), State("max", time))
+    kept = (COUNTED.state(time), LEAST.state(time), GREATEST.state(time))
     return Relation(name, (), window, None, frozenset((time,)), (Column(time, TIMESTAMP),), kept)
 
 

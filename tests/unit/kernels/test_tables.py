@@ -8,15 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from penstock.aggregates.base import State
+from penstock.aggregates.shape import Shape
+from penstock.aggregates.values import Values
 from penstock.kernels.tables import probe as tables
 from penstock.logical.expressions import Column
-from penstock.logical.types import BIGINT, INT
+from penstock.logical.types import BIGINT, INT, Kind
 from penstock.logical.window import Window
 from penstock.relations.component import Tag
 from penstock.relations.component import component_of as named
 from penstock.relations.layout import Layout, lay_out
-from penstock.relations.relation import Relation, State
-from penstock.runtime.tables.accumulators import Chunk, Shape, Values, pack_words
+from penstock.relations.relation import Relation
+from penstock.runtime.tables.chunk import Chunk, pack_words
 from penstock.runtime.tables.leaf import Leaf
 from penstock.runtime.tables.table import Branch
 from penstock.sharing.graph.configuration import STREAM
@@ -26,7 +29,7 @@ from support.reference import Entry, run_direct_table
 STATES = (State("count", "v"), State("sum", "v"), State("min", "v"), State("max", "v"))
 KEYS, VALUE = (Column("a", INT), Column("b", BIGINT)), Column("v", INT)
 RELATION = Relation("q", KEYS, Window(60, 60), None, frozenset({"a", "b", "v"}), (VALUE,), STATES)
-SHAPE = Shape(frozenset(), frozenset(), nullable=frozenset({"v"}))
+SHAPE = Shape({"v": Kind.INTEGER}, nullable=frozenset({"v"}))
 Column64 = np.ndarray
 
 
@@ -101,7 +104,7 @@ def test_rebuilding_keeps_every_group() -> None:
     leaf.absorb(chunk, rows, leaf.keys(chunk.words, rows), lambda: 1 << 30)
     before = groups_of(leaf)
     wider = lay_out({name: (-(1 << 63), (1 << 63) - 1) if name.tag is Tag.VALUE else (0, 9) for name in columns})
-    leaf.rebuild(wider, replace(SHAPE, wide=frozenset({"v"})))
+    leaf.rebuild(wider, replace(SHAPE, wide=frozenset({State("sum", "v")})))
     assert leaf.shape.words(State("sum", "v")) == 2
     assert groups_of(leaf) == before
 

@@ -8,7 +8,7 @@ import pytest
 from penstock.kernels.tables import pack
 from penstock.relations.component import component_of as named
 from penstock.relations.layout import Part, Place, lay_out, project, union, width
-from penstock.runtime.tables.accumulators import pack_words
+from penstock.runtime.tables.chunk import pack_words
 
 EXTREME = [(0, 0), (0, 1), (5, 5), (-3, 4), (0, 65535), (-(1 << 63), (1 << 63) - 1), (1 << 62, (1 << 62) + 9)]
 

@@ -1,56 +1,21 @@
-"""Aggregate functions: which there are, what they take and give.
+"""Calls of aggregate functions: which function, and what its argument and FILTER become.
 
-To add one: an entry in `AGGREGATES` with its rule, its state in `kernels`, its final step in `runtime.merge.finish`,
-and an example in the tests of `resolve`.
+The functions themselves are in `aggregates.registry`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot import exp
 
+from penstock.aggregates.registry import AGGREGATES
 from penstock.lang.ast import Word, span_of
 from penstock.logical.expressions import Aggregate, Case, Column, Computed, Expression, Literal, Prefix
 from penstock.logical.render import render
-from penstock.logical.types import BIGINT, DOUBLE, INT, Kind, Type
+from penstock.logical.types import BIGINT, INT, Kind
 from penstock.logical.values.attributes import attribute_of
 from penstock.logical.values.placed import Resolve, Scope, condition, not_yet
 from penstock.logical.values.type_rules import is_null
 
-
-def _any(argument: Type) -> Type:
-    return BIGINT
-
-
-def _sum(argument: Type) -> Type | None:
-    if not argument.numeric:
-        return None
-    return DOUBLE if argument.kind is Kind.DOUBLE else BIGINT
-
-
-def _average(argument: Type) -> Type | None:
-    return DOUBLE if argument.numeric else None
-
-
-def _extreme(argument: Type) -> Type | None:
-    return argument
-
-
-AGGREGATES: dict[str, Callable[[Type], Type | None]] = {
-    "count": _any,
-    "sum": _sum,
-    "avg": _average,
-    "min": _extreme,
-    "max": _extreme,
-    "variance": _average,
-    "var_samp": _average,
-    "var_pop": _average,
-    "stddev": _average,
-    "stddev_samp": _average,
-    "stddev_pop": _average,
-}
-_CANONICAL = {"variance": "var_samp", "stddev": "stddev_samp"}
 LATER = frozenset({"approx_count_distinct", "approx_percentile", "approx_frequent"})
 
 
@@ -65,27 +30,29 @@ def uses_aggregates(nodes: list[exp.Expr]) -> bool:
 
 def resolve_aggregate(node: exp.Anonymous, filtered: exp.Expr | None, scope: Scope, resolve: Resolve) -> Aggregate:
     """`scope` is that of the tuples, for the argument and the condition of FILTER."""
-    function = _function(node, scope)
+    name = _name(node, scope)
+    function = AGGREGATES[name]
     if len(node.expressions) != 1:
-        raise scope.text.error(span_of(node), f"{function} takes one argument, not {len(node.expressions)}")
+        raise scope.text.error(span_of(node), f"{name} takes one argument, not {len(node.expressions)}")
     argument = node.expressions[0]
     while isinstance(argument, exp.Paren):
         argument = argument.this
     test = None if filtered is None else condition(filtered, scope, "FILTER", resolve)
-    if function == "count" and _counts_rows(argument, scope):
-        return Aggregate("count", None if test is None else _when(test, Literal(1, INT)), BIGINT)
-    value = _argument(function, argument, scope, resolve)
-    result = AGGREGATES[function](value.type)
+    if function.counts and _counts_rows(argument, scope):
+        return Aggregate(function.name, None if test is None else _when(test, Literal(1, INT)), BIGINT)
+    value = _argument(name, argument, scope, resolve)
+    result = function.result(value.type)
     if result is None:
-        raise scope.text.error(span_of(argument), f"{function} needs numbers, but '{render(value)}' is {value.type}")
+        what = f"{name} needs {function.wants}, but '{render(value)}' is {value.type}"
+        raise scope.text.error(span_of(argument), what)
     wanted = _when(test, value) if test is not None else _attribute(value)
     if isinstance(wanted, Computed) and wanted.type.kind in (Kind.INET, Kind.PREFIX):
-        raise not_yet(scope.text, node, f"{function} of computed addresses", f"use {function} of a column")
-    return Aggregate(_CANONICAL.get(function, function), wanted, result)
+        raise not_yet(scope.text, node, f"{name} of computed addresses", f"use {name} of a column")
+    return Aggregate(function.name, wanted, result)
 
 
-def _function(node: exp.Anonymous, scope: Scope) -> str:
-    """The function's name, or an error for one that comes later."""
+def _name(node: exp.Anonymous, scope: Scope) -> str:
+    """The function's name as it stands there, or an error for one that comes later."""
     word: Word = node.meta["name"]
     function = word.text.lower()
     if function in LATER:
@@ -97,15 +64,16 @@ def _function(node: exp.Anonymous, scope: Scope) -> str:
 
 
 def _argument(function: str, node: exp.Expr, scope: Scope, resolve: Resolve) -> Expression:
+    counts = AGGREGATES[function].counts
     if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
         raise scope.text.error(span_of(node), f"'*' can only stand in count(*), not in {function}")
     value = resolve(node, scope)
     if isinstance(value, Prefix):
         # A prefix is NULL where its address is.
-        if function == "count":
+        if counts:
             return value.column
         raise not_yet(scope.text, node, f"{function} of a prefix", f"use {function} of the address")
-    if is_null(value) and function != "count":
+    if is_null(value) and not counts:
         raise scope.text.error(span_of(node), f"{function} of a bare NULL has no type")
     return value
 

@@ -15,6 +15,7 @@ from difflib import get_close_matches
 
 from sqlglot import exp
 
+from penstock.aggregates.registry import AGGREGATES
 from penstock.errors import QueryError
 from penstock.lang.ast import Word, span_of
 from penstock.lang.text import AppText
@@ -22,7 +23,7 @@ from penstock.logical.expressions import Call, Case, Expression, Literal
 from penstock.logical.render import render
 from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, Kind, Type
 from penstock.logical.values import constants, type_rules
-from penstock.logical.values.aggregates import AGGREGATES, LATER
+from penstock.logical.values.aggregates import LATER
 from penstock.logical.values.placed import Resolve, Scope
 from penstock.logical.values.type_rules import Mismatch, is_null
 

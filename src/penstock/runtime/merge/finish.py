@@ -11,6 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.aggregates.base import IPV6, OutOfRange
+from penstock.aggregates.count import kept_of
+from penstock.aggregates.registry import AGGREGATES
 from penstock.errors import RunError
 from penstock.kernels import inet
 from penstock.kernels.tables.fold import from_order_bits
@@ -21,10 +24,9 @@ from penstock.logical.render import render
 from penstock.logical.types import Kind, Type
 from penstock.logical.window import ROWS
 from penstock.relations.component import WHOLE, Component, inet6_component, null_component, value_component
-from penstock.relations.relation import IPV4_BITS, State
+from penstock.relations.relation import IPV4_BITS
 from penstock.runtime.expressions.evaluate import Addresses, Operand, Scope, evaluate, truth
 from penstock.runtime.merge.ordering import Ranked
-from penstock.runtime.tables.accumulators import IPV6
 from penstock.sinks.schema import TIME, arrow_type, result_schema
 from penstock.state.segments.groups import Groups
 
@@ -102,11 +104,11 @@ class Finisher:
         )
 
     def _typed(self, kind: Type, component: Component, numbers: Array) -> Any:
-        """Canonical numbers of a key or an extreme as values of their type."""
+        """Canonical numbers of a key or an aggregate as values of their type."""
         if kind.kind is Kind.STRING:
             words = self._groups.dictionaries[component]
             strings = _strings(words.offsets, words.data) if words.count else pa.array([""])
-            # Codes of NULLs and of extremes without a value are not looked at.
+            # Codes of NULLs and of aggregates without a value are not looked at.
             codes = np.clip(numbers, 0, len(strings) - 1).astype(np.int32)
             return pa.DictionaryArray.from_arrays(pa.array(codes), strings)
         if kind.kind is Kind.DOUBLE:
@@ -142,40 +144,20 @@ class Finisher:
         return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), text)
 
     def _aggregate(self, aggregate: Aggregate) -> Operand:
-        if aggregate.argument is None:
-            return Operand(self._groups.count)
-        name, groups = aggregate.argument.name, self._groups
-        # Without a state of its own no value was NULL, and every group has one.
-        (count,) = groups.states.get(State("count", name), (groups.count,))
-        valid = count > 0 if State("count", name) in groups.states else None
-        valid = None if valid is None or valid.all() else valid
-        match aggregate.function:
-            case "count":
-                return Operand(count)
-            case "sum":
-                return Operand(self._sum(aggregate, name), valid)
-            case "avg":
-                with np.errstate(all="ignore"):
-                    return Operand(self._float_sum(name) / count, valid)
-            case "min" | "max":
-                (numbers,) = groups.states[State(aggregate.function, name)]
-                if aggregate.type.kind is Kind.INET:
-                    return Operand(self._extreme_addresses(name, numbers), valid)
-                return Operand(self._typed(aggregate.type, value_component(name), numbers), valid)
-        return self._variance(aggregate.function, name)
+        column, groups = None if aggregate.argument is None else aggregate.argument.name, self._groups
+        try:
+            answer = AGGREGATES[aggregate.function].finish(kept_of(column, groups.count, groups.states))
+        except OutOfRange as error:
+            where = f"of query '{self._query.name}' {error.what} in {self._window_text(error.group)}"
+            raise RunError(f"{render(aggregate)} {where}", error.hint) from None
+        if column is None or not answer.canonical:
+            return Operand(answer.values, answer.valid)
+        if aggregate.type.kind is Kind.INET:
+            return Operand(self._given_addresses(column, answer.values), answer.valid)
+        return Operand(self._typed(aggregate.type, value_component(column), answer.values), answer.valid)
 
-    def _variance(self, function: str, name: str) -> Operand:
-        """From count, mean and squared deviations; of a sample: NULL for one value."""
-        n, _, _, squares, rest = self._groups.states[State("moments", name)]
-        over = n - 1 if function.endswith("samp") else n
-        valid = over > 0
-        with np.errstate(all="ignore"):
-            variance = (squares + rest) / np.where(valid, over, 1)
-        values = np.sqrt(variance) if function.startswith("stddev") else variance
-        return Operand(values, None if valid.all() else valid)
-
-    def _extreme_addresses(self, name: str, numbers: Array) -> Addresses:
-        """Least or greatest addresses: numbers of IPv4 ones, from 2**32 on codes of IPv6 ones."""
+    def _given_addresses(self, name: str, numbers: Array) -> Addresses:
+        """Addresses that an aggregate gives: numbers of IPv4 ones, from 2**32 on codes of IPv6 ones."""
         low = np.where((numbers >= 0) & (numbers < IPV6), numbers, 0).astype(np.uint64)
         version, high = np.full(len(low), 4, np.uint8), np.zeros(len(low), np.uint64)
         six = numbers >= IPV6
@@ -184,29 +166,6 @@ class Finisher:
             at = numbers[six] - IPV6
             version[six], high[six], low[six] = 6, highs[at], lows[at]
         return Addresses(version, high, low)
-
-    def _float_sum(self, name: str) -> Array:
-        words = self._groups.states[State("sum", name)]
-        if words[0].dtype == np.float64:
-            return np.where(np.isfinite(words[0]), words[0] + words[1], words[0])
-        narrow = words[0].astype(np.float64)
-        if len(words) == 1:
-            return narrow
-        wide = words[1].astype(np.float64) * 2.0**64 + words[0].view(np.uint64).astype(np.float64)
-        # The two words of a small negative sum would cancel; it fits the low word alone.
-        return np.where(words[1] == words[0] >> 63, narrow, wide)
-
-    def _sum(self, aggregate: Aggregate, name: str) -> Array:
-        words = self._groups.states[State("sum", name)]
-        if words[0].dtype == np.float64:
-            return self._float_sum(name)
-        if len(words) == 2 and (words[1] != words[0] >> 63).any():
-            worst = int(np.flatnonzero(words[1] != words[0] >> 63)[0])
-            raise RunError(
-                f"{render(aggregate)} of query '{self._query.name}' leaves BIGINT in {self._window_text(worst)}",
-                "use avg, sum a DOUBLE, or filter the large values",
-            )
-        return words[0]
 
     def _window_text(self, group: int) -> str:
         window, number = self._query.window, int(self._groups.panes[group])

@@ -11,9 +11,10 @@ from typing import Protocol
 
 import numpy as np
 
+from penstock.aggregates.base import State
+from penstock.aggregates.count import RECORDS
 from penstock.relations.component import Component, component_of
 from penstock.relations.layout import Range
-from penstock.relations.relation import State
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.index import state_columns
 from penstock.state.segments.read import Block
@@ -97,7 +98,7 @@ class GroupRows:
         return id(self.groups)
 
     def column(self, name: str) -> Array:
-        if name == "count":
+        if name == RECORDS:
             return self.groups.count
         for state, names in self.states().items():
             if name in names:

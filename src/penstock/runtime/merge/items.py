@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.aggregates.registry import planned_words
 from penstock.errors import RunError
 from penstock.logical.query import Query
 from penstock.logical.window import Window
@@ -166,7 +167,7 @@ def items(closings: Iterable[Closing], settings: TaskSettings, parallelism: int)
 
 def row_bytes(bare: Relation) -> int:
     """Memory that one partial group takes while it is merged and finished, roughly."""
-    words = sum(5 if state.kind == "moments" else 1 for state in bare.states)
+    words = sum(max(1, planned_words(state, bare.types[state.column].kind)) for state in bare.states)
     return 48 * (len(bare.parts) + words + 2)
 
 

@@ -10,30 +10,33 @@ numbers, a column at a time.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
+from penstock.aggregates.base import BOUND, State
+from penstock.aggregates.count import RECORDS
+from penstock.aggregates.registry import accumulator_of
+from penstock.aggregates.shape import Shape
+from penstock.aggregates.values import Into
+from penstock.aggregates.values import Rows as Numbers
 from penstock.faults import reach
 from penstock.kernels.dictionary import Dictionary, hash_strings
 from penstock.kernels.tables import merge as kernels
 from penstock.kernels.tables.pack import all_valid, pack_component
-from penstock.logical.types import Kind
 from penstock.relations.component import (
     Component,
     Tag,
-    dictionary_component,
     pane_component,
     value_component,
 )
 from penstock.relations.layout import WORD, Layout, Place, Range, union
-from penstock.relations.relation import Relation, State
+from penstock.relations.relation import Relation
 from penstock.runtime.merge.inputs import Cells, GroupRows, Piece, Stored
-from penstock.runtime.tables.accumulators import BOUND, IPV6, Chunk, Shape, fold_chunk
-from penstock.runtime.tables.accumulators import Rows as Numbers
+from penstock.runtime.tables.chunk import coded_states
 from penstock.state.segments.groups import Groups, blank_nulls, canonical_hashes
 from penstock.state.segments.vocabulary import Vocabulary, compacted
 
@@ -86,16 +89,10 @@ class Merge:
         self, relation: Relation, pieces: Sequence[Piece], known: Vocabulary | Mapping[Component, Dictionary]
     ) -> None:
         self._relation, self._pieces = relation, pieces
-        types = relation.types
-        shape = Shape.of(types)
+        shape = Shape.of(relation.types)
         self._coded = coded_parts(relation)
-        self._extremes = {
-            state: dictionary_component(state.column, types[state.column].kind)
-            for state in relation.states
-            if state.kind in ("min", "max") and shape.coded(state.column)
-        }
-        self._addresses = {name for name in types if types[name].kind is Kind.INET}
-        names = sorted({*self._coded, *self._extremes.values()})
+        self._coded_states = coded_states(relation)
+        names = sorted({*self._coded, *self._coded_states.values()})
         if isinstance(known, Vocabulary):
             self._joined = True
             self._recoded = [self._join_dictionaries(piece, known, names) for piece in pieces]
@@ -106,8 +103,7 @@ class Merge:
             self._joined = False
             self._recoded = [{} for _ in pieces]
             self._dictionaries = {name: known[name] for name in names if name in known}
-        counted = frozenset(s.column for piece in pieces for s in piece.rows.states() if s.kind == "count")
-        self._shape = replace(shape, nullable=counted, wide=self._wide(shape))
+        self._shape = replace(shape, nullable=self._nullable(shape), wide=self._wide(shape))
 
     # -- dictionaries
 
@@ -122,28 +118,30 @@ class Merge:
         return recoded
 
     def _code_columns(self, component: Component, states: Mapping[State, list[str]]) -> list[tuple[str, int]]:
-        """Columns that hold codes of this dictionary, with the value of code 0: the key, and extremes."""
+        """Columns that hold codes of this dictionary, with the value of code 0: the key, and states."""
         keys = [(component.text, component.code_base)] if component in self._coded else []
         return keys + [
-            (states[state][0], self._extreme_base(state))
-            for state, found in self._extremes.items()
+            (states[state][0], self._code_base(state))
+            for state, found in self._coded_states.items()
             if found == component and state in states
         ]
 
-    def _extreme_base(self, state: State) -> int:
-        return IPV6 if state.column in self._addresses else 0
+    def _code_base(self, state: State) -> int:
+        base = accumulator_of(state).code_base(self._relation.types[state.column].kind)
+        assert base is not None
+        return base
 
     def _with_own_words(self, groups: Groups) -> Groups:
         """The same groups with dictionaries of only the strings that they use."""
         dictionaries, components, states = {}, dict(groups.components), dict(groups.states)
         for name, dictionary in groups.dictionaries.items():
             keys = [(components[name], name.code_base)] if name in self._coded else []
-            extremes = [state for state, found in self._extremes.items() if found == name and state in states]
-            columns = keys + [(states[state][0], self._extreme_base(state)) for state in extremes]
+            coded = [state for state, found in self._coded_states.items() if found == name and state in states]
+            columns = keys + [(states[state][0], self._code_base(state)) for state in coded]
             dictionaries[name], recoded = compacted(dictionary, columns)
             if keys:
                 components[name] = recoded[0]
-            for state, codes in zip(extremes, recoded[len(keys) :], strict=True):
+            for state, codes in zip(coded, recoded[len(keys) :], strict=True):
                 states[state] = (codes,)
         return replace(groups, components=components, dictionaries=dictionaries, states=states)
 
@@ -176,7 +174,7 @@ class Merge:
         else:
             panes = np.repeat(cells, np.diff(ends[self._slots - 1 :: self._slots], prepend=0))
         keyed = {part.component: components[part.component] for part in self._relation.parts[1:]}
-        named = sorted(self._dictionaries.keys() & {*self._extremes.values(), *keyed})
+        named = sorted(self._dictionaries.keys() & {*self._coded_states.values(), *keyed})
         counts, states = self._folded([at[a:b] for a, b in pairwise(edges)], found.shape[1])
         made = Groups(panes, keyed, {name: self._dictionaries[name] for name in named}, counts, states)
         return self._with_own_words(made) if self._joined else made
@@ -258,33 +256,37 @@ class Merge:
 
     # -- states
 
-    def _wide(self, shape: Shape) -> frozenset[str]:
-        """Integer sums that two words must hold."""
-        bounds: dict[str, int] = {}
+    def _met(self) -> Iterator[tuple[State, Piece, list[str]]]:
+        """The states of the relation that are stored, piece by piece, and the columns of each."""
         for piece in self._pieces:
-            for state, columns in piece.rows.states().items():
-                if state.kind != "sum" or state.column in shape.floats:
-                    continue
-                low, high = piece.rows.span(columns[0])
-                bound = BOUND if len(columns) == 2 else len(piece) * max(abs(low), abs(high))
-                bounds[state.column] = bounds.get(state.column, 0) + bound
-        return frozenset(name for name, bound in bounds.items() if bound >= BOUND)
+            stored = piece.rows.states()
+            yield from ((state, piece, stored[state]) for state in self._relation.states if state in stored)
+
+    def _nullable(self, shape: Shape) -> frozenset[str]:
+        """Columns that have had a NULL: a state of theirs is stored that otherwise is count(*)."""
+        return frozenset(state.column for state, _, _ in self._met() if not shape.words(state))
+
+    def _wide(self, shape: Shape) -> frozenset[State]:
+        """States that outgrow their narrow form."""
+        bounds: dict[State, int] = {}
+        for state, piece, columns in self._met():
+            accumulator = accumulator_of(state)
+            if accumulator.grows(shape.kinds[state.column]):
+                wide = len(columns) > shape.words(state)
+                bound = BOUND if wide else accumulator.bound(len(piece), *piece.rows.span(columns[0]))
+                bounds[state] = bounds.get(state, 0) + bound
+        return frozenset(state for state, bound in bounds.items() if bound >= BOUND)
 
     def _folded(self, at: list[Array], groups: int) -> tuple[Array, dict[State, tuple[Array, ...]]]:
         """count(*) and the states of the groups."""
-        kept = [state for state in self._relation.states if self._shape.words(state)]
-        tables = {state: self._fresh(state, groups) for state in kept}
+        tables = {state: self._fresh(state, groups) for state in self._relation.states if self._shape.words(state)}
         counts = np.zeros(groups, np.int64)
         for number, rows in enumerate(at):
-            kernels.add_stored(rows, *self._stored(number, "count"), counts)
+            kernels.add_stored(rows, *self._stored(number, RECORDS), counts)
             columns = self._pieces[number].rows.states()
-            for state in kept:
-                # A count that was left out (no NULLs there) is count(*).
-                names = columns.get(state, ["count"])
-                if state.kind in ("count", "sum") and self._shape.words(state) == 1:
-                    kernels.add_stored(rows, *self._stored(number, names[0]), tables[state].reshape(-1))
-                else:
-                    self._fold(tables[state], state, rows, tuple(self._column(number, name) for name in names))
+            for state, table in tables.items():
+                # A state that was left out is count(*).
+                self._fold(table, state, number, columns.get(state, [RECORDS]), rows)
         return counts, {state: _words(table, self._shape.floating(state)) for state, table in tables.items()}
 
     def _fresh(self, state: State, groups: int) -> Array:
@@ -292,11 +294,16 @@ class Merge:
         table[:] = self._shape.fresh(state)
         return table
 
-    def _fold(self, table: Array, state: State, at: Array, words: tuple[Array, ...]) -> None:
-        nothing = np.empty((0, 0), np.uint64)
-        chunk = Chunk(nothing, {}, self._dictionaries, partials={state: words})
-        rows = Numbers(np.arange(len(at), dtype=np.int32), at, 0, len(at))
-        fold_chunk(table.view(np.uint64), {state: 0}, self._shape, chunk, rows)
+    def _fold(self, table: Array, state: State, number: int, names: list[str], at: Array) -> None:
+        """Fold a state of a piece into those of the groups."""
+        accumulator, facts = accumulator_of(state), self._shape.facts(state)
+        if accumulator.adds(facts):
+            kernels.add_stored(at, *self._stored(number, names[0]), table.reshape(-1))
+            return
+        words = tuple(self._column(number, name) for name in names)
+        into = Into(table.view(np.uint64), 0, Numbers(np.arange(len(at), dtype=np.int32), at, 0, len(at)))
+        coded = self._coded_states.get(state)
+        accumulator.fold_partials(into, facts, words, None if coded is None else self._dictionaries[coded])
 
 
 def coded_parts(relation: Relation) -> list[Component]:

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.aggregates.extremes import GREATEST, LEAST
 from penstock.logical.query import Query
 from penstock.logical.window import ROWS, Window
-from penstock.relations.relation import Relation, State, bounds_relation, relation
+from penstock.relations.relation import Relation, bounds_relation, relation
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece, cells_of
 from penstock.runtime.merge.items import FOREVER, MergeItem
@@ -226,5 +227,5 @@ def window_bounds(window: Window, item: MergeItem, segments: Segments, setting: 
     bare = bounds_relation(window, setting.time)
     groups = merge_windows(bare, replace(item, low=0, high=FOREVER), segments, Share())
     order = np.argsort(groups.panes)
-    (low,), (high,) = (groups.states[State(kind, setting.time)] for kind in ("min", "max"))
+    (low,), (high,) = (groups.states[one.state(setting.time)] for one in (LEAST, GREATEST))
     return Bounds(window, None, groups.panes[order], low[order], high[order])

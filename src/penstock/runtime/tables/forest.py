@@ -16,11 +16,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from penstock.aggregates.shape import Shape
 from penstock.kernels.dictionary import Dictionary
 from penstock.relations.component import Component, sieve_component
 from penstock.relations.layout import Layout, Part
 from penstock.relations.relation import Relation, joined_parts
-from penstock.runtime.tables.accumulators import Chunk, Shape, numbers
+from penstock.runtime.tables.chunk import Chunk, numbers
 from penstock.runtime.tables.leaf import Leaf
 from penstock.runtime.tables.rows import Cut, Format
 from penstock.runtime.tables.table import Branch

@@ -14,12 +14,15 @@ from time import thread_time_ns
 
 import numpy as np
 
+from penstock.aggregates.registry import accumulator_of
+from penstock.aggregates.shape import Shape
+from penstock.aggregates.values import Rows
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import probe as tables
-from penstock.relations.component import Component, dictionary_component, pane_component
+from penstock.relations.component import Component, pane_component
 from penstock.relations.layout import Layout
 from penstock.relations.relation import Relation
-from penstock.runtime.tables.accumulators import Chunk, Rows, Shape, fold_chunk, pack_words
+from penstock.runtime.tables.chunk import Chunk, coded_states, fold_chunk, pack_words
 from penstock.runtime.tables.rows import Cut, Format
 from penstock.state.segments.groups import Groups, blank_nulls
 
@@ -114,15 +117,9 @@ class Leaf:
         blank_nulls(components, self.shape.strings)
         panes = components.pop(pane_component(self.relation.window.panes))
         states = {state: self.format.state_words(dense, state) for state in self.format.columns}
-        named = self._extremes() | set(components)
+        named = {*coded_states(self.relation).values(), *components}
         used = {name: dictionaries[name] for name in sorted(named & dictionaries.keys())}
         return Groups(panes, components, used, self.format.counts(dense), states)
-
-    def _extremes(self) -> set[Component]:
-        """Dictionaries that least and greatest values refer to."""
-        types = self.relation.types
-        columns = {s.column for s in self.relation.states if s.kind in ("min", "max") and self.shape.coded(s.column)}
-        return {dictionary_component(column, types[column].kind) for column in columns}
 
     def rebuild(self, layout: Layout, shape: Shape) -> None:
         """Move all groups to a new layout and shape; they stay where they are if their fields and states are as wide
@@ -142,7 +139,7 @@ class Leaf:
         for state, column in self.format.columns.items():
             words = groups.states.get(state, (groups.count,))
             if shape.words(state) > len(words):
-                words = (words[0], words[0] >> 63)
+                words = accumulator_of(state).widened(words)
             for w, word in enumerate(words):
                 numbers[at, column + w] = word.view(np.int64)
 

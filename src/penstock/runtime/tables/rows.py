@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from penstock.aggregates.base import State
+from penstock.aggregates.shape import Shape
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import pack
 from penstock.relations.component import Component
 from penstock.relations.layout import Layout, Part, project
-from penstock.relations.relation import State
-from penstock.runtime.tables.accumulators import Chunk, Shape
+from penstock.runtime.tables.chunk import Chunk
 
 Array = np.ndarray
 

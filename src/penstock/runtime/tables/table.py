@@ -14,10 +14,12 @@ from time import thread_time_ns
 
 import numpy as np
 
+from penstock.aggregates.base import State
+from penstock.aggregates.shape import Shape
+from penstock.aggregates.values import Rows
 from penstock.kernels.tables import probe as tables
 from penstock.relations.layout import Layout, Part
-from penstock.relations.relation import State
-from penstock.runtime.tables.accumulators import Chunk, Rows, Shape, fold_chunk
+from penstock.runtime.tables.chunk import Chunk, fold_chunk
 from penstock.runtime.tables.residents import residents
 from penstock.runtime.tables.rows import Format
 from penstock.sharing.plan import Table

@@ -26,7 +26,7 @@ from penstock.relations.component import Component, component_of, sieve_componen
 from penstock.relations.layout import Layout, Place, Range, lay_out, union
 from penstock.relations.relation import Relation
 from penstock.runtime.profile.survey import Survey
-from penstock.runtime.tables.accumulators import pack_words
+from penstock.runtime.tables.chunk import pack_words
 from penstock.sharing.graph.lattice import choosers
 from penstock.state.garbage import SAMPLES
 

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.aggregates.shape import Growth, Shape
 from penstock.faults import reach
 from penstock.kernels.tables.pack import component_range, pane_number
 from penstock.logical.expressions import Column, Expression, Prefix
@@ -40,7 +41,7 @@ from penstock.runtime.memory import memory_report, note_baseline
 from penstock.runtime.merge.coarse import coarsened
 from penstock.runtime.profile.survey import Survey
 from penstock.runtime.settings import TaskSettings
-from penstock.runtime.tables.accumulators import BOUND, IPV6, Chunk, Shape, Values, numbers, pack_words
+from penstock.runtime.tables.chunk import Chunk, chunk_values, numbers, pack_words
 from penstock.runtime.tables.forest import Tree
 from penstock.runtime.tables.leaf import Leaf
 from penstock.runtime.tables.rows import Cut
@@ -89,16 +90,13 @@ class Lfta:
         self.times = Times(plan.stream, epoch, longest, self.selector.ledger)
         self.tree = Tree(plan, sieves(plan.relations, epoch), self._absorb)
         self.components = sorted({p.component for r in plan.relations for p in r.parts} | self.tree.components)
-        self.summed = sorted({s.column for r in plan.relations for s in r.states if s.kind == "sum"})
-        self.stated = sorted({s.column for r in plan.relations for s in r.states})
-        self.measured = frozenset(s.column for r in plan.relations for s in r.states if s.kind == "moments")
         types = {f.name: f.type for f in self.fields} | {c.name: c.type for c in self.computed}
         self.shape = Shape.of(types)
+        self.growth = Growth((s for r in plan.relations for s in r.states), self.shape)
         self.ranges: dict[Component, Range] = {}  # that the layout must hold
         self.met: dict[Component, Range] = {}
         self.layout: Layout | None = None
         self.leaves: list[Leaf] = []
-        self.sum_bounds = dict.fromkeys(self.summed, 0)
         self.row = epoch.row
         self.seconds = 0.0  # without reading
         self.sampler = Sampler()
@@ -142,9 +140,10 @@ class Lfta:
 
     def _chunk(self, batch: pa.RecordBatch) -> None:
         columns, chosen = self._choose(batch)
-        self._fit(chosen.ranges, self._shape_of(columns, batch.num_rows))
+        self._fit(chosen.ranges, self.growth.shape(columns, batch.num_rows))
         assert self.layout is not None
-        values = {name: self._values(name, columns[name]) for name in self.stated}
+        measured = self.growth.measured
+        values = {name: chunk_values(name, columns[name], name in measured) for name in self.growth.columns}
         words = pack_words(self.layout, chosen.components, batch.num_rows)
         chunk = Chunk(words, values, self.ingest.dictionaries)
         self.tree.take(chunk, chosen.masks)
@@ -201,17 +200,6 @@ class Lfta:
         assert isinstance(expression, Column)
         return self.ingest.operand(expression.name, columns[expression.name])
 
-    def _values(self, name: str, column: Ingested) -> Values:
-        """A column as aggregates fold it: addresses as one number, integers as doubles where they are measured."""
-        numbers, floats, rest = column.numbers, column.floats, None
-        if column.inet6 is not None:
-            numbers = np.where(column.inet6 > 0, IPV6 + column.inet6 - inet6_component(name).code_base, numbers)
-        if name in self.measured and floats is None:
-            floats = numbers.astype(np.float64)
-            with np.errstate(all="ignore"):  # the difference is right also where the cast back wraps around
-                rest = (numbers - floats.astype(np.int64)).astype(np.float64)
-        return Values(numbers, column.valid, floats, rest)
-
     def _components(
         self, columns: dict[str, Ingested], ts: Array, rows: Array, masks: dict[str, Array | None]
     ) -> tuple[dict[Component, Array], dict[Component, Range]]:
@@ -245,17 +233,6 @@ class Lfta:
         low, high = component_range(found[component], columns[component.of].valid)
         # Prefixes mask an address's own bits, so its field must start at zero.
         return (min(0, low), high) if (inet6_component(component.of) in self.ingest.dictionaries) else (low, high)
-
-    def _shape_of(self, columns: dict[str, Ingested], rows: int) -> Shape:
-        nullable = {name for name in self.stated if len(columns[name].valid)}
-        wide = set()
-        for name in self.summed:
-            if name not in self.shape.floats:
-                low, high = component_range(columns[name].numbers, columns[name].valid)
-                self.sum_bounds[name] += rows * max(abs(low), abs(high)) if low <= high else 0
-                if self.sum_bounds[name] >= BOUND:
-                    wide.add(name)
-        return replace(self.shape, nullable=frozenset(nullable), wide=frozenset(wide))
 
     def _fit(self, ranges: dict[Component, Range], shape: Shape) -> None:
         """Make layout and shape hold this chunk, rewriting the tables if they did not."""

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Protocol
 
+from penstock.aggregates.base import State
+from penstock.aggregates.registry import planned_words
 from penstock.logical.types import Kind
-from penstock.relations.relation import Relation, State
+from penstock.relations.relation import Relation
 from penstock.sharing.graph.configuration import Configuration
 from penstock.sharing.graph.grain import Grain, feeds
 from penstock.sharing.graph.lattice import Lattice
@@ -227,11 +229,4 @@ def whole_buckets(tree: Tree, spaces: Sequence[float]) -> list[float]:
 
 
 def _words_of(kept: Sequence[States]) -> int:
-    return sum(_words(state, kind) for state, kind in frozenset[tuple[State, Kind]]().union(*kept))
-
-
-def _words(state: State, kind: Kind) -> int:
-    """Of a state in a row, as long as it has met no NULL and no large sum (`runtime.tables.accumulators.Shape`)."""
-    if state.kind == "sum" and kind is Kind.DOUBLE:
-        return 2
-    return {"count": 0, "moments": 5}.get(state.kind, 1)
+    return sum(planned_words(state, kind) for state, kind in frozenset[tuple[State, Kind]]().union(*kept))

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.aggregates.base import State
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables.order import hash_codes, hash_values
 from penstock.relations.component import Component, Tag, value_component
-from penstock.relations.relation import State
 
 Array = np.ndarray
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from penstock.aggregates.base import State
 from penstock.relations.component import Component, component_of
-from penstock.relations.relation import State
 
 Array = np.ndarray
 SHAPE, RUN, ROWS, LEVEL, SLOTTED, HEAD = range(6)  # of a record; SLOTTED: the slot of every row instead of cuts

@@ -27,9 +27,9 @@ from typing import Any, BinaryIO
 import numpy as np
 import xxhash
 
+from penstock.aggregates.base import State
 from penstock.errors import StateError, why
 from penstock.relations.component import Component
-from penstock.relations.relation import State
 from penstock.state.checked import RESTORE
 from penstock.state.segments.index import (
     FLOATS,

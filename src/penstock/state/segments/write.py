@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
+from penstock.aggregates.count import RECORDS
 from penstock.errors import RunError, why
 from penstock.faults import reach
 from penstock.kernels.dictionary import Dictionary
@@ -56,7 +57,7 @@ class SegmentWriter:
         cuts = np.zeros(len(panes) * self.slots + 1, np.int64)
         cells, order = (np.empty(len(groups), np.int32) for _ in range(2))
         order_groups(hashes, index, slot_table(self.slots), cuts, cells, order)
-        named = {"count": groups.count, **{name.text: values for name, values in groups.components.items()}}
+        named = {RECORDS: groups.count, **{name.text: values for name, values in groups.components.items()}}
         for state, words in groups.states.items():
             named.update(zip(state_columns(state, len(words)), words, strict=True))
         # Where slots begin in each pane; where that would take more room, the slot of every row.

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from penstock.aggregates.base import State
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import merge as kernels
 from penstock.logical.expressions import Aggregate, Column
@@ -14,7 +15,7 @@ from penstock.logical.query import Key, Output, Query
 from penstock.logical.types import BIGINT, INT, STRING
 from penstock.logical.window import Window
 from penstock.relations.component import null_component, value_component
-from penstock.relations.relation import State, relation
+from penstock.relations.relation import relation
 from penstock.runtime.merge.inputs import Cells, GroupRows, Piece
 from penstock.runtime.merge.merge import LEAST_IN_CELL, Share, merge, snug
 from penstock.state.segments.groups import Groups, canonical_hashes

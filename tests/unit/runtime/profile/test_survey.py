@@ -23,7 +23,7 @@ from penstock.relations.component import component_of as named
 from penstock.relations.layout import lay_out
 from penstock.relations.relation import relations
 from penstock.runtime.profile.survey import Counted, Survey
-from penstock.runtime.tables.accumulators import pack_words
+from penstock.runtime.tables.chunk import pack_words
 from penstock.runtime.task import sampling
 from penstock.runtime.task.task import sampled
 from penstock.sharing.graph.grain import union

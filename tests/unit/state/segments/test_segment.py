@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from penstock.aggregates.base import State
 from penstock.errors import StateError
 from penstock.kernels.dictionary import Dictionary
 from penstock.relations.component import Component
 from penstock.relations.component import component_of as part
-from penstock.relations.relation import State
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.read import FAN, PAGE, TAIL, Block, Segment, cover
 from penstock.state.segments.write import SegmentWriter

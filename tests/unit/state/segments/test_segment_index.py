@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from penstock.aggregates.base import State
 from penstock.relations.component import component_of
-from penstock.relations.relation import State
 from penstock.state.segments.index import (
     FLOATS,
     HEAD,

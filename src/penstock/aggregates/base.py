@@ -1,0 +1,173 @@
+"""The two halves of an aggregate: the function that queries call, and the accumulator that rows of tables keep.
+
+A `Function` has SQL names and a type rule, says which accumulators it needs, and makes its result of their merged
+states. An `Accumulator` is one kind of state, in whichever table: its words in a row, its first value, and how values
+and partial states fold into it. Several functions may need the same accumulator, which is then kept once.
+
+    values ──► Accumulator.fold ──► rows ──► fold_partials (other tables, tasks, segments) ──► Function.finish
+
+Both are stateless. Each family has a module of its own and a line in `aggregates.registry`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from penstock.logical.types import Kind, Type
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from penstock.aggregates.values import Into, Values
+    from penstock.kernels.dictionary import Dictionary
+
+    Array = np.ndarray
+    Words = tuple[Array, ...]
+
+BOUND = 1 << 63  # what may reach it does not fit one word
+IPV6 = 1 << 32  # from here on the value of an address is the code of an IPv6 one
+
+
+@cache
+def kernels() -> Any:
+    """The module of the loops that fold, `kernels.tables.fold`. Planning knows accumulators as well, and must not load
+    what compiles."""
+    from penstock.kernels.tables import fold
+
+    return fold
+
+
+@dataclass(frozen=True, order=True)
+class State:
+    """One thing that a row keeps besides its key and count(*): an accumulator, by its kind, of a column.
+
+    It names the state in files as well.
+    """
+
+    kind: str
+    column: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of the column of a state: the kind of its type, whether it has had a NULL, and whether its values
+    could carry the state beyond its narrow form (`Accumulator.bound`)."""
+
+    kind: Kind
+    nullable: bool = False
+    wide: bool = False
+
+
+class Accumulator(ABC):
+    """One kind of state. A state is words of 64 bits that stand side by side in a row.
+
+    States must not show in which order, in how many parts and by which tasks values were folded.
+    """
+
+    kind: str  # in files: never to be changed
+    measures = False  # whether integers are folded as doubles, too (`Values.floats`)
+
+    def state(self, column: str) -> State:
+        return State(self.kind, column)
+
+    @abstractmethod
+    def words(self, facts: Facts) -> int:
+        """Words of the state in a row. Facts only ever add words. None: the state is the row's count(*)."""
+
+    def floating(self, facts: Facts) -> bool:
+        """Whether the words are doubles; else they are integers."""
+        return False
+
+    def code_base(self, kind: Kind) -> int | None:
+        """Where the word refers to a dictionary of the column: the value that stands for its code 0, greater ones for
+        the next. None: it does not."""
+        return None
+
+    def fresh(self, facts: Facts) -> list[int]:
+        """The words before the first value, as integers (the zero of doubles is 0)."""
+        return [0] * self.words(facts)
+
+    @abstractmethod
+    def fold(self, into: Into, facts: Facts, values: Values, dictionary: Dictionary | None) -> None:
+        """Fold in values of a chunk. `dictionary`: of the column, where words refer to it."""
+
+    @abstractmethod
+    def fold_partials(self, into: Into, facts: Facts, words: Words, dictionary: Dictionary | None) -> None:
+        """Fold in states, the i-th of them into the i-th row of `into`. They may have fewer words than `facts` ask."""
+
+    def adds(self, facts: Facts) -> bool:
+        """Whether the state is one integer, and states merge by adding: then merges add what is stored as it is."""
+        return False
+
+    # -- states that outgrow their words
+
+    def grows(self, kind: Kind) -> bool:
+        """Whether values of a column of this kind may make the state wide."""
+        return False
+
+    def bound(self, rows: int, low: int, high: int) -> int:
+        """How far at most these many values, or narrow states, from low to high carry the state. Where all that was
+        folded into a table may together reach `BOUND`, the state must be wide."""
+        raise NotImplementedError
+
+    def widened(self, words: Words) -> Words:
+        """Narrow states as wide ones."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Merged states of a column, by group. `count`: the number of its values; `valid`: which groups have one (None:
+    all). Without a column (count(*)) the values are the records."""
+
+    column: str | None
+    count: Array
+    valid: Array | None
+    states: Mapping[State, Words]
+
+    def words(self, accumulator: Accumulator) -> Words:
+        assert self.column is not None
+        return self.states[accumulator.state(self.column)]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Results by group; `valid` None: none is NULL.
+
+    `canonical`: they are in the form that keys and extremes have (order bits of doubles, codes of strings), and whoever
+    asked turns them into values of the result's type.
+    """
+
+    values: Array
+    valid: Array | None = None
+    canonical: bool = False
+
+
+class OutOfRange(Exception):
+    """The result of a group does not fit its type."""
+
+    def __init__(self, group: int, what: str, hint: str) -> None:
+        super().__init__(what)
+        self.group, self.what, self.hint = group, what, hint
+
+
+class Function(ABC):
+    """An aggregate function of one argument."""
+
+    name: str  # canonical, in plans and texts
+    aliases: tuple[str, ...] = ()
+    needs: tuple[Accumulator, ...] = ()  # besides the number of values, which all have
+    wants = "numbers"  # what messages say the argument must be
+    counts = False  # whether it asks only which values are there: then '*', NULL and prefixes are arguments, too
+
+    @abstractmethod
+    def result(self, argument: Type) -> Type | None:
+        """The type of the result; None: the function does not take such an argument."""
+
+    @abstractmethod
+    def finish(self, kept: Kept) -> Answer:
+        """The results of these groups. Raises `OutOfRange` where one does not fit."""

@@ -1,0 +1,112 @@
+"""sum and avg.
+
+A sum of integers takes one word while its bound proves that enough, then two (128 bits): exact always. A sum of
+doubles is two words, the sum and what rounding lost, so that the order of records and merges does not show.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.aggregates.base import Accumulator, Answer, Facts, Function, Kept, OutOfRange, kernels
+from penstock.logical.types import BIGINT, DOUBLE, Kind, Type
+
+if TYPE_CHECKING:
+    from penstock.aggregates.base import Array, Words
+    from penstock.aggregates.values import Into, Values
+    from penstock.kernels.dictionary import Dictionary
+
+
+class Summed(Accumulator):
+    """The sum of the values."""
+
+    kind = "sum"
+
+    def words(self, facts: Facts) -> int:
+        return 2 if facts.wide or self.floating(facts) else 1
+
+    def floating(self, facts: Facts) -> bool:
+        return facts.kind is Kind.DOUBLE
+
+    def adds(self, facts: Facts) -> bool:
+        return self.words(facts) == 1
+
+    def fold(self, into: Into, facts: Facts, values: Values, dictionary: Dictionary | None) -> None:
+        if self.floating(facts):
+            assert values.floats is not None
+            kernels().add_float(*into.doubles, into.rows, values.floats, values.valid)
+        else:
+            add = kernels().add_wide if facts.wide else kernels().add_sum
+            add(*into.integers, into.rows, values.numbers, values.valid)
+
+    def fold_partials(self, into: Into, facts: Facts, words: Words, dictionary: Dictionary | None) -> None:
+        if self.floating(facts):
+            kernels().add_float_partial(*into.doubles, *words)
+        elif facts.wide:
+            kernels().add_wide_partial(*into.integers, *(self.widened(words) if len(words) == 1 else words))
+        else:
+            kernels().add_sum(*into.integers, into.rows, words[0], into.everything)
+
+    def grows(self, kind: Kind) -> bool:
+        return kind is not Kind.DOUBLE
+
+    def bound(self, rows: int, low: int, high: int) -> int:
+        return rows * max(abs(low), abs(high))
+
+    def widened(self, words: Words) -> Words:
+        return words[0], words[0] >> 63
+
+
+SUMMED = Summed()
+
+
+class Sum(Function):
+    name = "sum"
+    needs = (SUMMED,)
+
+    def result(self, argument: Type) -> Type | None:
+        if not argument.numeric:
+            return None
+        return DOUBLE if argument.kind is Kind.DOUBLE else BIGINT
+
+    def finish(self, kept: Kept) -> Answer:
+        words = kept.words(SUMMED)
+        if words[0].dtype.kind == "f":
+            return Answer(as_doubles(words), kept.valid)
+        if len(words) == 2:
+            outside = words[1] != words[0] >> 63
+            if outside.any():
+                hint = "use avg, sum a DOUBLE, or filter the large values"
+                raise OutOfRange(int(outside.argmax()), "leaves BIGINT", hint)
+        return Answer(words[0], kept.valid)
+
+
+class Average(Function):
+    name = "avg"
+    needs = (SUMMED,)
+
+    def result(self, argument: Type) -> Type | None:
+        return DOUBLE if argument.numeric else None
+
+    def finish(self, kept: Kept) -> Answer:
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            return Answer(as_doubles(kept.words(SUMMED)) / kept.count, kept.valid)
+
+
+def as_doubles(words: Words) -> Array:
+    """Sums of either form, rounded once."""
+    import numpy as np
+
+    if words[0].dtype.kind == "f":
+        return np.where(np.isfinite(words[0]), words[0] + words[1], words[0])
+    narrow = words[0].astype(np.float64)
+    if len(words) == 1:
+        return narrow
+    wide = words[1].astype(np.float64) * 2.0**64 + words[0].view(np.uint64).astype(np.float64)
+    # The two words of a small negative sum would cancel; it fits the low word alone.
+    return np.where(words[1] == words[0] >> 63, narrow, wide)
+
+
+SUM, AVERAGE = Sum(), Average()

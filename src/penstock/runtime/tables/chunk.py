@@ -1,0 +1,108 @@
+"""Chunks: records whose keys are packed, with the columns that states are of; or partial aggregates.
+
+`pack_words` and `chunk_values` make one of the columns that were read, `fold_chunk` folds it into the rows of a table:
+the exact leaf's, or those of a table before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from penstock.aggregates.base import IPV6, State
+from penstock.aggregates.registry import accumulator_of
+from penstock.aggregates.shape import Shape
+from penstock.aggregates.values import Into, Rows, Values
+from penstock.kernels.dictionary import Dictionary
+from penstock.kernels.tables import pack
+from penstock.relations.component import Component, dictionary_component, inet6_component
+from penstock.relations.layout import Layout
+from penstock.relations.relation import Relation
+
+Array = np.ndarray
+
+
+@dataclass
+class Chunk:
+    """Records, packed: key words and value columns. `weights` and `partials` only for partial aggregates."""
+
+    words: Array
+    values: dict[str, Values]
+    dictionaries: Mapping[Component, Dictionary]
+    weights: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    partials: dict[State, tuple[Array, ...]] | None = None
+
+
+class Column(Protocol):
+    """A column of a chunk, as it was read."""
+
+    @property
+    def numbers(self) -> Array: ...
+    @property
+    def valid(self) -> Array: ...
+    @property
+    def floats(self) -> Array | None: ...
+    @property
+    def inet6(self) -> Array | None: ...
+
+
+def chunk_values(name: str, column: Column, measured: bool) -> Values:
+    """A column as states fold it: addresses as one number, integers as doubles where they are measured."""
+    numbers, floats, rest = column.numbers, column.floats, None
+    if column.inet6 is not None:
+        numbers = np.where(column.inet6 > 0, IPV6 + column.inet6 - inet6_component(name).code_base, numbers)
+    if measured and floats is None:
+        floats = numbers.astype(np.float64)
+        with np.errstate(all="ignore"):  # the difference is right also where the cast back wraps around
+            rest = (numbers - floats.astype(np.int64)).astype(np.float64)
+    return Values(numbers, column.valid, floats, rest)
+
+
+def fold_chunk(table: Array, columns: Mapping[State, int], shape: Shape, chunk: Chunk, where: Rows) -> None:
+    """Fold every state of the table that stands in `columns`."""
+    for state, column in columns.items():
+        accumulator, facts, into = accumulator_of(state), shape.facts(state), Into(table, column, where)
+        coded = accumulator.code_base(facts.kind) is not None
+        dictionary = chunk.dictionaries[dictionary_component(state.column, facts.kind)] if coded else None
+        if chunk.partials is None:
+            accumulator.fold(into, facts, chunk.values[state.column], dictionary)
+        else:
+            # A state that was left out is count(*).
+            words = chunk.partials.get(state, (chunk.weights,))
+            accumulator.fold_partials(into, facts, words, dictionary)
+
+
+def coded_states(relation: Relation) -> dict[State, Component]:
+    """States of a relation that refer to dictionaries, and to which."""
+    kinds = {name: kind.kind for name, kind in relation.types.items()}
+    return {
+        state: dictionary_component(state.column, kinds[state.column])
+        for state in relation.states
+        if accumulator_of(state).code_base(kinds[state.column]) is not None
+    }
+
+
+def pack_words(layout: Layout, components: Mapping[Component, Array], rows: int) -> Array:
+    """Pack components into the layout's words; where a column's NULL flag is set, its value packs as zero."""
+    words = np.zeros((layout.words, rows), np.uint64)
+    present: dict[Component, Array] = {}
+    for name, values in components.items():
+        place = layout.places[name]
+        if not place.bits:
+            continue
+        flag = name.null
+        valid = pack.all_valid()
+        if name != flag and flag in components and layout.places[flag].bits:
+            if flag not in present:
+                present[flag] = (components[flag] == 0).astype(np.uint8)
+            valid = present[flag]
+        pack.pack_component(values, valid, place.base, place.shift, words[place.word])
+    return words
+
+
+def numbers(mask: Array | None, rows: int) -> Array:
+    """Numbers (int32) of the tuples that a mask has."""
+    return np.arange(rows, dtype=np.int32) if mask is None else np.flatnonzero(mask).astype(np.int32)
