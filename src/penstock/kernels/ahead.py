@@ -14,11 +14,16 @@ from penstock import kernels
 
 def main() -> None:
     with ProcessPoolExecutor() as workers:
-        list(workers.map(load, [module.name for module in pkgutil.iter_modules(kernels.__path__)]))
+        list(workers.map(load, names()))
+
+
+def names() -> list[str]:
+    """All modules of kernels, in all rooms."""
+    return [module.name for module in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}.")]
 
 
 def load(name: str) -> None:
-    importlib.import_module(f"{kernels.__name__}.{name}")
+    importlib.import_module(name)
 
 
 if __name__ == "__main__":
