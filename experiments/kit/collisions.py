@@ -16,8 +16,8 @@ from experiments.kit import probing
 from experiments.kit.measure import Table, Tables, run_epochs
 from experiments.kit.report import Settings
 from experiments.kit.streams import Stream
+from experiments.models.notation import parse
 from experiments.smap.common import tables_of
-from penstock.sharing.graph.notation import parse
 from penstock.sharing.model.collision import flow_length, rate
 from penstock.sources.generate.synthetic import zipf_ranks
 

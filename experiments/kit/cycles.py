@@ -9,18 +9,18 @@ it starts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import lcm
 
 from experiments.kit.measure import Measured, Tables
 from experiments.kit.streams import Stream
+from experiments.models.costs import cycle_cost, epochs_of
+from experiments.models.spaces import allocate
 from experiments.smap.common import C1, C2, all_configurations, problem, tables_in
-from penstock.sharing.allocate.registry import allocate
 from penstock.sharing.choose.choice import choose
+from penstock.sharing.choose.search import Objective
 from penstock.sharing.graph.configuration import Configuration
-from penstock.sharing.graph.notation import name_letters
-from penstock.sharing.model.cost import cycle_cost
 from penstock.sharing.model.figures import buckets_of, plant
 from penstock.sharing.model.problem import Problem
 
@@ -47,8 +47,12 @@ class Work:
         return lcm(*self.epochs.values())
 
     def problem(self) -> Problem:
-        asked = problem(self.groups, self.queries, self.memory, self.length, self.unit)
-        return replace(asked, epoch=lambda grain: self.epochs[name_letters(grain)])
+        return problem(self.groups, self.queries, self.memory, self.length, self.unit)
+
+    @property
+    def objective(self) -> Objective:
+        """The cost of a record with its part of all flushes."""
+        return partial(cycle_cost, epochs=epochs_of(self.epochs), printed=self.printed)
 
 
 @dataclass(frozen=True)
@@ -60,14 +64,13 @@ class Plan:
 
 def chosen(name: str, alloc: str, work: Work, phi: float = 1.0) -> Plan:
     """GC or GP by the cost of a cycle."""
-    objective = partial(cycle_cost, printed=work.printed)
-    found = choose(name, work.problem(), alloc, phi=phi, objective=objective)
+    found = choose(name, work.problem(), alloc, phi=phi, objective=work.objective)
     return Plan(found.configuration, found.spaces, found.cost)
 
 
 def price(configuration: Configuration, spaces: Sequence[float], work: Work) -> float:
     tree = plant(configuration, work.problem())
-    return cycle_cost(tree, buckets_of(tree, spaces), printed=work.printed)
+    return work.objective(tree, buckets_of(tree, spaces))
 
 
 def allocated(name: str, configuration: Configuration, work: Work) -> Plan:
@@ -77,10 +80,10 @@ def allocated(name: str, configuration: Configuration, work: Work) -> Plan:
 
 def optimal(configuration: Configuration, work: Work) -> Plan:
     """ES for a cycle: the best of ES for a tuple, SL and SR, improved by moving memory between tables."""
-    tree = plant(configuration, work.problem())
+    tree, objective = plant(configuration, work.problem()), work.objective
 
     def cost_of(spaces: Sequence[float]) -> float:
-        return cycle_cost(tree, buckets_of(tree, spaces), printed=work.printed)
+        return objective(tree, buckets_of(tree, spaces))
 
     starts = [list(allocate(name, configuration, work.problem())) for name in ("es", "sl", "sr")]
     spaces: list[float] = min(starts, key=cost_of)

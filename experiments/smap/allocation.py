@@ -16,6 +16,8 @@ import numpy as np
 from experiments.kit.captured import main_stream
 from experiments.kit.report import Claim, Findings, Line, Numbers, Panel, Settings, Tell, spread, table
 from experiments.kit.streams import nested
+from experiments.models.notation import parse
+from experiments.models.spaces import allocate
 from experiments.smap.common import (
     MEMORY,
     PAIRS,
@@ -27,9 +29,8 @@ from experiments.smap.common import (
     model_cost,
     problem,
 )
-from penstock.sharing.allocate.registry import allocate
 from penstock.sharing.graph.configuration import Configuration
-from penstock.sharing.graph.notation import parse, text
+from penstock.sharing.graph.notation import text
 from penstock.sharing.model.collision import MU
 from penstock.sharing.model.problem import Problem
 

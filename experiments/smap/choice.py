@@ -26,11 +26,12 @@ from experiments.kit.report import (
     table,
 )
 from experiments.kit.streams import Stream, drawn, nested
+from experiments.models.notation import parse
+from experiments.models.spaces import allocate
 from experiments.smap.common import MEMORY, PHIS, SINGLE, bare, model_cost, problem, shape
-from penstock.sharing.allocate.registry import allocate
 from penstock.sharing.choose.choice import choose
 from penstock.sharing.choose.choosing import Choice
-from penstock.sharing.graph.notation import name_letters, parse, text
+from penstock.sharing.graph.notation import name_letters, text
 from penstock.sharing.model.problem import Problem
 
 VALUES = (12, 60, 552)

@@ -38,7 +38,8 @@ from experiments.kit.collisions import (
 from experiments.kit.measure import Table, run_epochs
 from experiments.kit.report import Answer, Claim, Findings, Line, Numbers, Panel, Settings, Tell, judged, spread, table
 from experiments.kit.streams import PRINTED, Stream, in_flows, nested
-from penstock.sharing.model.collision import ALPHA, MU, rate, rates
+from experiments.models.rates import ALPHA
+from penstock.sharing.model.collision import MU, rate, rates
 
 
 def run(settings: Settings, tell: Tell) -> Findings:

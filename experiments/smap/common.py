@@ -13,14 +13,16 @@ import numpy as np
 
 from experiments.kit.measure import Measured, Table, run_epochs
 from experiments.kit.streams import Stream
+from experiments.models.costs import per_tuple
+from experiments.models.notation import parse
+from experiments.models.problems import paper_problem
 from penstock.sharing.choose.choice import choose
 from penstock.sharing.graph.configuration import Configuration, arrange
 from penstock.sharing.graph.feeding_graph import candidates
 from penstock.sharing.graph.grain import letters
-from penstock.sharing.graph.notation import name_letters, parse
+from penstock.sharing.graph.notation import name_letters
 from penstock.sharing.model.collision import flow_length
-from penstock.sharing.model.cost import per_tuple
-from penstock.sharing.model.problem import Problem, paper_problem
+from penstock.sharing.model.problem import Problem
 
 C1, C2 = 1.0, 15.0  # Section 8.2: measured in the paper's system; earlier 50
 MEMORY = (20_000, 40_000, 60_000, 80_000, 100_000)  # words of 4 bytes

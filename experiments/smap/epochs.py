@@ -27,6 +27,8 @@ from experiments.kit.cycles import (
 from experiments.kit.measure import Tables
 from experiments.kit.report import Answer, Claim, Findings, Line, Numbers, Panel, Settings, Tell, judged, spread, table
 from experiments.kit.streams import Stream, drawn, nested
+from experiments.models.epoch_lengths import flushes
+from experiments.models.notation import parse
 from experiments.smap.allocation import HEURISTICS, PAPER_LENGTHS, kind_of
 from experiments.smap.common import (
     C1,
@@ -40,8 +42,7 @@ from experiments.smap.common import (
     bare,
     fixed_tables,
 )
-from experiments.smap.epoch_lengths import flushes
-from penstock.sharing.graph.notation import parse, text
+from penstock.sharing.graph.notation import text
 from penstock.sharing.model.collision import flow_length
 
 SECOND, MINUTE = 14_000.0, 830_000.0

@@ -14,8 +14,8 @@ import numpy as np
 from experiments.kit.captured import main_stream
 from experiments.kit.report import Answer, Claim, Findings, Line, Numbers, Panel, Settings, Tell, judged, table
 from experiments.kit.streams import PRINTED, Stream, drawn, nested
+from experiments.models.spaces import allocate
 from experiments.smap.common import PAIRS, SINGLE, bare, fixed_cost, problem, real_cost, running_lengths
-from penstock.sharing.allocate.registry import allocate
 from penstock.sharing.choose.choice import choose
 
 SHOWN = (60_000, 100_000)

@@ -22,13 +22,13 @@ import numpy as np
 from experiments.kit.captured import main_stream
 from experiments.kit.report import Answer, Claim, Findings, Line, Numbers, Panel, Settings, Tell, judged, spread, table
 from experiments.kit.streams import PRINTED, Stream, drawn, nested
+from experiments.models.costs import end_of_epoch
 from experiments.smap.common import C1, C2, PAIRS, SINGLE, buckets_in, problem, real_run, running_lengths
 from penstock.sharing.allocate.peak_load import shift, shrink
 from penstock.sharing.choose.choice import choose
 from penstock.sharing.graph.configuration import STREAM, Configuration
 from penstock.sharing.graph.notation import text
 from penstock.sharing.model.collision import occupied
-from penstock.sharing.model.cost import end_of_epoch
 from penstock.sharing.model.problem import Problem
 
 MEMORY = 40_000

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from experiments.kit.captured import captured_streams
 from experiments.kit.report import Answer, Claim, Findings, Line, Numbers, Panel, Settings, Tell, judged, spread, table
 from experiments.kit.streams import PRINTED, Stream
+from experiments.models.notation import parse
+from experiments.models.spaces import allocate
 from experiments.smap.choice import uniform_streams
 from experiments.smap.common import (
     FIXED,
@@ -28,10 +30,9 @@ from experiments.smap.common import (
     running_lengths,
     shape,
 )
-from penstock.sharing.allocate.registry import allocate
 from penstock.sharing.choose.choice import choose
 from penstock.sharing.choose.choosing import Choice
-from penstock.sharing.graph.notation import parse, text
+from penstock.sharing.graph.notation import text
 from penstock.sharing.model.problem import Problem
 
 TRAFFIC = "ABCD(AB BCD(BC BD CD))"

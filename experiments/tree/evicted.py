@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.kit.report import Settings
+from experiments.models.curves import Lemma
 from experiments.tree.plans import che
 from experiments.tree.streams import LETTERS, Epoch
 from experiments.tree.tables import Direct, Lru, Table
-from penstock.sharing.model.eviction import Che, Curve, Lemma
+from penstock.sharing.model.eviction import Che, Curve
 from penstock.sharing.model.popularity import estimated, exponent, of_counts, zipf
 from penstock.sources.generate.synthetic import zipf_ranks
 

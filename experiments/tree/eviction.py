@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from experiments.kit.report import Findings, Line, Numbers, Panel, Settings, Tell, table
+from experiments.models.curves import Lemma
 from experiments.tree.evicted import (
     CHAINS,
     EXPONENTS,
@@ -38,7 +39,7 @@ from experiments.tree.eviction_claims import (
 )
 from experiments.tree.records import connections, netflow
 from experiments.tree.streams import LETTERS, Records
-from penstock.sharing.model.eviction import Che, Lemma
+from penstock.sharing.model.eviction import Che
 from penstock.sharing.model.popularity import exponent, zipf
 
 GROUPS = 20_000

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.kit.report import Answer, Claim, Settings, judged, spread
+from experiments.models.curves import Lemma
 from experiments.tree.evicted import (
     CHAINS,
     EXPONENTS,
@@ -27,7 +28,6 @@ from experiments.tree.evicted import (
 from experiments.tree.records import ALPHAS
 from experiments.tree.streams import LETTERS, Records
 from experiments.tree.tables import Direct, Lru
-from penstock.sharing.model.eviction import Lemma
 from penstock.sharing.model.popularity import HEAVY, exponent
 
 Ints = NDArray[np.int64]

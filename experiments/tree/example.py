@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.kit.report import Answer, Claim, Settings, judged
+from experiments.models.notation import parse
 from experiments.tree.plans import Planner
 from experiments.tree.streams import Epoch
-from penstock.sharing.graph.notation import parse
 from penstock.sources.generate.synthetic import mix
 
 STRATEGIES = ("AB BC CD", "ABCD(AB BC CD)", "ABCD(AB BCD(BC CD))")

@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 
 from experiments.kit.report import Answer, Claim, judged, spread
+from experiments.models.notation import parse
 from experiments.tree.compared import LABELS, Compared, rise
 from experiments.tree.plans import EPSILON
 from experiments.tree.streams import Epoch
 from experiments.tree.tables import run_tree
-from penstock.sharing.graph.notation import parse
 
 SLACK = 0.02  # what counting may differ by, beside ε
 NEVER = 1e-4  # a rise that is none: ε is far above it

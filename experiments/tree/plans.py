@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.models.curves import Lemma
 from experiments.tree.streams import Epoch
 from experiments.tree.tables import Counted, Direct, Lru, Table, run_tree, together
 from penstock.sharing.allocate.all_or_nothing import all_or_nothing
@@ -32,7 +33,7 @@ from penstock.sharing.graph.grain import Grain, letters
 from penstock.sharing.graph.notation import name_letters
 from penstock.sharing.model import eviction
 from penstock.sharing.model.collision import rate, rates
-from penstock.sharing.model.eviction import Che, Curve, Lemma, Taken
+from penstock.sharing.model.eviction import Che, Curve, Taken
 from penstock.sharing.model.figures import Tree, given, plant
 from penstock.sharing.model.flow import tree_cost
 from penstock.sharing.model.popularity import estimated, exponent

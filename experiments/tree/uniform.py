@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.kit.report import Answer, Claim, Numbers, Settings, judged, spread, table
+from experiments.models.curves import Lemma
 from experiments.tree.plans import EPSILON, Planner
 from experiments.tree.streams import Epoch
 from penstock.sharing.allocate.all_or_nothing import all_or_nothing
 from penstock.sharing.allocate.fptas import fptas
 from penstock.sharing.graph.configuration import STREAM
-from penstock.sharing.model.eviction import Che, Curve, Lemma
+from penstock.sharing.model.eviction import Che, Curve
 from penstock.sharing.model.figures import Tree, buckets_of
 from penstock.sharing.model.flow import tree_cost, tree_costs
 from penstock.sharing.model.popularity import fitted
@@ -75,7 +76,6 @@ def random_tree(seed: int, kind: str) -> Tree:
         entries=[1.0] * every,
         probe=[1.0] * every,
         evict=[float(i >= count) for i in range(every)],
-        epochs=[1] * every,
         memory=sum(groups) * float(rng.choice([0.05, 0.2, 0.5, 0.8])),
         rows=ROWS,
         curves=[CURVES[kind](rng, g) for g in groups] + [None] * len(fed),

@@ -21,7 +21,7 @@ from penstock.runtime.profile.statistics import Known
 from penstock.runtime.task.task import Lfta
 from penstock.sharing.graph.grain import Grain
 from penstock.sharing.model.collision import rate
-from penstock.sharing.model.cost import flows as cost_flows
+from penstock.sharing.model.flow import flows as cost_flows
 from penstock.sharing.model.popularity import Popularity, estimated
 from penstock.sharing.model.problem import Problem
 from penstock.sharing.model.unit_costs import USUAL

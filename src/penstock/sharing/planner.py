@@ -29,10 +29,9 @@ from penstock.sharing.graph.grain import Grain, feeds, fineness
 from penstock.sharing.graph.lattice import lattice, name_of
 from penstock.sharing.graph.notation import text
 from penstock.sharing.model.collision import rate
-from penstock.sharing.model.cost import flush_cost
 from penstock.sharing.model.engine_problem import DOUBT, Statistics, Task, whole_buckets
 from penstock.sharing.model.figures import responses
-from penstock.sharing.model.flow import tree_cost
+from penstock.sharing.model.flow import flush_cost, tree_cost
 from penstock.sharing.model.table_kind import DIRECT, EVICT, KEEP, LRU
 from penstock.sharing.model.unit_costs import Costs
 from penstock.sharing.options import AUTO, NONE, TREE, Planning

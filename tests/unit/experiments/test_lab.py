@@ -16,6 +16,9 @@ from experiments.kit.cycles import Work, allocated, chosen, counted, epes, optim
 from experiments.kit.measure import Table, Tables, places, run_epochs
 from experiments.kit.report import Answer, Settings, judged
 from experiments.kit.streams import PRINTED, Stream, drawn, in_flows, nested, of_rows, subsets
+from experiments.models.costs import end_of_epoch, epochs_of, per_cycle
+from experiments.models.notation import parse
+from experiments.models.spaces import allocate
 from experiments.smap.common import (
     C1,
     C2,
@@ -33,11 +36,9 @@ from experiments.smap.common import (
 )
 from experiments.smap.peak_load import flush_bound
 from penstock.errors import ConfigError
-from penstock.sharing.allocate.registry import allocate
 from penstock.sharing.choose.choice import choose
-from penstock.sharing.graph.notation import parse, text
+from penstock.sharing.graph.notation import text
 from penstock.sharing.model.collision import occupied, rate
-from penstock.sharing.model.cost import end_of_epoch, per_cycle
 from penstock.sources.registry import open_source
 from support.captures import Packet, pcap
 from support.phantoms import FREQUENT, NEWEST, Phantoms, Relation
@@ -252,7 +253,7 @@ def test_cycles_are_priced_as_the_mathematics_does(printed: bool) -> None:
     work = work_of(printed=printed)
     plan = allocated("sl", parse("ABC(AC(A C) B)"), work)
     buckets = buckets_in(plan.configuration, plan.spaces, work.problem())
-    whole = per_cycle(plan.configuration, buckets, work.problem(), printed=printed)
+    whole = per_cycle(plan.configuration, buckets, work.problem(), epochs_of(work.epochs), printed=printed)
     assert plan.cost == pytest.approx(whole / (work.unit * work.cycle))
 
 

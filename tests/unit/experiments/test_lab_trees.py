@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.kit.report import Settings
+from experiments.models.notation import parse
 from experiments.tree import evicted as tree_evicted
 from experiments.tree import example as tree_example
 from experiments.tree import uniform as tree_uniform
@@ -29,7 +30,7 @@ from penstock.kernels.tables import probe as kernels
 from penstock.sharing.allocate.all_or_nothing import all_or_nothing
 from penstock.sharing.allocate.fptas import fptas
 from penstock.sharing.graph.configuration import STREAM, Configuration
-from penstock.sharing.graph.notation import name_letters, parse, text
+from penstock.sharing.graph.notation import name_letters, text
 from penstock.sharing.model.collision import rate
 from penstock.sharing.model.popularity import exponent
 from penstock.sources.generate.synthetic import mix

@@ -21,8 +21,8 @@ from penstock.sharing.choose.choosing import Choice, Step
 from penstock.sharing.choose.search import Forest, Objective, Search
 from penstock.sharing.graph.configuration import Configuration, arrange, arranged
 from penstock.sharing.graph.grain import Grain
-from penstock.sharing.model.cost import flows, tuple_cost
 from penstock.sharing.model.figures import buckets_of, given, plant
+from penstock.sharing.model.flow import flows, tuple_cost
 from penstock.sharing.model.problem import Problem
 
 # Subsets of more candidates than this take minutes.

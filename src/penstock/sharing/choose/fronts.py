@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from penstock.sharing.allocate.registry import Allocator, allocator
 from penstock.sharing.choose.search import Objective
 from penstock.sharing.graph.configuration import Configuration
-from penstock.sharing.model.cost import tuple_cost
 from penstock.sharing.model.figures import Tree, buckets_of, plant, rates_of
+from penstock.sharing.model.flow import tuple_cost
 from penstock.sharing.model.problem import Problem
 
 

@@ -14,8 +14,8 @@ from penstock.sharing.allocate.registry import Allocator, allocator
 from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.graph.feeding_graph import candidates, consistent, feeding_graph
 from penstock.sharing.graph.grain import Grain
-from penstock.sharing.model.cost import tuple_cost
 from penstock.sharing.model.figures import Tree, curves_of
+from penstock.sharing.model.flow import tuple_cost
 from penstock.sharing.model.problem import Problem
 
 # The cost of a planted tree with given buckets: what a choice makes least.
@@ -66,9 +66,6 @@ class Search:
         self.evict = [
             float(problem.evict(grain)) if wanted else 0.0 for grain, wanted in zip(relations, self.wanted, strict=True)
         ]
-        self.epochs = [
-            problem.epoch(grain) if wanted else 0 for grain, wanted in zip(relations, self.wanted, strict=True)
-        ]
         self._lengths: list[list[float]] = [[0.0] for _ in relations]  # by relation and depth; none has depth 0
 
     @property
@@ -107,7 +104,7 @@ class Search:
         feeding, relations, numbers = forest
         places = {STREAM: STREAM}
         places.update(zip(relations, range(len(relations)), strict=True))
-        parents = [*map(places.__getitem__, numbers)]
+        grains, parents = [*map(self.graph.relations.__getitem__, relations)], [*map(places.__getitem__, numbers)]
         tables = [True] * len(relations) if self.fronts else [bool(feeding >> n & 1) for n in relations]
         return Tree(
             parents=parents,
@@ -118,12 +115,12 @@ class Search:
             entries=[*map(self.entries.__getitem__, relations)],
             probe=[*map(self.probe.__getitem__, relations)],
             evict=[*map(self.evict.__getitem__, relations)],
-            epochs=[*map(self.epochs.__getitem__, relations)],
             memory=self.problem.memory,
             rows=self.problem.rows,
-            curves=curves_of(self.problem, [*map(self.graph.relations.__getitem__, relations)], parents, tables),
+            curves=curves_of(self.problem, grains, parents, tables),
             passing=self.problem.passing,
             each=self.problem.each,
+            grains=grains,
         )
 
     def _lengths_of(self, relations: list[int], parents: list[int]) -> list[float]:

@@ -20,10 +20,9 @@ from penstock.relations.relation import Relation
 from penstock.sharing.graph.configuration import Configuration
 from penstock.sharing.graph.grain import Grain, feeds
 from penstock.sharing.graph.lattice import Lattice
-from penstock.sharing.model.cost import flush_bound
 from penstock.sharing.model.eviction import Che, Curve, Taken
 from penstock.sharing.model.figures import Tree, buckets_of, given, plant
-from penstock.sharing.model.flow import tree_cost
+from penstock.sharing.model.flow import flush_bound, tree_cost
 from penstock.sharing.model.popularity import Popularity
 from penstock.sharing.model.problem import Problem
 from penstock.sharing.model.table_kind import DIRECT, LRU

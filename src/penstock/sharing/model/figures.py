@@ -1,7 +1,7 @@
 """A configuration with its problem's figures, as plain lists: what the inner loops of planning work on.
 
-Choosing phantoms costs thousands of allocations, so `cost` and `allocation` do their sums on these lists; their public
-functions plant a `Tree` from a configuration and a problem first.
+Choosing phantoms costs thousands of allocations, so `flow` and `sharing.allocate` do their sums on these lists.
+`plant` makes them from a configuration and a problem.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from penstock.sharing.model.problem import Problem
 
 
 class Tree(NamedTuple):
-    """Figures of each node, parents first.  `evict` and `epochs` are 0 for phantoms: what they pass on stays inside.
+    """Figures of each node, parents first.  `evict` is 0 for phantoms: what they pass on stays inside.
 
     `tables[i]` is false for a query without a table: whatever reaches it passes straight on.  `curves` is empty where
-    all tables are direct-mapped, and has None for those that are.
+    all tables are direct-mapped, and has None for those that are.  `grains` tell which relations they are.
     """
 
     parents: Sequence[int]
@@ -31,12 +31,12 @@ class Tree(NamedTuple):
     entries: Sequence[float]
     probe: Sequence[float]
     evict: Sequence[float]
-    epochs: Sequence[int]
     memory: float
     rows: float
     curves: Sequence[Curve | None] = ()
     passing: float = 0.0
     each: float = 0.0
+    grains: Sequence[Grain] = ()
 
     def leaves(self) -> list[bool]:
         feeding = set(self.parents)
@@ -49,7 +49,8 @@ def plant(configuration: Configuration, problem: Problem, tables: Sequence[bool]
     depths: list[int] = []
     for node in nodes:
         depths.append(1 if node.parent == STREAM else depths[node.parent] + 1)
-    parents, tables = [node.parent for node in nodes], [True] * len(nodes) if tables is None else list(tables)
+    grains, parents = [node.grain for node in nodes], [node.parent for node in nodes]
+    tables = [True] * len(nodes) if tables is None else list(tables)
     return Tree(
         parents=parents,
         queries=[node.query for node in nodes],
@@ -59,12 +60,12 @@ def plant(configuration: Configuration, problem: Problem, tables: Sequence[bool]
         entries=[problem.entry(node.grain) for node in nodes],
         probe=[problem.probe(node.grain) for node in nodes],
         evict=[problem.evict(node.grain) if node.query else 0.0 for node in nodes],
-        epochs=[problem.epoch(node.grain) if node.query else 0 for node in nodes],
         memory=problem.memory,
         rows=problem.rows,
-        curves=curves_of(problem, [node.grain for node in nodes], parents, tables),
+        curves=curves_of(problem, grains, parents, tables),
         passing=problem.passing,
         each=problem.each,
+        grains=grains,
     )
 
 

@@ -12,17 +12,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from experiments.models.notation import parse
+from experiments.models.problems import paper_problem
+from experiments.models.spaces import allocate, two_level
 from penstock.errors import ConfigError
 from penstock.sharing.allocate.exhaustive import exhaustive
-from penstock.sharing.allocate.registry import ALLOCATORS, allocate, two_level
+from penstock.sharing.allocate.registry import ALLOCATORS
 from penstock.sharing.choose.search import Search
 from penstock.sharing.graph.configuration import STREAM, Configuration
 from penstock.sharing.graph.grain import Grain, letters
-from penstock.sharing.graph.notation import name_letters, parse
+from penstock.sharing.graph.notation import name_letters
 from penstock.sharing.model.collision import MU, rates
-from penstock.sharing.model.cost import tuple_cost
 from penstock.sharing.model.figures import Tree, buckets_of, plant
-from penstock.sharing.model.problem import Problem, paper_problem
+from penstock.sharing.model.flow import tuple_cost
+from penstock.sharing.model.problem import Problem
 
 GROUPS = {
     "".join(some): (552.0, 1846.0, 2117.0, 2837.0)[size - 1]
@@ -91,7 +94,6 @@ def some_tree(seed: int, most: int = 7, memory: float = 40_000) -> Tree:
         entries=[random_.choice((2.0, 3.0, 4.0, 5.0)) for _ in range(count)],
         probe=[random_.uniform(0.5, 2) for _ in range(count)],
         evict=[random_.uniform(5, 50) if query else 0.0 for query in queries],
-        epochs=[int(query) for query in queries],
         memory=memory,
         rows=1e6,
     )

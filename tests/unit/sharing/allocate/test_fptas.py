@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from experiments.models.costs import epoch_cost
+from experiments.models.curves import Lemma
 from penstock.sharing.allocate.all_or_nothing import _exchanged, all_or_nothing
 from penstock.sharing.allocate.fptas import _by_fronts, fptas
 from penstock.sharing.allocate.lagrange import Market, lagrange
 from penstock.sharing.graph.configuration import STREAM
-from penstock.sharing.model.cost import epoch_cost
-from penstock.sharing.model.eviction import Che, Curve, Lemma
+from penstock.sharing.model.eviction import Che, Curve
 from penstock.sharing.model.figures import Tree, buckets_of
 from penstock.sharing.model.flow import arrivals, curve, outs_of, tree_cost, tree_costs
 from penstock.sharing.model.popularity import fitted
@@ -60,7 +61,6 @@ def some_tree(seed: int, tables: int, kind: str, share: float | None = None) -> 
         entries=entries,
         probe=[random_.uniform(0.5, 1.5) for _ in range(count)],
         evict=[random_.uniform(0.5, 1.5) if i >= tables else 0.0 for i in range(count)],
-        epochs=[int(i >= tables) for i in range(count)],
         memory=need * (random_.choice((0.05, 0.2, 0.5)) if share is None else share),
         rows=ROWS,
         curves=[curve_of(kind, random_, g) if i < tables else None for i, g in enumerate(groups)],
@@ -180,7 +180,7 @@ def test_what_flows_by_hand() -> None:
     tree = Tree(
         parents=[-1, 0, 0, 1, 1], queries=[False, True, False, True, True], tables=[True, False, True, False, False],
         groups=[1000.0, 10.0, 200.0, 10.0, 10.0], lengths=[1.0] * 5, entries=[1.0] * 5, probe=[1.0] * 5,
-        evict=[0.0, 1.0, 0.0, 1.0, 1.0], epochs=[0, 1, 0, 1, 1], memory=600.0, rows=10_000.0,
+        evict=[0.0, 1.0, 0.0, 1.0, 1.0], memory=600.0, rows=10_000.0,
         curves=[Lemma(1000.0, 0.0), None, Lemma(200.0, 0.0), None, None],
     )  # fmt: skip
     tree = tree._replace(parents=[-1, 0, 0, 2, 2])

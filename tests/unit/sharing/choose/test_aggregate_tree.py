@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.models.notation import parse
 from penstock.sharing.allocate.registry import ALLOCATORS, allocator
 from penstock.sharing.choose.aggregate_tree import aggregate_tree
 from penstock.sharing.choose.choice import choose
@@ -19,7 +20,7 @@ from penstock.sharing.choose.growing import Growing, Known
 from penstock.sharing.choose.siblings import Siblings, packed, unpacked
 from penstock.sharing.graph.configuration import STREAM, Configuration
 from penstock.sharing.graph.grain import Grain, feeds, letters
-from penstock.sharing.graph.notation import name_letters, parse, text
+from penstock.sharing.graph.notation import name_letters, text
 from penstock.sharing.model.eviction import Che, Curve
 from penstock.sharing.model.figures import buckets_of, given, plant
 from penstock.sharing.model.flow import tree_cost
