@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from math import lcm
 
-from experiments.kit.measure import Measured, Tables
-from experiments.kit.streams import Stream
+from experiments.kit.measure import MeasuredRun, Tables
+from experiments.kit.streams import PaperStream
 from experiments.models.costs import cycle_cost, epochs_of
 from experiments.models.spaces import allocate
 from experiments.smap.common import C1, C2, all_configurations, problem, tables_in
@@ -56,16 +56,16 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CyclePlan:
     configuration: Configuration
     spaces: tuple[float, ...]
     cost: float  # of a tuple, with its part of all flushes
 
 
-def chosen(name: str, alloc: str, work: Work, phi: float = 1.0) -> Plan:
+def chosen(name: str, alloc: str, work: Work, phi: float = 1.0) -> CyclePlan:
     """GC or GP by the cost of a cycle."""
     found = choose(name, work.problem(), alloc, phi=phi, objective=work.objective)
-    return Plan(found.configuration, found.spaces, found.cost)
+    return CyclePlan(found.configuration, found.spaces, found.cost)
 
 
 def price(configuration: Configuration, spaces: Sequence[float], work: Work) -> float:
@@ -73,12 +73,12 @@ def price(configuration: Configuration, spaces: Sequence[float], work: Work) -> 
     return work.objective(tree, buckets_of(tree, spaces))
 
 
-def allocated(name: str, configuration: Configuration, work: Work) -> Plan:
+def allocated(name: str, configuration: Configuration, work: Work) -> CyclePlan:
     spaces = allocate(name, configuration, work.problem())
-    return Plan(configuration, spaces, price(configuration, spaces, work))
+    return CyclePlan(configuration, spaces, price(configuration, spaces, work))
 
 
-def optimal(configuration: Configuration, work: Work) -> Plan:
+def optimal(configuration: Configuration, work: Work) -> CyclePlan:
     """ES for a cycle: the best of ES for a tuple, SL and SR, improved by moving memory between tables."""
     tree, objective = plant(configuration, work.problem()), work.objective
 
@@ -94,7 +94,7 @@ def optimal(configuration: Configuration, work: Work) -> Plan:
             if cost_of(moved) >= cost * (1 - 1e-9):
                 break
             spaces, cost = moved, cost_of(moved)
-    return Plan(configuration, tuple(spaces), cost)
+    return CyclePlan(configuration, tuple(spaces), cost)
 
 
 def _moves(spaces: Sequence[float], step: float) -> list[list[float]]:
@@ -109,19 +109,19 @@ def _moves(spaces: Sequence[float], step: float) -> list[list[float]]:
     return made
 
 
-def epes(work: Work, near: int = 8) -> Plan:
+def epes(work: Work, near: int = 8) -> CyclePlan:
     """The best plan of all: every configuration with the space of SL, the cheapest ones improved to the optimum."""
     tried = [allocated("sl", one, work) for one in all_configurations(work.queries, work.groups)]
     tried.sort(key=lambda plan: plan.cost)
     return min((optimal(plan.configuration, work) for plan in tried[:near]), key=lambda plan: plan.cost)
 
 
-def counted(stream: Stream, plan: Plan, work: Work, salt: int = 0) -> Measured:
+def counted(stream: PaperStream, plan: CyclePlan, work: Work, salt: int = 0) -> MeasuredRun:
     """The plan at work on all whole cycles of the stream."""
     return run_cycles(stream, Tables(stream, tables_in(plan.configuration, plan.spaces, work.problem()), salt), work)
 
 
-def run_cycles(stream: Stream, tables: Tables, work: Work) -> Measured:
+def run_cycles(stream: PaperStream, tables: Tables, work: Work) -> MeasuredRun:
     """After each unit, what is due is flushed."""
     unit = int(work.unit)
     units = len(stream.rows) // unit // work.cycle * work.cycle
@@ -133,6 +133,6 @@ def run_cycles(stream: Stream, tables: Tables, work: Work) -> Measured:
     return tables.measured()
 
 
-def counted_cost(stream: Stream, plan: Plan, work: Work) -> float:
+def counted_cost(stream: PaperStream, plan: CyclePlan, work: Work) -> float:
     """Eq. 29 with counted collisions and flushes, per tuple."""
     return counted(stream, plan, work).whole(C1, C2)

@@ -20,7 +20,7 @@ from experiments.models.epoch_lengths import cycle, flush_counts
 from penstock.sharing.graph.configuration import Configuration
 from penstock.sharing.graph.grain import Grain, letters
 from penstock.sharing.model.collision import distinct, occupied
-from penstock.sharing.model.figures import Tree, buckets_of, plant
+from penstock.sharing.model.figures import PlantedTree, buckets_of, plant
 from penstock.sharing.model.flow import flush_cost, standing, tuple_cost
 from penstock.sharing.model.problem import Problem
 
@@ -85,12 +85,12 @@ def per_cycle(
     return records * cycle_cost(tree, buckets, epochs, printed=printed)
 
 
-def epoch_cost(tree: Tree, buckets: Sequence[float]) -> float:
+def epoch_cost(tree: PlantedTree, buckets: Sequence[float]) -> float:
     """Of a record, with its part of the end of its epoch: e_m + E_e/n_e."""
     return tuple_cost(tree, buckets) + flush_cost(tree, buckets, standing(tree, buckets)) / tree.rows
 
 
-def cycle_cost(tree: Tree, buckets: Sequence[float], epochs: Epochs, *, printed: bool = False) -> float:
+def cycle_cost(tree: PlantedTree, buckets: Sequence[float], epochs: Epochs, *, printed: bool = False) -> float:
     """Of a record, with its part of all flushes of a cycle: E_c/n_c."""
     lengths = [epochs[grain] if query else 0 for grain, query in zip(tree.grains, tree.queries, strict=True)]
     counts = flush_counts(tree.parents, lengths)
@@ -106,7 +106,7 @@ def cycle_cost(tree: Tree, buckets: Sequence[float], epochs: Epochs, *, printed:
     return tuple_cost(tree, buckets) + flush_cost(tree, buckets, flushed) / records
 
 
-def _planted(configuration: Configuration, buckets: Sequence[float], problem: Problem, printed: bool) -> Tree:
+def _planted(configuration: Configuration, buckets: Sequence[float], problem: Problem, printed: bool) -> PlantedTree:
     tree = plant(configuration, problem, [b > 0 for b in buckets])
     if not printed:
         return tree

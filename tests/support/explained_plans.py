@@ -18,8 +18,8 @@ from penstock.sharing.graph.notation import text
 from penstock.sharing.model.engine_problem import EACH
 from penstock.sharing.model.figures import plant
 from penstock.sharing.model.flow import flows, flush_cost, standing, tree_cost
+from penstock.sharing.model.kinds.direct import KEEP
 from penstock.sharing.model.problem import Problem
-from penstock.sharing.model.table_kind import KEEP
 from penstock.sharing.model.unit_costs import USUAL
 from penstock.sharing.plan import Basis, Priced, SharedPlan, Table
 from penstock.sources.base import fields

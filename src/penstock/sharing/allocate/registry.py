@@ -12,9 +12,9 @@ and those of seed aggregate-tree (Sec. VI and VII), which make `flow.tree_cost` 
     lagrange         quicker: memory at a price (`lagrange`)
     all-or-nothing   the best for uniform data: all tables whole or not at all, but for one (`all_or_nothing`)
 
-A new one is a function on a `Tree`, one line in `ALLOCATORS`, and one test.  Throughout, g stands for g/l_a, as in the
-paper.  Where c2 differs between queries, a query weighs g·h·c2 and a phantom g·h times the mean c2 below it; where
-it does not, c2 cancels and what the paper prints remains.  Tables that a tree does not have get no space.
+A new one is a function on a `PlantedTree`, one line in `ALLOCATORS`, and one test.  Throughout, g stands for g/l_a, as
+in the paper.  Where c2 differs between queries, a query weighs g·h·c2 and a phantom g·h times the mean c2 below it;
+where it does not, c2 cancels and what the paper prints remains.  Tables that a tree does not have get no space.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from penstock.sharing.allocate.fptas import fptas
 from penstock.sharing.allocate.lagrange import lagrange
 from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.model.collision import MU
-from penstock.sharing.model.figures import Tree
+from penstock.sharing.model.figures import PlantedTree
 
-Allocator = Callable[[Tree], list[float]]
+Allocator = Callable[[PlantedTree], list[float]]
 
 
 def allocator(name: str) -> Allocator:
@@ -40,7 +40,7 @@ def allocator(name: str) -> Allocator:
     return ALLOCATORS[name]
 
 
-def supernodes(tree: Tree, linear: bool) -> list[float]:
+def supernodes(tree: PlantedTree, linear: bool) -> list[float]:
     """Heuristics SL and SR: every relation with all below it is taken for one leaf, then unfolded from the top.
 
     The raw relations share memory as leaves without a phantom do, by the square root of their values; inside, a
@@ -72,7 +72,7 @@ def supernodes(tree: Tree, linear: bool) -> list[float]:
     return spaces
 
 
-def proportional(tree: Tree, linear: bool) -> list[float]:
+def proportional(tree: PlantedTree, linear: bool) -> list[float]:
     """Heuristics PL and PR: by g·h or by its square root, wherever the relation stands."""
     needs = [
         g * h / length if table else 0.0
@@ -84,7 +84,7 @@ def proportional(tree: Tree, linear: bool) -> list[float]:
     return [tree.memory * need / total if total else 0.0 for need in needs]
 
 
-def _weights(tree: Tree) -> list[float]:
+def _weights(tree: PlantedTree) -> list[float]:
     """g·h·c2 of every table; c2 of a phantom is the mean of the queries below it, for it has none of its own."""
     sums, queries = list(tree.evict), list(map(int, tree.queries))
     for i in range(len(sums) - 1, -1, -1):

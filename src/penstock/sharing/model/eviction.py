@@ -160,7 +160,7 @@ class Taken(Curve):
 
 
 @dataclass(frozen=True)
-class Direct(Curve):
+class DirectMapped(Curve):
     """A direct-mapped table: x·n evicted, and the occupied entries at the end (seed smap, Eq. 13, 15 and 8)."""
 
     groups: float

@@ -16,7 +16,7 @@ from penstock.sharing.model.eviction import Curve
 from penstock.sharing.model.problem import Problem
 
 
-class Tree(NamedTuple):
+class PlantedTree(NamedTuple):
     """Figures of each node, parents first.  `evict` is 0 for phantoms: what they pass on stays inside.
 
     `tables[i]` is false for a query without a table: whatever reaches it passes straight on.  `curves` is empty where
@@ -43,7 +43,7 @@ class Tree(NamedTuple):
         return [i not in feeding for i in range(len(self.parents))]
 
 
-def plant(configuration: Configuration, problem: Problem, tables: Sequence[bool] | None = None) -> Tree:
+def plant(configuration: Configuration, problem: Problem, tables: Sequence[bool] | None = None) -> PlantedTree:
     """The tree of a configuration; all relations have tables unless told otherwise."""
     nodes = configuration.nodes
     depths: list[int] = []
@@ -51,7 +51,7 @@ def plant(configuration: Configuration, problem: Problem, tables: Sequence[bool]
         depths.append(1 if node.parent == STREAM else depths[node.parent] + 1)
     grains, parents = [node.grain for node in nodes], [node.parent for node in nodes]
     tables = [True] * len(nodes) if tables is None else list(tables)
-    return Tree(
+    return PlantedTree(
         parents=parents,
         queries=[node.query for node in nodes],
         tables=tables,
@@ -81,24 +81,24 @@ def curves_of(
     ]
 
 
-def rates_of(tree: Tree, buckets: Sequence[float]) -> list[float]:
+def rates_of(tree: PlantedTree, buckets: Sequence[float]) -> list[float]:
     """x of every node; 1 where there is no table."""
     if tree.curves:
         return [slope for _, slope in responses(tree, buckets)]
     return [rate(g, b, length) for g, b, length in zip(tree.groups, buckets, tree.lengths, strict=True)]
 
 
-def buckets_of(tree: Tree, spaces: Sequence[float]) -> list[float]:
+def buckets_of(tree: PlantedTree, spaces: Sequence[float]) -> list[float]:
     """b = space/h of every node."""
     return [space / entry for space, entry in zip(spaces, tree.entries, strict=True)]
 
 
-def given(tree: Tree, spaces: Sequence[float]) -> Tree:
+def given(tree: PlantedTree, spaces: Sequence[float]) -> PlantedTree:
     """The tree with tables where there is space for them: without any, all passes by unprobed."""
     return tree._replace(tables=[table and space > 0.0 for table, space in zip(tree.tables, spaces, strict=True)])
 
 
-def responses(tree: Tree, buckets: Sequence[float]) -> list[tuple[float, float]]:
+def responses(tree: PlantedTree, buckets: Sequence[float]) -> list[tuple[float, float]]:
     """(entries, x) of every node: in an epoch it passes on entries + x · what reaches it; (0, 1) without a table.
 
     Of a direct-mapped table, these are the entries that stand in it at the end.  A table that evicts the least recently

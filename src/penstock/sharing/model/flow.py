@@ -25,20 +25,20 @@ from numpy.typing import NDArray
 
 from penstock.sharing.graph.configuration import STREAM, Configuration
 from penstock.sharing.model.collision import occupied
-from penstock.sharing.model.eviction import Curve, Direct
-from penstock.sharing.model.figures import Tree, plant, rates_of, responses
+from penstock.sharing.model.eviction import Curve, DirectMapped
+from penstock.sharing.model.figures import PlantedTree, plant, rates_of, responses
 from penstock.sharing.model.problem import Problem
 
 Array = NDArray[np.float64]
 
 
-def curve(tree: Tree, i: int) -> Curve:
+def curve(tree: PlantedTree, i: int) -> Curve:
     """How the table of a node responds."""
     own = tree.curves[i] if tree.curves else None
-    return Direct(tree.groups[i], tree.lengths[i]) if own is None else own
+    return DirectMapped(tree.groups[i], tree.lengths[i]) if own is None else own
 
 
-def outs_of(tree: Tree, buckets: Sequence[float]) -> list[float]:
+def outs_of(tree: PlantedTree, buckets: Sequence[float]) -> list[float]:
     """out_i of every node in an epoch (Eq. 1); all that comes, where there is no table."""
     out: list[float] = []
     for parent, (entries, x) in zip(tree.parents, responses(tree, buckets), strict=True):
@@ -46,7 +46,7 @@ def outs_of(tree: Tree, buckets: Sequence[float]) -> list[float]:
     return out
 
 
-def tree_cost(tree: Tree, buckets: Sequence[float]) -> float:
+def tree_cost(tree: PlantedTree, buckets: Sequence[float]) -> float:
     """C(T) of Eq. 2, for each record of the stream."""
     out = outs_of(tree, buckets)
     total = 0.0
@@ -59,7 +59,7 @@ def tree_cost(tree: Tree, buckets: Sequence[float]) -> float:
     return total / tree.rows
 
 
-def tree_costs(tree: Tree, buckets: Array) -> Array:
+def tree_costs(tree: PlantedTree, buckets: Array) -> Array:
     """`tree_cost` of many allocations at once: a row each, a column for each node."""
     out: list[Array] = []
     total = np.full(len(buckets), tree.each * tree.rows * sum(tree.tables))
@@ -74,7 +74,7 @@ def tree_costs(tree: Tree, buckets: Array) -> Array:
     return total / tree.rows
 
 
-def arrivals(tree: Tree) -> list[float]:
+def arrivals(tree: PlantedTree) -> list[float]:
     """h_i, by node and last for the stream: what one entry costs at once that leaves it.
 
     Tables below take it in and pass on what they will; a node without one passes it straight on.
@@ -86,7 +86,7 @@ def arrivals(tree: Tree) -> list[float]:
     return costs
 
 
-def feeder(tree: Tree, i: int) -> int:
+def feeder(tree: PlantedTree, i: int) -> int:
     """The nearest node above that has a table."""
     parent = tree.parents[i]
     while parent != STREAM and not tree.tables[parent]:
@@ -122,7 +122,7 @@ def flows(configuration: Configuration, buckets: Sequence[float], problem: Probl
     return tuple(found)
 
 
-def tuple_cost(tree: Tree, buckets: Sequence[float]) -> float:
+def tuple_cost(tree: PlantedTree, buckets: Sequence[float]) -> float:
     """e_m, Eq. 7: what a record costs, the end of its epoch left out."""
     evicted: list[float] = []
     total = 0.0
@@ -136,14 +136,14 @@ def tuple_cost(tree: Tree, buckets: Sequence[float]) -> float:
     return total
 
 
-def standing(tree: Tree, buckets: Sequence[float]) -> list[float]:
+def standing(tree: PlantedTree, buckets: Sequence[float]) -> list[float]:
     """Entries in every table at the end of an epoch."""
     if tree.curves:
         return [entries for entries, _ in responses(tree, buckets)]
     return [occupied(g, b) for g, b in zip(tree.groups, buckets, strict=True)]
 
 
-def flush_bound(tree: Tree, buckets: Sequence[float], passing: float, doubt: float) -> float:
+def flush_bound(tree: PlantedTree, buckets: Sequence[float], passing: float, doubt: float) -> float:
     """The most that a flush costs where there may be `doubt` times as many groups as expected: no entry finds its
     group in a table below, and each that leaves a table costs `passing` more."""
     leaving: list[float] = []
@@ -156,7 +156,7 @@ def flush_bound(tree: Tree, buckets: Sequence[float], passing: float, doubt: flo
     return total
 
 
-def flush_cost(tree: Tree, buckets: Sequence[float], entries: Sequence[float]) -> float:
+def flush_cost(tree: PlantedTree, buckets: Sequence[float], entries: Sequence[float]) -> float:
     """What it costs to pass on these entries of every table, each through all that is below it."""
     leaving: list[float] = []
     total = 0.0

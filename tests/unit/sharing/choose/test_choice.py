@@ -15,7 +15,7 @@ from experiments.models.spaces import allocate
 from penstock.errors import ConfigError
 from penstock.sharing.allocate.registry import ALLOCATORS
 from penstock.sharing.choose.choice import choose
-from penstock.sharing.choose.choosing import Choice
+from penstock.sharing.choose.search import Choice
 from penstock.sharing.graph.configuration import Configuration, arrange
 from penstock.sharing.graph.feeding_graph import candidates, consistent
 from penstock.sharing.graph.grain import Grain, feeds, letters

@@ -10,7 +10,7 @@ from experiments.models.curves import Lemma, below
 from penstock.kernels.tables import lru
 from penstock.kernels.tables import probe as tables
 from penstock.sharing.model.collision import occupied, rate
-from penstock.sharing.model.eviction import Che, Curve, Direct, Taken
+from penstock.sharing.model.eviction import Che, Curve, DirectMapped, Taken
 from penstock.sharing.model.popularity import (
     Popularity,
     estimated,
@@ -136,7 +136,10 @@ def test_below_a_table_popularity_is_flatter() -> None:
 
 
 def curves() -> list[Curve]:
-    return [Che(zipf(5000, alpha), 50_000) for alpha in (0.0, 0.5, 1.0, 1.3)] + [Direct(5000.0), Direct(5000.0, 4.0)]
+    return [Che(zipf(5000, alpha), 50_000) for alpha in (0.0, 0.5, 1.0, 1.3)] + [
+        DirectMapped(5000.0),
+        DirectMapped(5000.0, 4.0),
+    ]
 
 
 @pytest.mark.parametrize("curve", curves(), ids=repr)
@@ -159,7 +162,7 @@ def test_points_are_on_the_curve(curve: Curve) -> None:
 
 
 def test_direct_is_the_model_of_collisions() -> None:
-    fixed, slope = Direct(1000.0, 3.0).response(700.0, 1e5)
+    fixed, slope = DirectMapped(1000.0, 3.0).response(700.0, 1e5)
     assert (fixed, slope) == (occupied(1000.0, 700.0), rate(1000.0, 700.0, 3.0))
 
 
