@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from experiments.kit.report import Experiment, Findings, Numbers, Settings
+from experiments.kit.report import Experiment, ExperimentSettings, Findings, Numbers
 from penstock.errors import ConfigError
 
 # Modules are imported when they are run: some compile, some read captures.
@@ -36,7 +36,7 @@ WIDTH = 120  # that tables and claims need; rich takes 80 where output is no ter
 
 
 def run_experiments(
-    names: Sequence[str], settings: Settings, folder: Path, answers: Console, watching: Console
+    names: Sequence[str], settings: ExperimentSettings, folder: Path, answers: Console, watching: Console
 ) -> Iterator[dict[str, Any]]:
     """Run these in turn; claims and tables go to `answers`, progress to `watching`, pictures into the folder."""
     unknown = [name for name in names if name not in EXPERIMENTS]

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.data.traces import PLACE
-from experiments.kit.report import Settings, Tell
-from experiments.kit.streams import Stream, of_rows
+from experiments.kit.report import ExperimentSettings, Tell
+from experiments.kit.streams import PaperStream, of_rows
 from penstock.errors import ConfigError
 from penstock.sources.base import Source, whole
 from penstock.sources.registry import open_source
@@ -27,7 +27,7 @@ GENERATED = "generated flows"
 FLOW_OPTIONS = {"clients": "3000", "servers": "1000", "flow_length": "30"}
 
 
-def captured_streams(settings: Settings, tell: Tell) -> list[Stream]:
+def captured_streams(settings: ExperimentSettings, tell: Tell) -> list[PaperStream]:
     """All captures that are here, the most clustered one first; without any the generated trace."""
     files = capture_files(settings)
     if not files:
@@ -40,12 +40,12 @@ def captured_streams(settings: Settings, tell: Tell) -> list[Stream]:
     return streams
 
 
-def main_stream(settings: Settings, tell: Tell) -> Stream:
+def main_stream(settings: ExperimentSettings, tell: Tell) -> PaperStream:
     """The one stream that stands for the paper's real data."""
     return captured_streams(settings, tell)[0]
 
 
-def capture_files(settings: Settings) -> list[Path]:
+def capture_files(settings: ExperimentSettings) -> list[Path]:
     """The known ones in their order; in a folder that the user named, any others as well, and there must be some."""
     named = settings.captures is not None
     folder = settings.captures or PLACE
@@ -60,13 +60,13 @@ def capture_files(settings: Settings) -> list[Path]:
     return [*known, *(path for path in here if path not in known)] if named else known
 
 
-def generated_flows(settings: Settings) -> Stream:
+def generated_flows(settings: ExperimentSettings) -> PaperStream:
     rows = min(settings.rows, 400_000)
     source = open_source("generate:flows", {"rows": str(rows), "seed": str(settings.seed), **FLOW_OPTIONS})
     return stream_of(GENERATED, source)
 
 
-def stream_of(name: str, source: Source) -> Stream:
+def stream_of(name: str, source: Source) -> PaperStream:
     """Packets that have ports; others are left out."""
     kept = []
     for batch in source.read(whole(source), COLUMNS, 1 << 16):

@@ -13,11 +13,11 @@ from itertools import pairwise
 import numpy as np
 
 from experiments.kit import probing
-from experiments.kit.measure import Table, Tables, run_epochs
-from experiments.kit.report import Settings
-from experiments.kit.streams import Stream
+from experiments.kit.measure import Tables, TableSpec, run_epochs
+from experiments.kit.report import ExperimentSettings
+from experiments.kit.streams import PaperStream
+from experiments.models.notation import parse
 from experiments.smap.common import tables_of
-from penstock.sharing.graph.notation import parse
 from penstock.sharing.model.collision import flow_length, rate
 from penstock.sources.generate.synthetic import zipf_ranks
 
@@ -34,7 +34,7 @@ Lengths = dict[str, list[tuple[float, float]]]  # (g/b, l_m) by relation
 
 
 @dataclass(frozen=True)
-class Point:
+class RatePoint:
     """One measurement: the collision rate of the model, and that of a table at work."""
 
     label: str
@@ -47,27 +47,27 @@ class Point:
         return abs(self.found / self.model - 1)
 
 
-def random_data(settings: Settings) -> tuple[list[Point], list[Point]]:
+def random_data(settings: ExperimentSettings) -> tuple[list[RatePoint], list[RatePoint]]:
     """Fig. 7 with one hash function, and averaged over several."""
     rng = np.random.default_rng(settings.seed)
     one, mean = [], []
     rows = min(settings.rows, 200_000)
     for groups in GROUPS:
         drawn = rng.integers(0, groups, rows, dtype=np.int32)
-        stream = Stream("random", np.arange(groups)[:, None], drawn)
+        stream = PaperStream("random", np.arange(groups)[:, None], drawn)
         for ratio in RATIOS:
             found = [table_rate(stream, "A", groups / ratio, salt) for salt in range(HASHES)]
             model = rate(groups, round(groups / ratio))
-            one.append(Point(f"{groups} groups", ratio, model, found[0]))
-            mean.append(Point(f"{groups} groups", ratio, model, float(np.mean(found))))
+            one.append(RatePoint(f"{groups} groups", ratio, model, found[0]))
+            mean.append(RatePoint(f"{groups} groups", ratio, model, float(np.mean(found))))
     return one, mean
 
 
-def table_rate(stream: Stream, letters: str, buckets: float, salt: int = 0) -> float:
-    return run_epochs(stream, [Table(letters, -1, max(1, round(buckets)), True)], salt=salt).counts[0].rate
+def table_rate(stream: PaperStream, letters: str, buckets: float, salt: int = 0) -> float:
+    return run_epochs(stream, [TableSpec(letters, -1, max(1, round(buckets)), True)], salt=salt).counts[0].rate
 
 
-def flows_as_tuples(streams: Sequence[Stream], own: bool) -> list[Point]:
+def flows_as_tuples(streams: Sequence[PaperStream], own: bool) -> list[RatePoint]:
     """Fig. 8: each flow is one tuple, in the order of first packets: a flow of ABCD, or one of the relation itself."""
     points = []
     for stream in streams:
@@ -77,15 +77,15 @@ def flows_as_tuples(streams: Sequence[Stream], own: bool) -> list[Point]:
                 continue
             flows = stream.codes(letters if own else "ABCD")[stream.rows]
             _, first = np.unique(flows, return_index=True)
-            once = Stream(stream.name, stream.tuples, stream.rows[np.sort(first)], stream.known)
+            once = PaperStream(stream.name, stream.tuples, stream.rows[np.sort(first)], stream.known)
             for ratio in RATIOS:
                 buckets = round(groups / ratio)
                 label = f"{stream.name} {letters}"
-                points.append(Point(label, ratio, rate(groups, buckets), table_rate(once, letters, buckets)))
+                points.append(RatePoint(label, ratio, rate(groups, buckets), table_rate(once, letters, buckets)))
     return points
 
 
-def flow_lengths(stream: Stream, text: str) -> Lengths:
+def flow_lengths(stream: PaperStream, text: str) -> Lengths:
     """Fig. 9, 10: (g/b, l_m) of each relation, all tables with the same g/b."""
     found: Lengths = defaultdict(list)
     configuration = parse(text)
@@ -99,7 +99,7 @@ def flow_lengths(stream: Stream, text: str) -> Lengths:
     return found
 
 
-def predicted_rates(stream: Stream) -> list[Point]:
+def predicted_rates(stream: PaperStream) -> list[RatePoint]:
     """Fig. 11: l_m by depth in one window is l_a of that depth in the next; the next one's own g is known."""
     configuration = parse(FIRST)
     depths = [configuration.depth(i) for i in range(len(configuration.nodes))]
@@ -121,7 +121,7 @@ def predicted_rates(stream: Stream) -> list[Point]:
                     continue  # too few to speak of a rate
                 if depth in length:
                     label = f"{stream.name} {one.letters}"
-                    points.append(Point(label, ratio, model / length[depth], counts.rate))
+                    points.append(RatePoint(label, ratio, model / length[depth], counts.rate))
                 measured[depth].append(model / counts.rate)
             length = {depth: float(np.mean(values)) for depth, values in measured.items()}
     return points
@@ -137,13 +137,13 @@ class Policy:
     frequent: float
 
 
-def rates_by_policy(settings: Settings, clustered: Stream) -> list[Policy]:
+def rates_by_policy(settings: ExperimentSettings, clustered: PaperStream) -> list[Policy]:
     """One table with as many buckets as groups, under the three policies."""
     rng = np.random.default_rng(settings.seed)
     rows, groups = min(settings.rows, 400_000), 2000
-    uniform = Stream("uniform", np.arange(groups)[:, None], rng.integers(0, groups, rows, dtype=np.int32))
+    uniform = PaperStream("uniform", np.arange(groups)[:, None], rng.integers(0, groups, rows, dtype=np.int32))
     ranks = zipf_ranks(rng.random(rows), groups, 1.0)
-    zipf = Stream("Zipf 1.0", np.arange(groups)[:, None], np.asarray(ranks, np.int32))
+    zipf = PaperStream("Zipf 1.0", np.arange(groups)[:, None], np.asarray(ranks, np.int32))
     found = []
     for stream, letters, buckets in (
         (uniform, "A", groups),
@@ -153,7 +153,7 @@ def rates_by_policy(settings: Settings, clustered: Stream) -> list[Policy]:
         by = {
             policy: np.mean(
                 [
-                    run_epochs(stream, [Table(letters, -1, buckets, True, policy)], salt=salt).counts[0].rate
+                    run_epochs(stream, [TableSpec(letters, -1, buckets, True, policy)], salt=salt).counts[0].rate
                     for salt in range(5)
                 ]
             )

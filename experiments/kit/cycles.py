@@ -9,18 +9,18 @@ it starts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import lcm
 
-from experiments.kit.measure import Measured, Tables
-from experiments.kit.streams import Stream
+from experiments.kit.measure import MeasuredRun, Tables
+from experiments.kit.streams import PaperStream
+from experiments.models.costs import cycle_cost, epochs_of
+from experiments.models.spaces import allocate
 from experiments.smap.common import C1, C2, all_configurations, problem, tables_in
-from penstock.sharing.allocate.registry import allocate
 from penstock.sharing.choose.choice import choose
+from penstock.sharing.choose.search import Objective
 from penstock.sharing.graph.configuration import Configuration
-from penstock.sharing.graph.notation import name_letters
-from penstock.sharing.model.cost import cycle_cost
 from penstock.sharing.model.figures import buckets_of, plant
 from penstock.sharing.model.problem import Problem
 
@@ -47,40 +47,43 @@ class Work:
         return lcm(*self.epochs.values())
 
     def problem(self) -> Problem:
-        asked = problem(self.groups, self.queries, self.memory, self.length, self.unit)
-        return replace(asked, epoch=lambda grain: self.epochs[name_letters(grain)])
+        return problem(self.groups, self.queries, self.memory, self.length, self.unit)
+
+    @property
+    def objective(self) -> Objective:
+        """The cost of a record with its part of all flushes."""
+        return partial(cycle_cost, epochs=epochs_of(self.epochs), printed=self.printed)
 
 
 @dataclass(frozen=True)
-class Plan:
+class CyclePlan:
     configuration: Configuration
     spaces: tuple[float, ...]
     cost: float  # of a tuple, with its part of all flushes
 
 
-def chosen(name: str, alloc: str, work: Work, phi: float = 1.0) -> Plan:
+def chosen(name: str, alloc: str, work: Work, phi: float = 1.0) -> CyclePlan:
     """GC or GP by the cost of a cycle."""
-    objective = partial(cycle_cost, printed=work.printed)
-    found = choose(name, work.problem(), alloc, phi=phi, objective=objective)
-    return Plan(found.configuration, found.spaces, found.cost)
+    found = choose(name, work.problem(), alloc, phi=phi, objective=work.objective)
+    return CyclePlan(found.configuration, found.spaces, found.cost)
 
 
 def price(configuration: Configuration, spaces: Sequence[float], work: Work) -> float:
     tree = plant(configuration, work.problem())
-    return cycle_cost(tree, buckets_of(tree, spaces), printed=work.printed)
+    return work.objective(tree, buckets_of(tree, spaces))
 
 
-def allocated(name: str, configuration: Configuration, work: Work) -> Plan:
+def allocated(name: str, configuration: Configuration, work: Work) -> CyclePlan:
     spaces = allocate(name, configuration, work.problem())
-    return Plan(configuration, spaces, price(configuration, spaces, work))
+    return CyclePlan(configuration, spaces, price(configuration, spaces, work))
 
 
-def optimal(configuration: Configuration, work: Work) -> Plan:
+def optimal(configuration: Configuration, work: Work) -> CyclePlan:
     """ES for a cycle: the best of ES for a tuple, SL and SR, improved by moving memory between tables."""
-    tree = plant(configuration, work.problem())
+    tree, objective = plant(configuration, work.problem()), work.objective
 
     def cost_of(spaces: Sequence[float]) -> float:
-        return cycle_cost(tree, buckets_of(tree, spaces), printed=work.printed)
+        return objective(tree, buckets_of(tree, spaces))
 
     starts = [list(allocate(name, configuration, work.problem())) for name in ("es", "sl", "sr")]
     spaces: list[float] = min(starts, key=cost_of)
@@ -91,7 +94,7 @@ def optimal(configuration: Configuration, work: Work) -> Plan:
             if cost_of(moved) >= cost * (1 - 1e-9):
                 break
             spaces, cost = moved, cost_of(moved)
-    return Plan(configuration, tuple(spaces), cost)
+    return CyclePlan(configuration, tuple(spaces), cost)
 
 
 def _moves(spaces: Sequence[float], step: float) -> list[list[float]]:
@@ -106,19 +109,19 @@ def _moves(spaces: Sequence[float], step: float) -> list[list[float]]:
     return made
 
 
-def epes(work: Work, near: int = 8) -> Plan:
+def epes(work: Work, near: int = 8) -> CyclePlan:
     """The best plan of all: every configuration with the space of SL, the cheapest ones improved to the optimum."""
     tried = [allocated("sl", one, work) for one in all_configurations(work.queries, work.groups)]
     tried.sort(key=lambda plan: plan.cost)
     return min((optimal(plan.configuration, work) for plan in tried[:near]), key=lambda plan: plan.cost)
 
 
-def counted(stream: Stream, plan: Plan, work: Work, salt: int = 0) -> Measured:
+def counted(stream: PaperStream, plan: CyclePlan, work: Work, salt: int = 0) -> MeasuredRun:
     """The plan at work on all whole cycles of the stream."""
     return run_cycles(stream, Tables(stream, tables_in(plan.configuration, plan.spaces, work.problem()), salt), work)
 
 
-def run_cycles(stream: Stream, tables: Tables, work: Work) -> Measured:
+def run_cycles(stream: PaperStream, tables: Tables, work: Work) -> MeasuredRun:
     """After each unit, what is due is flushed."""
     unit = int(work.unit)
     units = len(stream.rows) // unit // work.cycle * work.cycle
@@ -130,6 +133,6 @@ def run_cycles(stream: Stream, tables: Tables, work: Work) -> Measured:
     return tables.measured()
 
 
-def counted_cost(stream: Stream, plan: Plan, work: Work) -> float:
+def counted_cost(stream: PaperStream, plan: CyclePlan, work: Work) -> float:
     """Eq. 29 with counted collisions and flushes, per tuple."""
     return counted(stream, plan, work).whole(C1, C2)

@@ -14,12 +14,12 @@ from itertools import pairwise
 import numpy as np
 
 from experiments.kit import probing
-from experiments.kit.streams import Codes, Stream
+from experiments.kit.streams import Codes, PaperStream
 from penstock.sources.generate.synthetic import mix
 
 
 @dataclass(frozen=True)
-class Table:
+class TableSpec:
     """One relation: the attributes of its key, which table feeds it (-1: the stream), buckets, and who stays."""
 
     letters: str
@@ -46,10 +46,10 @@ class Counts:
 
 
 @dataclass
-class Running:
+class RunningTable:
     """A table at work."""
 
-    table: Table
+    table: TableSpec
     code: Codes
     place: Codes
     resident: Codes
@@ -80,10 +80,10 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRun:
     """Counts of all tables over `rows` rows and `epochs` ends of epochs, and the paper's costs of them."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[TableSpec, ...]
     counts: tuple[Counts, ...]
     rows: int
     epochs: int
@@ -115,9 +115,9 @@ def places(codes: int, buckets: int, salt: int) -> Codes:
 class Tables:
     """A configuration at work on a stream; `salt` chooses the hash functions."""
 
-    def __init__(self, stream: Stream, tables: Sequence[Table], salt: int = 0) -> None:
+    def __init__(self, stream: PaperStream, tables: Sequence[TableSpec], salt: int = 0) -> None:
         self.running = [
-            Running(
+            RunningTable(
                 table,
                 stream.codes(table.letters),
                 places(stream.groups(table.letters), table.buckets, salt * 1000 + number),
@@ -143,8 +143,8 @@ class Tables:
                 emptied.add(tables[number].parent)
         self._down(np.empty(0, np.int32), emptied, flushing=True)
 
-    def measured(self) -> Measured:
-        return Measured(
+    def measured(self) -> MeasuredRun:
+        return MeasuredRun(
             tuple(one.table for one in self.running), tuple(one.counts for one in self.running), self.rows, self.epochs
         )
 
@@ -156,7 +156,7 @@ class Tables:
             passed.append(np.concatenate([out, one.empty()]) if number in emptied else out)
 
 
-def run_epochs(stream: Stream, tables: Sequence[Table], epochs: int = 1, salt: int = 0) -> Measured:
+def run_epochs(stream: PaperStream, tables: Sequence[TableSpec], epochs: int = 1, salt: int = 0) -> MeasuredRun:
     """The stream in so many epochs of equal length, tables emptied after each."""
     work = Tables(stream, tables, salt)
     edges = [len(stream.rows) * i // epochs for i in range(epochs + 1)]

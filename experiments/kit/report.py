@@ -15,7 +15,7 @@ QUICK_ROWS = 100_000
 
 
 @dataclass(frozen=True)
-class Settings:
+class ExperimentSettings:
     """How to run: rows of generated streams, where captures lie, and a short form that only shows that it works."""
 
     rows: int = 1_000_000
@@ -85,7 +85,7 @@ class Findings:
     notes: tuple[str, ...] = field(default=())
 
 
-Experiment = Callable[[Settings, Tell], Findings]
+Experiment = Callable[[ExperimentSettings, Tell], Findings]
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Numbers:
@@ -116,7 +116,7 @@ def spread(values: Sequence[float], digits: int = 3) -> str:
 
 
 @dataclass(frozen=True)
-class Answer:
+class InputAnswer:
     """One input's answer to a claim."""
 
     where: str
@@ -124,7 +124,7 @@ class Answer:
     holds: bool
 
 
-def judged(claim: str, paper: str, answers: Sequence[Answer], why: str) -> Claim:
+def judged(claim: str, paper: str, answers: Sequence[InputAnswer], why: str) -> Claim:
     """A claim asked of several inputs: it holds if it holds for all of them, and says for which it does.
 
     >>> judged("c", "p", [Answer("x", "1", True), Answer("y", "2", False)], "because").why

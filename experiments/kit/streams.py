@@ -25,7 +25,7 @@ PRINTED = (552, 1846, 2117, 2837)  # groups of A, AB, ABC, ABCD: smap, Sections 
 
 
 @dataclass(frozen=True)
-class Stream:
+class PaperStream:
     """`tuples`: the distinct ones, a column an attribute; `rows`: which of them comes, in stream order."""
 
     name: str
@@ -83,14 +83,14 @@ def subsets(letters: str) -> list[str]:
     ]
 
 
-def of_rows(name: str, columns: Array) -> Stream:
+def of_rows(name: str, columns: Array) -> PaperStream:
     """A stream of these rows."""
     rows = row_numbers(columns)
     _, first = np.unique(rows, return_index=True)
-    return Stream(name, columns[first], rows)
+    return PaperStream(name, columns[first], rows)
 
 
-def nested(rows: int, seed: int = 7, counts: tuple[int, ...] = PRINTED) -> Stream:
+def nested(rows: int, seed: int = 7, counts: tuple[int, ...] = PRINTED) -> PaperStream:
     """Tuples drawn uniformly from a fixed set in which the first k attributes have `counts[k - 1]` groups.
 
     A group of k attributes is one of k - 1 attributes with one more value; every value and every shorter group occurs.
@@ -99,7 +99,7 @@ def nested(rows: int, seed: int = 7, counts: tuple[int, ...] = PRINTED) -> Strea
     tuples = np.arange(counts[0])[:, None]
     for count in counts[1:]:
         tuples = _extended(rng, tuples, count, counts[0])
-    return Stream("nested as printed", tuples, _drawn(rng, count, rows))
+    return PaperStream("nested as printed", tuples, _drawn(rng, count, rows))
 
 
 def _extended(rng: np.random.Generator, tuples: Array, count: int, values: int) -> Array:
@@ -119,19 +119,19 @@ def _drawn(rng: np.random.Generator, groups: int, rows: int) -> Codes:
     return drawn
 
 
-def drawn(rows: int, values: int, groups: int = PRINTED[-1], attributes: int = 4, seed: int = 7) -> Stream:
+def drawn(rows: int, values: int, groups: int = PRINTED[-1], attributes: int = 4, seed: int = 7) -> PaperStream:
     """Uniform draws from so many distinct tuples, whose attributes are uniform and apart from each other."""
     rng = np.random.default_rng(seed)
     tuples = np.unique(rng.integers(0, values, (2 * groups, attributes)), axis=0)
     while len(tuples) < groups:
         tuples = np.unique(np.concatenate([tuples, rng.integers(0, values, (groups, attributes))]), axis=0)
     tuples = rng.permutation(tuples)[:groups]
-    return Stream(f"{values} values", tuples, _drawn(rng, groups, rows))
+    return PaperStream(f"{values} values", tuples, _drawn(rng, groups, rows))
 
 
-def in_flows(stream: Stream, length: float, seed: int = 7) -> Stream:
+def in_flows(stream: PaperStream, length: float, seed: int = 7) -> PaperStream:
     """The same groups, rows coming in runs of geometric length: clustered, without interleaving."""
     rng = np.random.default_rng(seed)
     runs = rng.geometric(1 / length, len(stream.rows))
     rows = np.repeat(stream.rows, runs)[: len(stream.rows)]
-    return Stream(f"{stream.name}, in flows of {length:g}", stream.tuples, np.ascontiguousarray(rows))
+    return PaperStream(f"{stream.name}, in flows of {length:g}", stream.tuples, np.ascontiguousarray(rows))

@@ -14,8 +14,10 @@ from itertools import pairwise
 import numpy as np
 
 from experiments.kit.captured import main_stream
-from experiments.kit.report import Claim, Findings, Line, Numbers, Panel, Settings, Tell, spread, table
+from experiments.kit.report import Claim, ExperimentSettings, Findings, Line, Numbers, Panel, Tell, spread, table
 from experiments.kit.streams import nested
+from experiments.models.notation import parse
+from experiments.models.spaces import allocate
 from experiments.smap.common import (
     MEMORY,
     PAIRS,
@@ -27,9 +29,8 @@ from experiments.smap.common import (
     model_cost,
     problem,
 )
-from penstock.sharing.allocate.registry import allocate
 from penstock.sharing.graph.configuration import Configuration
-from penstock.sharing.graph.notation import parse, text
+from penstock.sharing.graph.notation import text
 from penstock.sharing.model.collision import MU
 from penstock.sharing.model.problem import Problem
 
@@ -46,7 +47,7 @@ PAPER_LENGTHS = (40.0, 3.0, 1.0)  # by depth, in the middle of what Fig. 9 and i
 
 
 @dataclass(frozen=True)
-class Input:
+class GroupCounts:
     """Numbers of groups, flow lengths by depth, and what to call them."""
 
     name: str
@@ -58,7 +59,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Relative:
+class SpaceRatios:
     """Costs over that of ES, of one configuration at one memory; `levels` by kind of configuration."""
 
     configuration: str
@@ -67,19 +68,19 @@ class Relative:
     costs: dict[str, float]
 
 
-def inputs(settings: Settings, tell: Tell) -> list[Input]:
+def inputs(settings: ExperimentSettings, tell: Tell) -> list[GroupCounts]:
     """The three inputs; the capture's lengths are those of the paper's own configuration for it."""
     printed = nested(1000, settings.seed).groups_by_letters()
     stream = main_stream(settings, tell)
     lengths = measured_lengths(stream, SHOWN[0])
     return [
-        Input("printed counts, random", printed, (1.0,)),
-        Input("printed counts, flows", printed, PAPER_LENGTHS),
-        Input(stream.name, stream.groups_by_letters(), lengths),
+        GroupCounts("printed counts, random", printed, (1.0,)),
+        GroupCounts("printed counts, flows", printed, PAPER_LENGTHS),
+        GroupCounts(stream.name, stream.groups_by_letters(), lengths),
     ]
 
 
-def run(settings: Settings, tell: Tell) -> Findings:
+def run(settings: ExperimentSettings, tell: Tell) -> Findings:
     given = inputs(settings, tell)
     memories = MEMORY[1::2] if settings.quick else MEMORY
     found = {}
@@ -103,7 +104,7 @@ def run(settings: Settings, tell: Tell) -> Findings:
     )
 
 
-def compare(given: Input, memories: Sequence[int], quick: bool = False) -> list[Relative]:
+def compare(given: GroupCounts, memories: Sequence[int], quick: bool = False) -> list[SpaceRatios]:
     """All heuristics on all configurations."""
     found = []
     for queries in (PAIRS,) if quick else (SINGLE, PAIRS):
@@ -116,7 +117,7 @@ def compare(given: Input, memories: Sequence[int], quick: bool = False) -> list[
                     name: model_cost(configuration, allocate(name, configuration, asked), asked) / best
                     for name in HEURISTICS
                 }
-                found.append(Relative(text(configuration), memory, kind, costs))
+                found.append(SpaceRatios(text(configuration), memory, kind, costs))
     return found
 
 
@@ -130,24 +131,24 @@ def kind_of(configuration: Configuration) -> str:
     return "other"
 
 
-def _average(found: Sequence[Relative], name: str, memory: int) -> float:
+def _average(found: Sequence[SpaceRatios], name: str, memory: int) -> float:
     return float(np.mean([r.costs[name] for r in found if r.memory == memory and r.kind == "other"]))
 
 
-def _best_share(found: Sequence[Relative], memory: int) -> float:
+def _best_share(found: Sequence[SpaceRatios], memory: int) -> float:
     """Configurations (%) in which SL costs least of the four, ties counted for it."""
     at = [r for r in found if r.memory == memory and r.kind == "other"]
     return 100 * float(np.mean([r.costs["sl"] <= min(r.costs.values()) * (1 + 1e-9) for r in at]))
 
 
-def _gap(found: Sequence[Relative], memory: int) -> float:
+def _gap(found: Sequence[SpaceRatios], memory: int) -> float:
     """Mean distance (%) of SL from the best where it is not best."""
     at = [r for r in found if r.memory == memory and r.kind == "other"]
     behind = [r.costs["sl"] / min(r.costs.values()) - 1 for r in at if r.costs["sl"] > min(r.costs.values())]
     return 100 * float(np.mean(behind)) if behind else 0.0
 
 
-def _tractable(given: list[Input], found: dict[str, list[Relative]], memories: Sequence[int]) -> list[Claim]:
+def _tractable(given: list[GroupCounts], found: dict[str, list[SpaceRatios]], memories: Sequence[int]) -> list[Claim]:
     claims = []
     for one in given:
         flat = [r.costs["sl"] - 1 for r in found[one.name] if r.kind == "bare"]
@@ -194,7 +195,7 @@ def _tractable(given: list[Input], found: dict[str, list[Relative]], memories: S
     return claims
 
 
-def _linear_gap(given: Input, memory: int) -> float:
+def _linear_gap(given: GroupCounts, memory: int) -> float:
     """How much any exchange of 1 % of M gains over √(g h) when x is μ g/b."""
     asked = given.problem(SINGLE, memory)
     configuration = bare(SINGLE)
@@ -215,12 +216,12 @@ def _linear_gap(given: Input, memory: int) -> float:
     return max(gains)
 
 
-def _phantom_share(given: Input, memory: int) -> float:
+def _phantom_share(given: GroupCounts, memory: int) -> float:
     configuration = parse("ABCD(AB BC BD CD)")
     return allocate("sl", configuration, given.problem(PAIRS, memory))[0] / memory
 
 
-def _intractable(name: str, found: list[Relative], memories: Sequence[int]) -> list[Claim]:
+def _intractable(name: str, found: list[SpaceRatios], memories: Sequence[int]) -> list[Claim]:
     average = {one: [_average(found, one, memory) for memory in memories] for one in HEURISTICS}
     first = [min(HEURISTICS, key=lambda one: average[one][i]) for i in range(len(memories))]
     worst = max(max(r.costs["pl"], r.costs["pr"]) for r in found if r.kind == "other")
@@ -284,7 +285,7 @@ def _intractable(name: str, found: list[Relative], memories: Sequence[int]) -> l
     ]
 
 
-def _table(given: Input, found: list[Relative], memories: Sequence[int]) -> Numbers:
+def _table(given: GroupCounts, found: list[SpaceRatios], memories: Sequence[int]) -> Numbers:
     rows: list[tuple[object, ...]] = []
     for name in HEURISTICS:
         rows.append((name.upper(), *(_average(found, name, memory) for memory in memories)))
@@ -295,7 +296,7 @@ def _table(given: Input, found: list[Relative], memories: Sequence[int]) -> Numb
     return table(f"Tables 3 and 4: {given.name}", columns, rows)
 
 
-def _panel(shown: str, found: list[Relative], name: str) -> Panel:
+def _panel(shown: str, found: list[SpaceRatios], name: str) -> Panel:
     written = text(parse(shown))
     at = [r for r in found if r.configuration == written]
     lines = [Line(one.upper(), [r.memory / 1000 for r in at], [r.costs[one] for r in at]) for one in HEURISTICS]

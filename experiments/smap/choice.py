@@ -12,25 +12,26 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from experiments.kit.report import (
-    Answer,
     Claim,
+    ExperimentSettings,
     Findings,
+    InputAnswer,
     Line,
     Numbers,
     Panel,
-    Settings,
     Tell,
     cell,
     judged,
     spread,
     table,
 )
-from experiments.kit.streams import Stream, drawn, nested
+from experiments.kit.streams import PaperStream, drawn, nested
+from experiments.models.notation import parse
+from experiments.models.spaces import allocate
 from experiments.smap.common import MEMORY, PHIS, SINGLE, bare, model_cost, problem, shape
-from penstock.sharing.allocate.registry import allocate
 from penstock.sharing.choose.choice import choose
-from penstock.sharing.choose.choosing import Choice
-from penstock.sharing.graph.notation import name_letters, parse, text
+from penstock.sharing.choose.search import Choice
+from penstock.sharing.graph.notation import name_letters, text
 from penstock.sharing.model.problem import Problem
 
 VALUES = (12, 60, 552)
@@ -40,7 +41,7 @@ STEPPED = (0.8, 1.2, 1.6, 2.0)
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChoosersAtMemory:
     """All choosers at one memory; GP by φ."""
 
     memory: int
@@ -58,14 +59,14 @@ class Chosen:
         return [self.over(choice.cost) for choice in self.gp.values()]
 
 
-def uniform_streams(rows: int, seed: int) -> list[Stream]:
+def uniform_streams(rows: int, seed: int) -> list[PaperStream]:
     """The uniform inputs, by how much their attributes tell of each other."""
     return [*(drawn(rows, values, seed=seed) for values in VALUES), nested(rows, seed)]
 
 
-def chosen(asked: Problem, queries: Sequence[str]) -> Chosen:
+def chosen(asked: Problem, queries: Sequence[str]) -> ChoosersAtMemory:
     none = bare(queries)
-    return Chosen(
+    return ChoosersAtMemory(
         int(asked.memory),
         choose("epes", asked, "es"),
         choose("gc", asked, "sl"),
@@ -75,10 +76,10 @@ def chosen(asked: Problem, queries: Sequence[str]) -> Chosen:
     )
 
 
-def run(settings: Settings, tell: Tell) -> Findings:
+def run(settings: ExperimentSettings, tell: Tell) -> Findings:
     memories = (HERE, MEMORY[-1]) if settings.quick else MEMORY
     streams = uniform_streams(1000, settings.seed)[:2] if settings.quick else uniform_streams(1000, settings.seed)
-    found: dict[str, dict[int, Chosen]] = {}
+    found: dict[str, dict[int, ChoosersAtMemory]] = {}
     for stream in streams:
         found[stream.name] = {}
         for memory in memories:
@@ -103,7 +104,7 @@ def run(settings: Settings, tell: Tell) -> Findings:
     )
 
 
-def _configuration_claims(found: dict[str, dict[int, Chosen]]) -> list[Claim]:
+def _configuration_claims(found: dict[str, dict[int, ChoosersAtMemory]]) -> list[Claim]:
     wanted = shape(parse(BEST))
     claims = []
     for name, at in found.items():
@@ -122,7 +123,7 @@ def _configuration_claims(found: dict[str, dict[int, Chosen]]) -> list[Claim]:
     return claims
 
 
-def _cost_claims(found: dict[str, dict[int, Chosen]]) -> list[Claim]:
+def _cost_claims(found: dict[str, dict[int, ChoosersAtMemory]]) -> list[Claim]:
     def ask(claim: str, paper: str, why: str, of: str) -> Claim:
         return judged(claim, paper, [_answer(of, name, list(at.values())) for name, at in found.items()], why)
 
@@ -151,30 +152,30 @@ def _cost_claims(found: dict[str, dict[int, Chosen]]) -> list[Claim]:
     ]
 
 
-def _answer(of: str, name: str, at: list[Chosen]) -> Answer:
+def _answer(of: str, name: str, at: list[ChoosersAtMemory]) -> InputAnswer:
     """One of the questions of `_cost_claims`, for one input."""
     optimal = [one.over(one.gcsl.cost) for one in at]
     if of == "optimal":
-        return Answer(name, spread(optimal), max(optimal) <= 1.04)
+        return InputAnswer(name, spread(optimal), max(optimal) <= 1.04)
     if of in ("gp", "gcpl"):
         mine = [one.gcsl.cost if of == "gp" else one.gcpl.cost for one in at]
         wins = [
             cost <= choice.cost * (1 + 1e-9) for cost, one in zip(mine, at, strict=True) for choice in one.gp.values()
         ]
-        return Answer(name, f"in {sum(wins)} of {len(wins)} cases", all(wins))
+        return InputAnswer(name, f"in {sum(wins)} of {len(wins)} cases", all(wins))
     if of == "pl":
         ratios = [one.gcpl.cost / one.gcsl.cost for one in at]
-        return Answer(name, f"GCPL {spread(ratios, 2)} × GCSL", min(ratios) > 1)
+        return InputAnswer(name, f"GCPL {spread(ratios, 2)} × GCSL", min(ratios) > 1)
     if of == "knee":
         (here,) = (one for one in at if one.memory == HERE)
         costs = here.gp_costs
         least = costs.index(min(costs))
-        return Answer(name, f"least at φ = {PHIS[least]:g}", min(costs) < min(costs[0], costs[-1]))
+        return InputAnswer(name, f"least at φ = {PHIS[least]:g}", min(costs) < min(costs[0], costs[-1]))
     ratios = [one.over(one.none) for one in at]
-    return Answer(name, f"{spread(ratios, 2)} ×", max(ratios) > 10)
+    return InputAnswer(name, f"{spread(ratios, 2)} ×", max(ratios) > 10)
 
 
-def _step_claims(found: dict[str, dict[int, Chosen]]) -> list[Claim]:
+def _step_claims(found: dict[str, dict[int, ChoosersAtMemory]]) -> list[Claim]:
     gains = {name: _gains(at[HERE].gcsl) for name, at in found.items()}
     added = {name: [len(at[HERE].gp[phi].steps) - 1 for phi in (1.6, 2.0)] for name, at in found.items()}
     return [
@@ -182,7 +183,9 @@ def _step_claims(found: dict[str, dict[int, Chosen]]) -> list[Claim]:
             "Fig. 17: the first phantom gains most, later ones ever less (GCSL)",
             "benefit decreases",
             [
-                Answer(name, ", ".join(cell(gain) for gain in gain_list), all(a >= b for a, b in pairwise(gain_list)))
+                InputAnswer(
+                    name, ", ".join(cell(gain) for gain in gain_list), all(a >= b for a, b in pairwise(gain_list))
+                )
                 for name, gain_list in gains.items()
             ],
             f"cost saved by each phantom, M = {HERE:,}",
@@ -190,7 +193,7 @@ def _step_claims(found: dict[str, dict[int, Chosen]]) -> list[Claim]:
         judged(
             "Fig. 17: with φ = 1.6 and 2.0 GP has room for one phantom only",
             "one",
-            [Answer(name, " and ".join(map(str, count)), max(count) <= 1) for name, count in added.items()],
+            [InputAnswer(name, " and ".join(map(str, count)), max(count) <= 1) for name, count in added.items()],
             f"M = {HERE:,}; how much fits depends on the groups of pairs and triples",
         ),
     ]
@@ -201,7 +204,7 @@ def _gains(choice: Choice) -> list[float]:
     return [before - after for before, after in pairwise(costs)]
 
 
-def _configurations(found: dict[str, dict[int, Chosen]]) -> Numbers:
+def _configurations(found: dict[str, dict[int, ChoosersAtMemory]]) -> Numbers:
     rows = []
     for name, at in found.items():
         here = at[HERE]
@@ -217,7 +220,7 @@ def _configurations(found: dict[str, dict[int, Chosen]]) -> Numbers:
     return table(f"configurations, M = {HERE:,}", ("input", "EPES", "GCSL", "GP, best φ"), rows)
 
 
-def _costs(found: dict[str, dict[int, Chosen]]) -> Numbers:
+def _costs(found: dict[str, dict[int, ChoosersAtMemory]]) -> Numbers:
     rows: list[tuple[object, ...]] = []
     for name, at in found.items():
         rows.append((name, "GCSL", *(one.over(one.gcsl.cost) for one in at.values())))
@@ -230,7 +233,7 @@ def _costs(found: dict[str, dict[int, Chosen]]) -> Numbers:
     return table("Fig. 18: costs over EPES, by the model", columns, rows)
 
 
-def _phi_panel(name: str, here: Chosen) -> Panel:
+def _phi_panel(name: str, here: ChoosersAtMemory) -> Panel:
     flat = [PHIS[0], PHIS[-1]]
     return Panel(
         f"Fig. 16: {name}",
@@ -244,14 +247,14 @@ def _phi_panel(name: str, here: Chosen) -> Panel:
     )
 
 
-def _step_panel(name: str, here: Chosen) -> Panel:
+def _step_panel(name: str, here: ChoosersAtMemory) -> Panel:
     runs = [("GCSL", here.gcsl), *((f"GP, φ = {phi:g}", here.gp[phi]) for phi in STEPPED)]
     lines = [Line(label, range(len(run.steps)), [here.over(step.cost) for step in run.steps]) for label, run in runs]
     added = ", ".join(name_letters(step.added) for step in here.gcsl.steps if step.added)
     return Panel(f"Fig. 17: {name} (GCSL adds {added})", "phantoms chosen", "cost over EPES", tuple(lines))
 
 
-def _memory_panel(name: str, at: dict[int, Chosen]) -> Panel:
+def _memory_panel(name: str, at: dict[int, ChoosersAtMemory]) -> Panel:
     x = [memory / 1000 for memory in at]
     lines = [Line("GCSL", x, [one.over(one.gcsl.cost) for one in at.values()])]
     for phi in (0.6, 1.0, 1.4, 2.0, 3.0):

@@ -26,8 +26,8 @@ from experiments.kit.collisions import (
     SECOND,
     WINDOWS,
     Lengths,
-    Point,
     Policy,
+    RatePoint,
     flow_lengths,
     flows_as_tuples,
     predicted_rates,
@@ -35,13 +35,26 @@ from experiments.kit.collisions import (
     rates_by_policy,
     table_rate,
 )
-from experiments.kit.measure import Table, run_epochs
-from experiments.kit.report import Answer, Claim, Findings, Line, Numbers, Panel, Settings, Tell, judged, spread, table
-from experiments.kit.streams import PRINTED, Stream, in_flows, nested
-from penstock.sharing.model.collision import ALPHA, MU, rate, rates
+from experiments.kit.measure import TableSpec, run_epochs
+from experiments.kit.report import (
+    Claim,
+    ExperimentSettings,
+    Findings,
+    InputAnswer,
+    Line,
+    Numbers,
+    Panel,
+    Tell,
+    judged,
+    spread,
+    table,
+)
+from experiments.kit.streams import PRINTED, PaperStream, in_flows, nested
+from experiments.models.rates import ALPHA
+from penstock.sharing.model.collision import MU, rate, rates
 
 
-def run(settings: Settings, tell: Tell) -> Findings:
+def run(settings: ExperimentSettings, tell: Tell) -> Findings:
     tell("random data")
     random, random_mean = random_data(settings)
     streams = captured_streams(settings, tell)
@@ -80,7 +93,7 @@ def run(settings: Settings, tell: Tell) -> Findings:
 
 
 def _model_claims(
-    one: list[Point], mean: list[Point], real: list[Point], own: list[Point], names: list[str]
+    one: list[RatePoint], mean: list[RatePoint], real: list[RatePoint], own: list[RatePoint], names: list[str]
 ) -> list[Claim]:
     said = "more than 95 % within 5 %"
     even = float(np.mean([p.found for p in mean if p.ratio == 1.0]))
@@ -120,12 +133,12 @@ def _model_claims(
     ]
 
 
-def _judged(points: Sequence[Point]) -> str:
+def _judged(points: Sequence[RatePoint]) -> str:
     above = [point for point in points if point.ratio >= LOW]
     return f"{_within(points):.0%} within 5 % ({_within(above):.0%} for g/b ≥ {LOW})"
 
 
-def _within(points: Sequence[Point], bound: float = 0.05) -> float:
+def _within(points: Sequence[RatePoint], bound: float = 0.05) -> float:
     return float(np.mean([point.error <= bound for point in points]))
 
 
@@ -133,7 +146,9 @@ def _length_claims(lengths: list[Lengths], names: list[str]) -> list[Claim]:
     """What Fig. 9 says of l_m, asked of every stream."""
 
     def ask(claim: str, paper: str, of: Callable[[Lengths], tuple[str, bool]], why: str) -> Claim:
-        return judged(claim, paper, [Answer(name, *of(found)) for name, found in zip(names, lengths, strict=True)], why)
+        return judged(
+            claim, paper, [InputAnswer(name, *of(found)) for name, found in zip(names, lengths, strict=True)], why
+        )
 
     def raw(found: Lengths) -> tuple[str, bool]:
         values = _at(found, "ABCD")
@@ -201,7 +216,7 @@ def _at(found: Lengths, *relations: str) -> list[float]:
     return [length for relation in relations for _, length in found[relation]]
 
 
-def _prediction_claims(points: list[Point], names: list[str]) -> list[Claim]:
+def _prediction_claims(points: list[RatePoint], names: list[str]) -> list[Claim]:
     low = [p for p in points if p.model < 0.1]
     high = [p for p in points if p.model >= 0.1]
     return [
@@ -261,14 +276,14 @@ def _line_claims() -> list[Claim]:
     ]
 
 
-def _flow_claims(settings: Settings) -> list[Claim]:
+def _flow_claims(settings: ExperimentSettings) -> list[Claim]:
     """Eq. 15 where its assumption holds: flows that do not interleave."""
     answers = []
     for length in (4, 16, 64):
         stream = in_flows(nested(settings.rows, settings.seed), length, settings.seed)
         found = [table_rate(stream, "ABCD", PRINTED[-1], salt) for salt in range(5)]
         ratio = float(np.mean(found)) * length / rate(PRINTED[-1], PRINTED[-1])
-        answers.append(Answer(f"l_a = {length}", f"{ratio:.2f} × Eq. 15", abs(ratio - 1) < 0.1))
+        answers.append(InputAnswer(f"l_a = {length}", f"{ratio:.2f} × Eq. 15", abs(ratio - 1) < 0.1))
     return [
         judged(
             "Eq. 15: flows of l_a tuples divide the rate by l_a",
@@ -280,13 +295,13 @@ def _flow_claims(settings: Settings) -> list[Claim]:
     ]
 
 
-def _child_claims(settings: Settings) -> list[Claim]:
+def _child_claims(settings: ExperimentSettings) -> list[Claim]:
     """Below a parent the model is biased even on random data: a child meets only what shared a bucket above."""
     rng = np.random.default_rng(settings.seed)
     tuples = np.stack([np.repeat(np.arange(50), 40), np.arange(2000)], axis=1)
-    stream = Stream("random", tuples, rng.integers(0, 2000, min(settings.rows, 400_000), dtype=np.int32))
-    wide = Stream("random", tuples[:, ::-1].copy(), stream.rows)
-    tables = [Table("AB", -1, 2000, False), Table("A", 0, 2000 * 3 // 4, True)]
+    stream = PaperStream("random", tuples, rng.integers(0, 2000, min(settings.rows, 400_000), dtype=np.int32))
+    wide = PaperStream("random", tuples[:, ::-1].copy(), stream.rows)
+    tables = [TableSpec("AB", -1, 2000, False), TableSpec("A", 0, 2000 * 3 // 4, True)]
     found = float(np.mean([run_epochs(wide, tables, salt=salt).counts[1].rate for salt in range(5)]))
     model = rate(2000, 1500)
     return [
@@ -362,7 +377,7 @@ def _policy_table(policies: list[Policy]) -> Numbers:
     )
 
 
-def _curve(title: str, points: list[Point]) -> Panel:
+def _curve(title: str, points: list[RatePoint]) -> Panel:
     labels = list(dict.fromkeys(point.label for point in points))
     x = np.geomspace(RATIOS[0], RATIOS[-1], 100)
     model = Line("Eq. 13", x.tolist(), rates(1e5 * x, 1e5).tolist())
@@ -378,7 +393,7 @@ def _length_panel(title: str, lengths: Lengths) -> Panel:
     return Panel(title, "g/b", "l_m", tuple(lines), log_x=True, log_y=True)
 
 
-def _prediction_panel(points: list[Point], name: str) -> Panel:
+def _prediction_panel(points: list[RatePoint], name: str) -> Panel:
     top = max((max(p.model, p.found) for p in points), default=1.0)
     diagonal = Line("equal", [0.0, top], [0.0, top], dashed=True)
     relations = list(dict.fromkeys(point.label for point in points))

@@ -11,16 +11,18 @@ from itertools import combinations
 
 import numpy as np
 
-from experiments.kit.measure import Measured, Table, run_epochs
-from experiments.kit.streams import Stream
+from experiments.kit.measure import MeasuredRun, TableSpec, run_epochs
+from experiments.kit.streams import PaperStream
+from experiments.models.costs import per_tuple
+from experiments.models.notation import parse
+from experiments.models.problems import paper_problem
 from penstock.sharing.choose.choice import choose
 from penstock.sharing.graph.configuration import Configuration, arrange
 from penstock.sharing.graph.feeding_graph import candidates
 from penstock.sharing.graph.grain import letters
-from penstock.sharing.graph.notation import name_letters, parse
+from penstock.sharing.graph.notation import name_letters
 from penstock.sharing.model.collision import flow_length
-from penstock.sharing.model.cost import per_tuple
-from penstock.sharing.model.problem import Problem, paper_problem
+from penstock.sharing.model.problem import Problem
 
 C1, C2 = 1.0, 15.0  # Section 8.2: measured in the paper's system; earlier 50
 MEMORY = (20_000, 40_000, 60_000, 80_000, 100_000)  # words of 4 bytes
@@ -47,19 +49,19 @@ def problem(
     return paper_problem(groups, queries, memory, C1, C2, rows, length)
 
 
-def tables_of(configuration: Configuration, buckets: Callable[[str], float], policy: int = 0) -> list[Table]:
+def tables_of(configuration: Configuration, buckets: Callable[[str], float], policy: int = 0) -> list[TableSpec]:
     """Tables of so many buckets (by the letters of a relation), at least one."""
     return [
-        Table(name, node.parent, max(1, round(buckets(name))), node.query, policy)
+        TableSpec(name, node.parent, max(1, round(buckets(name))), node.query, policy)
         for node in configuration.nodes
         for name in (name_letters(node.grain),)
     ]
 
 
-def tables_in(configuration: Configuration, spaces: Sequence[float], given: Problem) -> list[Table]:
+def tables_in(configuration: Configuration, spaces: Sequence[float], given: Problem) -> list[TableSpec]:
     """Tables that fit their spaces; one that has no room for an entry passes everything straight on."""
     return [
-        Table(name_letters(node.grain), node.parent, int(space / given.entry(node.grain)), node.query)
+        TableSpec(name_letters(node.grain), node.parent, int(space / given.entry(node.grain)), node.query)
         for node, space in zip(configuration.nodes, spaces, strict=True)
     ]
 
@@ -74,27 +76,27 @@ def buckets_in(configuration: Configuration, spaces: Sequence[float], given: Pro
 
 
 def real_run(
-    stream: Stream, configuration: Configuration, spaces: Sequence[float], given: Problem, hashes: int = 1
-) -> list[Measured]:
+    stream: PaperStream, configuration: Configuration, spaces: Sequence[float], given: Problem, hashes: int = 1
+) -> list[MeasuredRun]:
     """The whole stream as one epoch, once for each hash function."""
     tables = tables_in(configuration, spaces, given)
     return [run_epochs(stream, tables, salt=salt) for salt in range(hashes)]
 
 
 def real_cost(
-    stream: Stream, configuration: Configuration, spaces: Sequence[float], given: Problem, hashes: int = 1
+    stream: PaperStream, configuration: Configuration, spaces: Sequence[float], given: Problem, hashes: int = 1
 ) -> float:
     """Option 2: Eq. 7 with counted collisions, per tuple."""
     runs = real_run(stream, configuration, spaces, given, hashes)
     return float(np.mean([measured.per_tuple(C1, C2) for measured in runs]))
 
 
-def fixed_tables(stream: Stream, queries: Iterable[str], size: str) -> list[Table]:
+def fixed_tables(stream: PaperStream, queries: Iterable[str], size: str) -> list[TableSpec]:
     """No phantoms, each query with a table of a size of `FIXED`, however much memory there is."""
-    return [Table(query, -1, FIXED[size](stream.groups(query)), True) for query in queries]
+    return [TableSpec(query, -1, FIXED[size](stream.groups(query)), True) for query in queries]
 
 
-def fixed_cost(stream: Stream, queries: Iterable[str], size: str) -> float:
+def fixed_cost(stream: PaperStream, queries: Iterable[str], size: str) -> float:
     return run_epochs(stream, fixed_tables(stream, queries, size)).per_tuple(C1, C2)
 
 
@@ -116,14 +118,14 @@ def all_configurations(queries: Iterable[str], groups: dict[str, float]) -> list
     return list(found.values())
 
 
-def measured_lengths(stream: Stream, text: str, ratio: float = 1.0) -> tuple[float, ...]:
+def measured_lengths(stream: PaperStream, text: str, ratio: float = 1.0) -> tuple[float, ...]:
     """l_a by depth in a configuration whose tables all have this g/b."""
     configuration = parse(text)
     return lengths_by_depth(stream, configuration, tables_of(configuration, lambda name: stream.groups(name) / ratio))
 
 
 def lengths_by_depth(
-    stream: Stream, configuration: Configuration, tables: Sequence[Table], before: Sequence[float] = (1.0,)
+    stream: PaperStream, configuration: Configuration, tables: Sequence[TableSpec], before: Sequence[float] = (1.0,)
 ) -> tuple[float, ...]:
     """l_a as Section 5.3 has it: the mean of l_m over the relations of a depth; where nothing collides, as before."""
     by_depth: dict[int, list[float]] = {}
@@ -138,7 +140,7 @@ def lengths_by_depth(
     )
 
 
-def running_lengths(stream: Stream, queries: Sequence[str], memory: float, rounds: int = 3) -> tuple[float, ...]:
+def running_lengths(stream: PaperStream, queries: Sequence[str], memory: float, rounds: int = 3) -> tuple[float, ...]:
     """l_a of a system that runs: plan with what the last window showed, run, measure again."""
     length = measured_lengths(stream, f"ABCD({' '.join(queries)})")
     for _ in range(rounds):

@@ -14,7 +14,7 @@ import numpy as np
 
 from experiments.kit.captured import main_stream
 from experiments.kit.cycles import (
-    Plan,
+    CyclePlan,
     Work,
     allocated,
     chosen,
@@ -25,8 +25,22 @@ from experiments.kit.cycles import (
     run_cycles,
 )
 from experiments.kit.measure import Tables
-from experiments.kit.report import Answer, Claim, Findings, Line, Numbers, Panel, Settings, Tell, judged, spread, table
-from experiments.kit.streams import Stream, drawn, nested
+from experiments.kit.report import (
+    Claim,
+    ExperimentSettings,
+    Findings,
+    InputAnswer,
+    Line,
+    Numbers,
+    Panel,
+    Tell,
+    judged,
+    spread,
+    table,
+)
+from experiments.kit.streams import PaperStream, drawn, nested
+from experiments.models.epoch_lengths import flushes
+from experiments.models.notation import parse
 from experiments.smap.allocation import HEURISTICS, PAPER_LENGTHS, kind_of
 from experiments.smap.common import (
     C1,
@@ -40,8 +54,7 @@ from experiments.smap.common import (
     bare,
     fixed_tables,
 )
-from experiments.smap.epoch_lengths import flushes
-from penstock.sharing.graph.notation import parse, text
+from penstock.sharing.graph.notation import text
 from penstock.sharing.model.collision import flow_length
 
 SECOND, MINUTE = 14_000.0, 830_000.0
@@ -61,7 +74,7 @@ HERE = 40_000
 
 
 @dataclass(frozen=True)
-class Relative:
+class CycleRatios:
     """Costs of a cycle over the optimum, of one configuration with one set of epochs at one memory."""
 
     configuration: str
@@ -72,11 +85,11 @@ class Relative:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class CycleChoosers:
     """All choosers at one memory: costs over EPES; `none` without phantoms, `fixed` with tables of a fixed size."""
 
     memory: int
-    epes: Plan
+    epes: CyclePlan
     gcsl: float
     gcpl: float
     gp: tuple[float, ...]
@@ -85,7 +98,7 @@ class Chosen:
     fixed: Mapping[str, float]
 
 
-def run(settings: Settings, tell: Tell) -> Findings:
+def run(settings: ExperimentSettings, tell: Tell) -> Findings:
     memories = (HERE, MEMORY[-1]) if settings.quick else MEMORY
     printed = nested(1000, settings.seed).groups_by_letters()
     base = Work({}, printed, HERE, SECOND)
@@ -140,13 +153,13 @@ def run(settings: Settings, tell: Tell) -> Findings:
     )
 
 
-def _uniform(settings: Settings) -> list[Stream]:
+def _uniform(settings: ExperimentSettings) -> list[PaperStream]:
     rows = int(SECOND) * 30
     streams = [drawn(rows, 12, seed=settings.seed), nested(rows, settings.seed)]
     return streams[:1] if settings.quick else streams
 
 
-def _compare(base: Work, memories: Sequence[int], quick: bool) -> list[Relative]:
+def _compare(base: Work, memories: Sequence[int], quick: bool) -> list[CycleRatios]:
     found = []
     for queries, choices in SETS:
         for configuration in all_configurations(queries, base.groups):
@@ -155,14 +168,14 @@ def _compare(base: Work, memories: Sequence[int], quick: bool) -> list[Relative]
                     work = replace(base, epochs=dict(zip(queries, epochs, strict=True)), memory=memory)
                     best = optimal(configuration, work).cost
                     costs = {name: allocated(name, configuration, work).cost / best for name in HEURISTICS}
-                    found.append(Relative(text(configuration), epochs, memory, kind_of(configuration), costs))
+                    found.append(CycleRatios(text(configuration), epochs, memory, kind_of(configuration), costs))
     return found
 
 
-def _choosers(work: Work, stream: Stream | None) -> Chosen:
+def _choosers(work: Work, stream: PaperStream | None) -> CycleChoosers:
     """All choosers; with a stream, their plans at work."""
 
-    def cost(plan: Plan) -> float:
+    def cost(plan: CyclePlan) -> float:
         return plan.cost if stream is None else counted_cost(stream, plan, work)
 
     best = epes(work)
@@ -172,7 +185,7 @@ def _choosers(work: Work, stream: Stream | None) -> Chosen:
         for size in FIXED:
             tables = Tables(stream, fixed_tables(stream, work.queries, size))
             fixed[size] = run_cycles(stream, tables, work).whole(C1, C2) / base
-    return Chosen(
+    return CycleChoosers(
         int(work.memory),
         best,
         cost(chosen("gc", "sl", work)) / base,
@@ -184,7 +197,7 @@ def _choosers(work: Work, stream: Stream | None) -> Chosen:
     )
 
 
-def _real(stream: Stream, memory: int, rounds: int = 2) -> Chosen:
+def _real(stream: PaperStream, memory: int, rounds: int = 2) -> CycleChoosers:
     """The capture as one cycle; groups are those of a unit, flow lengths what the plan before showed."""
     unit = len(stream.rows) // 30
     groups = {name: stream.groups_within(name, unit) for name in stream.groups_by_letters()}
@@ -194,7 +207,7 @@ def _real(stream: Stream, memory: int, rounds: int = 2) -> Chosen:
     return _choosers(work, stream)
 
 
-def _lengths(stream: Stream, plan: Plan, work: Work) -> tuple[float, ...]:
+def _lengths(stream: PaperStream, plan: CyclePlan, work: Work) -> tuple[float, ...]:
     """l_m by depth in a cycle at work."""
     by_depth: dict[int, list[float]] = {}
     measured = counted(stream, plan, work)
@@ -218,14 +231,14 @@ def _flush_claim() -> Claim:
     )
 
 
-def _averages(found: Sequence[Relative], name: str, memories: Sequence[int]) -> list[float]:
+def _averages(found: Sequence[CycleRatios], name: str, memories: Sequence[int]) -> list[float]:
     return [
         float(np.mean([r.costs[name] for r in found if r.memory == memory and r.kind == "other"]))
         for memory in memories
     ]
 
 
-def _allocation_claims(tables: Mapping[str, list[Relative]], memories: Sequence[int]) -> list[Claim]:
+def _allocation_claims(tables: Mapping[str, list[CycleRatios]], memories: Sequence[int]) -> list[Claim]:
     average = {name: {one: _averages(found, one, memories) for one in HEURISTICS} for name, found in tables.items()}
     bare_gap = {name: max(r.costs["sl"] - 1 for r in found if r.kind == "bare") for name, found in tables.items()}
     single = {
@@ -240,38 +253,38 @@ def _allocation_claims(tables: Mapping[str, list[Relative]], memories: Sequence[
         judged(
             "no phantoms: space by √(g h) is within 1 % of the optimum",
             "< 1 %",
-            [Answer(name, f"{gap:.2%}", gap < 0.01) for name, gap in bare_gap.items()],
+            [InputAnswer(name, f"{gap:.2%}", gap < 0.01) for name, gap in bare_gap.items()],
             "all sets of epochs and M; with flushes of occupied entries larger tables cost more at the end of epochs",
         ),
         judged(
             "one phantom: all heuristics are within 1.2 % of the optimum",
             "≤ 1.2 %",
-            [Answer(name, f"{gap:.1%}; SL {sl_single[name]:.1%}", gap <= 0.012) for name, gap in single.items()],
+            [InputAnswer(name, f"{gap:.1%}; SL {sl_single[name]:.1%}", gap <= 0.012) for name, gap in single.items()],
             "PL and PR give the phantom a share that has nothing to do with the optimum",
         ),
         judged(
             "Table 5: SL averages at most 1.038 × the optimum",
             "1.001–1.038",
-            [Answer(name, spread(by["sl"]), max(by["sl"]) <= 1.0385) for name, by in average.items()],
+            [InputAnswer(name, spread(by["sl"]), max(by["sl"]) <= 1.0385) for name, by in average.items()],
             "printed counts; average over configurations with several phantoms and sets of epochs; where a unit is a "
             "second, flushes weigh most, and Eq. 27 takes x/l_a for them, so that tables below a phantom look free",
         ),
         judged(
             "Table 5: SL is the best of the four for all M",
             "best (SR ahead at 20k and 80k in the table itself)",
-            [Answer(name, ", ".join(first(name)), set(first(name)) == {"SL"}) for name in tables],
+            [InputAnswer(name, ", ".join(first(name)), set(first(name)) == {"SL"}) for name in tables],
             f"M = {', '.join(f'{memory // 1000}k' for memory in memories)}; the paper's own table has SR ahead twice",
         ),
     ]
 
 
-def _choice_claims(uniform: Sequence[tuple[str, list[Chosen], list[Chosen]]]) -> list[Claim]:
+def _choice_claims(uniform: Sequence[tuple[str, list[CycleChoosers], list[CycleChoosers]]]) -> list[Claim]:
     return [
         judged(
             "Fig. 24, 25: GCSL is never above GP, whatever φ",
             "constantly outperforms",
             [
-                Answer(name, f"in {sum(wins)} of {len(wins)} cases", all(wins))
+                InputAnswer(name, f"in {sum(wins)} of {len(wins)} cases", all(wins))
                 for name, by_model, _ in uniform
                 for wins in ([one.gcsl <= gp * (1 + 1e-9) for one in by_model for gp in one.gp],)
             ],
@@ -281,7 +294,7 @@ def _choice_claims(uniform: Sequence[tuple[str, list[Chosen], list[Chosen]]]) ->
             "Fig. 24: GCSL is better than GCPL",
             "better",
             [
-                Answer(name, f"GCPL {spread([one.gcpl / one.gcsl for one in by_model])} × GCSL", worst > 1)
+                InputAnswer(name, f"GCPL {spread([one.gcpl / one.gcsl for one in by_model])} × GCSL", worst > 1)
                 for name, by_model, _ in uniform
                 for worst in (min(one.gcpl / one.gcsl for one in by_model),)
             ],
@@ -291,7 +304,7 @@ def _choice_claims(uniform: Sequence[tuple[str, list[Chosen], list[Chosen]]]) ->
             "Fig. 24: GCPL is never above GP, whatever φ",
             "always better",
             [
-                Answer(name, f"in {sum(wins)} of {len(wins)} cases", all(wins))
+                InputAnswer(name, f"in {sum(wins)} of {len(wins)} cases", all(wins))
                 for name, by_model, _ in uniform
                 for wins in ([one.gcpl <= gp * (1 + 1e-9) for one in by_model for gp in one.gp],)
             ],
@@ -301,7 +314,7 @@ def _choice_claims(uniform: Sequence[tuple[str, list[Chosen], list[Chosen]]]) ->
 
 
 def _work_claims(
-    uniform: Sequence[tuple[str, list[Chosen], list[Chosen]]], real: str, on_real: Sequence[Chosen]
+    uniform: Sequence[tuple[str, list[CycleChoosers], list[CycleChoosers]]], real: str, on_real: Sequence[CycleChoosers]
 ) -> list[Claim]:
     worked = [*((name, at) for name, _, at in uniform), (real, list(on_real))]
 
@@ -309,14 +322,17 @@ def _work_claims(
         judged(
             "Fig. 26, 27: GCSL costs at most 1.4 × EPES",
             "≤ 1.4",
-            [Answer(name, spread([one.gcsl for one in at]), max(one.gcsl for one in at) <= 1.4) for name, at in worked],
+            [
+                InputAnswer(name, spread([one.gcsl for one in at]), max(one.gcsl for one in at) <= 1.4)
+                for name, at in worked
+            ],
             "both planned by the model, both counted",
         ),
         judged(
             "Fig. 26, 27: GP with the best φ costs up to 3 × EPES",
             "up to 3",
             [
-                Answer(name, spread([min(one.gp) for one in at], 2), max(min(one.gp) for one in at) >= 2.5)
+                InputAnswer(name, spread([min(one.gp) for one in at], 2), max(min(one.gp) for one in at) >= 2.5)
                 for name, at in worked
             ],
             "holds if it reaches 2.5 at some M",
@@ -325,7 +341,7 @@ def _work_claims(
             "Fig. 26, 27: GCSL costs less than GP with the best φ at every M",
             "constantly",
             [
-                Answer(
+                InputAnswer(
                     name,
                     f"GP {spread([min(one.gp) / one.gcsl for one in at], 2)} × GCSL",
                     all(min(one.gp) > one.gcsl for one in at),
@@ -338,7 +354,9 @@ def _work_claims(
             "Fig. 26, 27: no phantoms costs up to 20 × GCSL, all memory well allocated",
             "20 × at M = 100,000",
             [
-                Answer(name, f"{spread([one.none / one.gcsl for one in at], 2)} ×", at[-1].none / at[-1].gcsl >= 10)
+                InputAnswer(
+                    name, f"{spread([one.none / one.gcsl for one in at], 2)} ×", at[-1].none / at[-1].gcsl >= 10
+                )
                 for name, at in worked
             ],
             "counted; holds from 10 × on",
@@ -347,7 +365,7 @@ def _work_claims(
             "Fig. 26, 27: no phantoms costs up to 20 × GCSL, tables of a fixed size",
             "20 × at M = 100,000",
             [
-                Answer(
+                InputAnswer(
                     name,
                     ", ".join(f"{size} {spread([one.fixed[size] / one.gcsl for one in at], 1)} ×" for size in FIXED),
                     max(at[-1].fixed.values()) / at[-1].gcsl >= 10,
@@ -359,7 +377,7 @@ def _work_claims(
     ]
 
 
-def _table_5(name: str, found: Sequence[Relative], memories: Sequence[int]) -> Numbers:
+def _table_5(name: str, found: Sequence[CycleRatios], memories: Sequence[int]) -> Numbers:
     rows: list[tuple[object, ...]] = []
     for one in HEURISTICS:
         rows.append((one.upper(), *_averages(found, one, memories)))
@@ -368,7 +386,7 @@ def _table_5(name: str, found: Sequence[Relative], memories: Sequence[int]) -> N
     return table(f"Table 5: printed counts, {name}", columns, rows)
 
 
-def _chosen_table(title: str, found: Sequence[tuple[str, Sequence[Chosen]]], memories: Sequence[int]) -> Numbers:
+def _chosen_table(title: str, found: Sequence[tuple[str, Sequence[CycleChoosers]]], memories: Sequence[int]) -> Numbers:
     rows: list[tuple[object, ...]] = []
     for name, at in found:
         rows.append((name, "EPES, cost a tuple", *(one.cost for one in at)))
@@ -381,7 +399,7 @@ def _chosen_table(title: str, found: Sequence[tuple[str, Sequence[Chosen]]], mem
     return table(title, ("stream", "", *(f"M = {memory // 1000}k" for memory in memories)), rows)
 
 
-def _panel_23(shown: str, epochs: tuple[int, ...], found: Sequence[Relative]) -> Panel:
+def _panel_23(shown: str, epochs: tuple[int, ...], found: Sequence[CycleRatios]) -> Panel:
     written = text(parse(shown))
     at = [r for r in found if r.configuration == written and r.epochs == epochs]
     lines = [Line(one.upper(), [r.memory / 1000 for r in at], [r.costs[one] for r in at]) for one in HEURISTICS]
@@ -389,7 +407,7 @@ def _panel_23(shown: str, epochs: tuple[int, ...], found: Sequence[Relative]) ->
     return Panel(f"Fig. 23: {shown}, epochs ({label}), flows", "M (thousand)", "cost over optimum", tuple(lines))
 
 
-def _panel_24(found: tuple[str, list[Chosen], list[Chosen]]) -> Panel:
+def _panel_24(found: tuple[str, list[CycleChoosers], list[CycleChoosers]]) -> Panel:
     name, by_model, _ = found
     (here,) = (one for one in by_model if one.memory == HERE)
     flat = [PHIS[0], PHIS[-1]]
@@ -401,7 +419,7 @@ def _panel_24(found: tuple[str, list[Chosen], list[Chosen]]) -> Panel:
     )
 
 
-def _panel(title: str, name: str, at: Sequence[Chosen], none: bool) -> Panel:
+def _panel(title: str, name: str, at: Sequence[CycleChoosers], none: bool) -> Panel:
     x = [one.memory / 1000 for one in at]
     lines = [Line("GCSL", x, [one.gcsl for one in at]), Line("GP, best φ", x, [min(one.gp) for one in at])]
     if none:

@@ -12,10 +12,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.kit.captured import main_stream
-from experiments.kit.report import Answer, Claim, Findings, Line, Numbers, Panel, Settings, Tell, judged, table
-from experiments.kit.streams import PRINTED, Stream, drawn, nested
+from experiments.kit.report import (
+    Claim,
+    ExperimentSettings,
+    Findings,
+    InputAnswer,
+    Line,
+    Numbers,
+    Panel,
+    Tell,
+    judged,
+    table,
+)
+from experiments.kit.streams import PRINTED, PaperStream, drawn, nested
+from experiments.models.spaces import allocate
 from experiments.smap.common import PAIRS, SINGLE, bare, fixed_cost, problem, real_cost, running_lengths
-from penstock.sharing.allocate.registry import allocate
 from penstock.sharing.choose.choice import choose
 
 SHOWN = (60_000, 100_000)
@@ -49,7 +60,12 @@ class Gains:
 
 
 def gains(
-    stream: Stream, queries: Sequence[str], memory: int, clustered: bool, scale: float, settings: Settings
+    stream: PaperStream,
+    queries: Sequence[str],
+    memory: int,
+    clustered: bool,
+    scale: float,
+    settings: ExperimentSettings,
 ) -> Gains:
     rng = np.random.default_rng(settings.seed)
     groups = stream.groups_by_letters()
@@ -75,7 +91,7 @@ def gains(
     return Gains(name, memory, same, random, small)
 
 
-def run(settings: Settings, tell: Tell) -> Findings:
+def run(settings: ExperimentSettings, tell: Tell) -> Findings:
     rows = min(settings.rows, 500_000)
     real = main_stream(settings, tell)
     scale = real.groups("ABCD") / PRINTED[-1]
@@ -109,7 +125,7 @@ def _claims(found: Sequence[Gains]) -> list[Claim]:
             f"Fig. 21: the gain over no phantoms is kept with errors of -50 % to 50 % (M = {memory:,})",
             "quite stable",
             [
-                Answer(
+                InputAnswer(
                     one.name,
                     f"{one.right:.2f} ×, {one.kept:.0%} of it kept, {one.least / one.right:.0%} in the worst draw",
                     one.kept >= 0.8,
@@ -127,7 +143,7 @@ def _claims(found: Sequence[Gains]) -> list[Claim]:
             "Fig. 21: whatever the error, phantoms still beat none",
             "gain",
             [
-                Answer(
+                InputAnswer(
                     f"{one.name}, {one.memory // 1000}k",
                     f"at least {one.least:.2f} ×",
                     one.least > 1,

@@ -20,15 +20,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.kit.captured import main_stream
-from experiments.kit.report import Answer, Claim, Findings, Line, Numbers, Panel, Settings, Tell, judged, spread, table
-from experiments.kit.streams import PRINTED, Stream, drawn, nested
+from experiments.kit.report import (
+    Claim,
+    ExperimentSettings,
+    Findings,
+    InputAnswer,
+    Line,
+    Numbers,
+    Panel,
+    Tell,
+    judged,
+    spread,
+    table,
+)
+from experiments.kit.streams import PRINTED, PaperStream, drawn, nested
+from experiments.models.costs import end_of_epoch
 from experiments.smap.common import C1, C2, PAIRS, SINGLE, buckets_in, problem, real_run, running_lengths
 from penstock.sharing.allocate.peak_load import shift, shrink
 from penstock.sharing.choose.choice import choose
 from penstock.sharing.graph.configuration import STREAM, Configuration
 from penstock.sharing.graph.notation import text
 from penstock.sharing.model.collision import occupied
-from penstock.sharing.model.cost import end_of_epoch
 from penstock.sharing.model.problem import Problem
 
 MEMORY = 40_000
@@ -80,7 +92,9 @@ class Peak:
         return [(one.part, one.cost) for one in self.limited[way] if one.method == method]
 
 
-def peak(stream: Stream, queries: Sequence[str], clustered: bool, scale: float, settings: Settings) -> Peak:
+def peak(
+    stream: PaperStream, queries: Sequence[str], clustered: bool, scale: float, settings: ExperimentSettings
+) -> Peak:
     memory = MEMORY * scale
     length = running_lengths(stream, queries, memory) if clustered else (1.0,)
     asked = problem(stream.groups_by_letters(), queries, memory, length, len(stream.rows))
@@ -114,7 +128,7 @@ def peak(stream: Stream, queries: Sequence[str], clustered: bool, scale: float, 
     return Peak(f"{name} {queries[0]}…", text(configuration), cost, loads, tuple(flushes), limited)
 
 
-def run(settings: Settings, tell: Tell) -> Findings:
+def run(settings: ExperimentSettings, tell: Tell) -> Findings:
     rows = min(settings.rows, 400_000)
     real = main_stream(settings, tell)
     work = [
@@ -138,7 +152,7 @@ def run(settings: Settings, tell: Tell) -> Findings:
     )
 
 
-def planning_seconds(settings: Settings) -> list[tuple[str, int, float]]:
+def planning_seconds(settings: ExperimentSettings) -> list[tuple[str, int, float]]:
     """Least time to plan with GCSL: the queries, the candidates, the seconds."""
     groups = nested(1000, settings.seed).groups_by_letters()
     found = []
@@ -154,15 +168,15 @@ def planning_seconds(settings: Settings) -> list[tuple[str, int, float]]:
 
 
 def _method_claims(found: Sequence[Peak]) -> list[Claim]:
-    def answer(one: Peak, way: str, near: bool) -> Answer:
+    def answer(one: Peak, way: str, near: bool) -> InputAnswer:
         shrunk, shifted = (dict(one.costs(way, method)) for method in ("shrunk", "shifted"))
         parts = [part for part in PARTS if part in shrunk and (part >= 0.9) is near]
         if not parts:
-            return Answer(one.name, "not asked", False)
+            return InputAnswer(one.name, "not asked", False)
         possible = [part for part in parts if part in shifted]
         wins = [part for part in possible if shifted[part] <= shrunk[part]]
         ours = f"shift cheaper at {len(wins)} of {len(parts)} limits, meets {len(possible)}"
-        return Answer(one.name, ours, len(wins) * 2 > len(parts) if near else len(wins) * 2 < len(parts))
+        return InputAnswer(one.name, ours, len(wins) * 2 > len(parts) if near else len(wins) * 2 < len(parts))
 
     claims = []
     for way, why in (
@@ -188,9 +202,9 @@ def _method_claims(found: Sequence[Peak]) -> list[Claim]:
 
 
 def _load_claims(found: Sequence[Peak]) -> list[Claim]:
-    def kept(way: str) -> list[Answer]:
+    def kept(way: str) -> list[InputAnswer]:
         return [
-            Answer(one.name, f"counted up to {worst:.2f} × the limit", worst <= 1)
+            InputAnswer(one.name, f"counted up to {worst:.2f} × the limit", worst <= 1)
             for one in found
             for worst in (max(limit.flush for limit in one.limited[way]),)
         ]
@@ -203,7 +217,7 @@ def _load_claims(found: Sequence[Peak]) -> list[Claim]:
             "Eq. 8 as printed tells the cost of a flush",
             "E_e",
             [
-                Answer(
+                InputAnswer(
                     one.name,
                     f"{spread(ratio(one, 'printed'), 2)} × counted",
                     all(0.8 < r < 1.25 for r in ratio(one, "printed")),
@@ -217,7 +231,7 @@ def _load_claims(found: Sequence[Peak]) -> list[Claim]:
             "Eq. 8 with occupied entries tells the cost of a flush",
             "(corrected)",
             [
-                Answer(
+                InputAnswer(
                     one.name,
                     f"{spread(ratio(one, 'corrected'), 2)} × counted",
                     all(0.8 < r < 1.25 for r in ratio(one, "corrected")),

@@ -12,8 +12,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.kit.captured import captured_streams
-from experiments.kit.report import Answer, Claim, Findings, Line, Numbers, Panel, Settings, Tell, judged, spread, table
-from experiments.kit.streams import PRINTED, Stream
+from experiments.kit.report import (
+    Claim,
+    ExperimentSettings,
+    Findings,
+    InputAnswer,
+    Line,
+    Numbers,
+    Panel,
+    Tell,
+    judged,
+    spread,
+    table,
+)
+from experiments.kit.streams import PRINTED, PaperStream
+from experiments.models.notation import parse
+from experiments.models.spaces import allocate
 from experiments.smap.choice import uniform_streams
 from experiments.smap.common import (
     FIXED,
@@ -28,10 +42,9 @@ from experiments.smap.common import (
     running_lengths,
     shape,
 )
-from penstock.sharing.allocate.registry import allocate
 from penstock.sharing.choose.choice import choose
-from penstock.sharing.choose.choosing import Choice
-from penstock.sharing.graph.notation import parse, text
+from penstock.sharing.choose.search import Choice
+from penstock.sharing.graph.notation import text
 from penstock.sharing.model.problem import Problem
 
 TRAFFIC = "ABCD(AB BCD(BC BD CD))"
@@ -39,7 +52,7 @@ HERE = 40_000
 
 
 @dataclass(frozen=True)
-class Worked:
+class CostsAtMemory:
     """Costs per tuple at one memory (before scaling), all counted; `gp` is the best over φ."""
 
     memory: int
@@ -61,8 +74,8 @@ class Runs:
     `scale` gives a stream with more groups than the paper's as much memory for each as it had there.
     """
 
-    stream: Stream
-    at: tuple[Worked, ...]
+    stream: PaperStream
+    at: tuple[CostsAtMemory, ...]
     fixed: dict[str, float]
     scale: float
 
@@ -71,7 +84,7 @@ class Runs:
         return self.stream.name if self.scale == 1 else f"{self.stream.name}, M × {self.scale:.1f}"
 
     @property
-    def here(self) -> Worked:
+    def here(self) -> CostsAtMemory:
         """At the memory of the paper's examples."""
         (found,) = (worked for worked in self.at if worked.memory == HERE)
         return found
@@ -80,7 +93,9 @@ class Runs:
         return [one.over(getattr(one, what)) for one in self.at]
 
 
-def work(stream: Stream, queries: Sequence[str], memories: Sequence[int], clustered: bool, scale: float = 1.0) -> Runs:
+def work(
+    stream: PaperStream, queries: Sequence[str], memories: Sequence[int], clustered: bool, scale: float = 1.0
+) -> Runs:
     """All planners at all memories, every plan at work; l_a of a clustered stream is what a running system knows."""
     groups = stream.groups_by_letters()
     found = []
@@ -93,7 +108,7 @@ def work(stream: Stream, queries: Sequence[str], memories: Sequence[int], cluste
         plans["gp"] = tried[costs.index(min(costs))]
         none = bare(queries)
         found.append(
-            Worked(
+            CostsAtMemory(
                 memory,
                 length,
                 plans,
@@ -107,11 +122,11 @@ def work(stream: Stream, queries: Sequence[str], memories: Sequence[int], cluste
     return Runs(stream, tuple(found), fixed, scale)
 
 
-def _cost(stream: Stream, plan: Choice, asked: Problem) -> float:
+def _cost(stream: PaperStream, plan: Choice, asked: Problem) -> float:
     return real_cost(stream, plan.configuration, plan.spaces, asked)
 
 
-def run(settings: Settings, tell: Tell) -> Findings:
+def run(settings: ExperimentSettings, tell: Tell) -> Findings:
     memories = (HERE, MEMORY[-1]) if settings.quick else MEMORY
     synthetic = []
     for stream in uniform_streams(settings.rows, settings.seed)[: 2 if settings.quick else None]:
@@ -151,14 +166,14 @@ def _common(runs: Sequence[Runs], figure: str) -> list[Claim]:
         judged(
             f"{figure}: GCSL costs at most 1.2 × EPES",
             "≤ 1.2",
-            [Answer(one.name, spread(one.ratios("gcsl")), max(one.ratios("gcsl")) <= 1.2) for one in runs],
+            [InputAnswer(one.name, spread(one.ratios("gcsl")), max(one.ratios("gcsl")) <= 1.2) for one in runs],
             "both planned by the model, both counted; below 1 the plan of GCSL was luckier",
         ),
         judged(
             f"{figure}: GCSL costs less than GP with the best φ at every M",
             "always much lower",
             [
-                Answer(
+                InputAnswer(
                     one.name,
                     f"GP {spread([w.gp / w.gcsl for w in one.at], 2)} × GCSL",
                     min(w.gp / w.gcsl for w in one.at) > 1,
@@ -170,7 +185,7 @@ def _common(runs: Sequence[Runs], figure: str) -> list[Claim]:
         judged(
             f"{figure}: no phantoms costs more than 10 × EPES in many cases, all memory well allocated",
             "more than 10 ×",
-            [Answer(one.name, f"{spread(one.ratios('none'), 2)} ×", max(one.ratios("none")) > 10) for one in runs],
+            [InputAnswer(one.name, f"{spread(one.ratios('none'), 2)} ×", max(one.ratios("none")) > 10) for one in runs],
             "queries' tables share M by √(g h); then the baseline gains from memory as well, while four probes a tuple "
             "against little more than one bound the ratio near 4 once nothing collides",
         ),
@@ -178,7 +193,7 @@ def _common(runs: Sequence[Runs], figure: str) -> list[Claim]:
             f"{figure}: no phantoms costs more than 10 × EPES in many cases, tables of a fixed size",
             "more than 10 ×, rising with M",
             [
-                Answer(
+                InputAnswer(
                     one.name,
                     ", ".join(f"{size} {spread([w.over(c) for w in one.at], 1)} ×" for size, c in one.fixed.items()),
                     max(w.over(max(one.fixed.values())) for w in one.at) > 10,
@@ -198,14 +213,14 @@ def _synthetic_claims(runs: Sequence[Runs]) -> list[Claim]:
         judged(
             "Fig. 19: GP with the best φ costs up to 3.8 × EPES",
             "up to 3.8",
-            [Answer(one.name, spread(one.ratios("gp"), 2), max(one.ratios("gp")) >= 3) for one in runs],
+            [InputAnswer(one.name, spread(one.ratios("gp"), 2), max(one.ratios("gp")) >= 3) for one in runs],
             "holds if it reaches 3 at some M",
         ),
         judged(
             "Fig. 19: at M = 100,000 GCSL costs as little as 26 % of GP",
             "26 %",
             [
-                Answer(one.name, f"{one.at[-1].gcsl / one.at[-1].gp:.0%}", one.at[-1].gcsl / one.at[-1].gp <= 0.35)
+                InputAnswer(one.name, f"{one.at[-1].gcsl / one.at[-1].gp:.0%}", one.at[-1].gcsl / one.at[-1].gp <= 0.35)
                 for one in runs
             ],
             "best φ; holds up to 35 %; with room for everything PL is nearly as good as SL",
@@ -236,7 +251,7 @@ def _real_claims(runs: Sequence[Runs]) -> list[Claim]:
             "Fig. 20: phantoms never cost more than none",
             "outperforms by a large margin",
             [
-                Answer(
+                InputAnswer(
                     one.name,
                     f"none {spread([w.none / w.gcsl for w in one.at], 2)} × GCSL",
                     all(w.none > w.gcsl for w in one.at),

@@ -7,25 +7,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.tree.plans import Plan
-from experiments.tree.streams import Records
-from experiments.tree.tables import Counted
+from experiments.tree.plans import TreePlan
+from experiments.tree.streams import RecordStream
+from experiments.tree.tables import CountedTree
 
 WAYS = ("ours", "paper", "direct", "slc")
 LABELS = {"ours": "FPTAS, Che", "paper": "FPTAS, Lemma 6.1", "direct": "direct-mapped, FPTAS", "slc": "SLC"}
 
 
 @dataclass(frozen=True)
-class Worked:
+class WaysAtMemory:
     """All ways at one memory (before scaling): plans, SLC's before and after it was given a peak load, and what was
     counted over all epochs; in the epoch that was planned for, operations a tuple (`single`), and those of our tree
     with direct-mapped tables of as many entries (`mapped`)."""
 
     queries: int
     memory: int
-    planned: dict[str, Plan]
-    plans: dict[str, Plan]
-    counted: dict[str, Counted]
+    planned: dict[str, TreePlan]
+    plans: dict[str, TreePlan]
+    counted: dict[str, CountedTree]
     single: dict[str, float]
     mapped: float
 
@@ -52,9 +52,9 @@ class Compared:
     """One stream. `kept`: one tree, allocated anew for each size; `again`: each size planned from the tree of the one
     before; `anew`: each planned from the start."""
 
-    records: Records
+    records: RecordStream
     queries: tuple[str, ...]
-    at: tuple[Worked, ...]
+    at: tuple[WaysAtMemory, ...]
     kept: Swept
     again: Swept
     anew: Swept
@@ -72,7 +72,7 @@ class Compared:
     def ratios(self, way: str, other: str) -> list[float]:
         return [a / b for a, b in zip(self.totals(way), self.totals(other), strict=True)]
 
-    def of(self, memory: int) -> Worked:
+    def of(self, memory: int) -> WaysAtMemory:
         return next(one for one in self.at if one.memory == memory)
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.kit.report import Settings
+from experiments.kit.report import ExperimentSettings
+from experiments.models.curves import Lemma
 from experiments.tree.plans import che
-from experiments.tree.streams import LETTERS, Epoch
-from experiments.tree.tables import Direct, Lru, Table
-from penstock.sharing.model.eviction import Che, Curve, Lemma
+from experiments.tree.streams import LETTERS, RecordEpoch
+from experiments.tree.tables import DirectTable, EntryTable, LruTable
+from penstock.sharing.model.eviction import Che, Curve
 from penstock.sharing.model.popularity import estimated, exponent, of_counts, zipf
 from penstock.sources.generate.synthetic import zipf_ranks
 
@@ -66,7 +67,7 @@ def drawn(alpha: float, groups: int, tuples: int, seed: int) -> Ints:
     return zipf_ranks(np.random.default_rng(seed).random(tuples), groups, alpha)
 
 
-def rates_of(alpha: float, groups: int, settings: Settings) -> list[Rates]:
+def rates_of(alpha: float, groups: int, settings: ExperimentSettings) -> list[Rates]:
     """Rates of a full table: the second half of the tuples, for in the first it fills."""
     codes = drawn(alpha, groups, max(TIMES) * groups, settings.seed)
     half = len(codes) // 2
@@ -75,7 +76,7 @@ def rates_of(alpha: float, groups: int, settings: Settings) -> list[Rates]:
     found = []
     for share in SHARES:
         b = int(share * groups)
-        keeping = Lru(b)
+        keeping = LruTable(b)
         keeping.take(codes[:half])
         lru = len(keeping.take(codes[half:])) / (len(codes) - half)
         lfu = float((codes[half:] >= b).mean())
@@ -84,12 +85,12 @@ def rates_of(alpha: float, groups: int, settings: Settings) -> list[Rates]:
     return found
 
 
-def passed(codes: Ints, kind: Table) -> int:
+def passed(codes: Ints, kind: EntryTable) -> int:
     """Evictions, and what is left at the end."""
     return len(kind.take(codes)) + len(kind.drain())
 
 
-def outs_of(alpha: float, groups: int, settings: Settings) -> list[Outs]:
+def outs_of(alpha: float, groups: int, settings: ExperimentSettings) -> list[Outs]:
     """Epochs of different length, from an empty table."""
     found = []
     for times in TIMES:
@@ -101,15 +102,15 @@ def outs_of(alpha: float, groups: int, settings: Settings) -> list[Outs]:
 
 def _out(codes: Ints, where: str, share: float, times: float, b: int, curve: Curve) -> Outs:
     seen, n = len(np.unique(codes)), len(codes)
-    counted = passed(codes, Lru(b))
-    steady = Lru(b)
+    counted = passed(codes, LruTable(b))
+    steady = LruTable(b)
     steady.take(codes)
     f = len(steady.take(codes)) / n  # the epoch once more, on a full table
     printed = max(float(seen), min(b, seen) + f * n)
-    return Outs(where, share, times, counted, passed(codes, Direct(b)), curve.out(b, n), printed)
+    return Outs(where, share, times, counted, passed(codes, DirectTable(b)), curve.out(b, n), printed)
 
 
-def relations_of(epoch: Epoch) -> list[str]:
+def relations_of(epoch: RecordEpoch) -> list[str]:
     """Single attributes with many groups, two of them, the 4-tuple, and all."""
     single = sorted(LETTERS, key=epoch.groups, reverse=True)[:4]
     return [*sorted(single), "".join(sorted(single[:2])), "ABCD", LETTERS]
@@ -126,7 +127,7 @@ class Logged:
     planned: float
 
 
-def logged(epoch: Epoch, letters: str) -> list[Logged]:
+def logged(epoch: RecordEpoch, letters: str) -> list[Logged]:
     number, counts = epoch.grouping(letters).number.astype(np.int64), np.sort(epoch.counts(letters))[::-1]
     groups, rows = float(len(counts)), float(epoch.rows)
     counted, planned = Che(estimated(counts, rows, groups), rows), che(epoch, letters, "")
@@ -134,7 +135,7 @@ def logged(epoch: Epoch, letters: str) -> list[Logged]:
     found = []
     for share in KEPT_SHARES:
         b = max(1, int(share * groups))
-        keeping = Lru(b)
+        keeping = LruTable(b)
         keeping.take(number)
         evicted = max(1, len(keeping.take(number)))
         found.append(
@@ -157,13 +158,13 @@ class Child:
     own: float
 
 
-def below_a_table(settings: Settings) -> Child:
+def below_a_table(settings: ExperimentSettings) -> Child:
     """Pairs of a skewed and an even attribute, then the skewed one alone."""
     tuples = min(settings.rows, 300_000)
     first = drawn(1.0, 400, tuples, settings.seed)
     pairs = first * 1000 + np.random.default_rng(settings.seed).integers(0, 100, tuples)
-    fed = Lru(10_000).take(pairs) // 1000
-    counted = len(Lru(40).take(fed)) / len(fed)
+    fed = LruTable(10_000).take(pairs) // 1000
+    counted = len(LruTable(40).take(fed)) / len(fed)
 
     def rate(codes: Ints) -> float:
         counts = np.bincount(codes)
@@ -180,7 +181,7 @@ def chains_of(capacity: int, runs: int, seed: int) -> Chains:
     worst: list[int] = []
     for _ in range(runs):
         keys = rng.integers(0, 1 << 40, capacity)
-        chained, ours = Lru(capacity, capacity), Lru(capacity)
+        chained, ours = LruTable(capacity, capacity), LruTable(capacity)
         for each, into in ((chained, averages), (ours, engine)):
             each.take(keys)
             lengths = each.chains()

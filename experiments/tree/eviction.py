@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments.kit.report import Findings, Line, Numbers, Panel, Settings, Tell, table
+from experiments.kit.report import ExperimentSettings, Findings, Line, Numbers, Panel, Tell, table
+from experiments.models.curves import Lemma
 from experiments.tree.evicted import (
     CHAINS,
     EXPONENTS,
@@ -37,15 +38,15 @@ from experiments.tree.eviction_claims import (
     straightness,
 )
 from experiments.tree.records import connections, netflow
-from experiments.tree.streams import LETTERS, Records
-from penstock.sharing.model.eviction import Che, Lemma
+from experiments.tree.streams import LETTERS, RecordStream
+from penstock.sharing.model.eviction import Che
 from penstock.sharing.model.popularity import exponent, zipf
 
 GROUPS = 20_000
 RUNS, QUICK_RUNS = 20, 3  # of a table whose chains are measured
 
 
-def run(settings: Settings, tell: Tell) -> Findings:
+def run(settings: ExperimentSettings, tell: Tell) -> Findings:
     groups = GROUPS // 4 if settings.quick else GROUPS
     tell("tuples by Zipf laws")
     rates = [found for alpha in (0.0, *EXPONENTS) for found in rates_of(alpha, groups, settings)]
@@ -87,7 +88,7 @@ def run(settings: Settings, tell: Tell) -> Findings:
     )
 
 
-def _skew_table(generated: Records, real: Records) -> Numbers:
+def _skew_table(generated: RecordStream, real: RecordStream) -> Numbers:
     rows = []
     for one in (generated, real):
         relations = {**one.named(), **dict(zip(one.attributes, LETTERS, strict=True)), "all 13": LETTERS}
@@ -148,7 +149,7 @@ def _chain_table(chains: Sequence[Chains]) -> Numbers:
     )
 
 
-def _skew_panel(one: Records) -> Panel:
+def _skew_panel(one: RecordStream) -> Panel:
     lines = []
     for name, letters in one.named().items():
         ordered = np.sort(one.usual.counts(letters))[::-1]

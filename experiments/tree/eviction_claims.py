@@ -9,7 +9,8 @@ from math import log, log2
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.kit.report import Answer, Claim, Settings, judged, spread
+from experiments.kit.report import Claim, ExperimentSettings, InputAnswer, judged, spread
+from experiments.models.curves import Lemma
 from experiments.tree.evicted import (
     CHAINS,
     EXPONENTS,
@@ -25,9 +26,8 @@ from experiments.tree.evicted import (
     passed,
 )
 from experiments.tree.records import ALPHAS
-from experiments.tree.streams import LETTERS, Records
-from experiments.tree.tables import Direct, Lru
-from penstock.sharing.model.eviction import Lemma
+from experiments.tree.streams import LETTERS, RecordStream
+from experiments.tree.tables import DirectTable, LruTable
 from penstock.sharing.model.popularity import HEAVY, exponent
 
 Ints = NDArray[np.int64]
@@ -46,7 +46,7 @@ def straightness(counts: Ints) -> float:
     return float(np.corrcoef(x, y)[0, 1] ** 2)
 
 
-def skew_claims(generated: Records, real: Records) -> list[Claim]:
+def skew_claims(generated: RecordStream, real: RecordStream) -> list[Claim]:
     both = (generated, real)
     alphas = {one.name: [exponent(one.usual.counts(letters)) for letters in one.named().values()] for one in both}
     fits = [s for letter in LETTERS if not np.isnan(s := straightness(real.usual.counts(letter)))]
@@ -66,7 +66,7 @@ def skew_claims(generated: Records, real: Records) -> list[Claim]:
             "Fig. 2: the more attributes, the smaller the exponent",
             "0.85, 0.67, 0.48",
             [
-                Answer(name, ", ".join(f"{alpha:.2f}" for alpha in found), found[0] > found[1] > found[2])
+                InputAnswer(name, ", ".join(f"{alpha:.2f}" for alpha in found), found[0] > found[1] > found[2])
                 for name, found in alphas.items()
             ],
             "source; source and destination; both and their ports",
@@ -82,7 +82,7 @@ def skew_claims(generated: Records, real: Records) -> list[Claim]:
         judged(
             "Sec. VI: with many attributes the distribution is very close to uniform",
             "α near 0",
-            [Answer(name, f"α = {alpha:.2f} for all 13", alpha < 0.1) for name, alpha in everything.items()],
+            [InputAnswer(name, f"α = {alpha:.2f} for all 13", alpha < 0.1) for name, alpha in everything.items()],
             "holds if α < 0.1; in the generated records the attributes beyond the 4-tuple follow from it but for the "
             "flags",
         ),
@@ -92,12 +92,14 @@ def skew_claims(generated: Records, real: Records) -> list[Claim]:
 def rate_claims(rates: Sequence[Rates], logged: Sequence[Logged], name: str) -> list[Claim]:
     skewed = [r for r in rates if r.alpha > 0]
 
-    def by_alpha(model: str, counted: str, limit: float) -> list[Answer]:
+    def by_alpha(model: str, counted: str, limit: float) -> list[InputAnswer]:
         found = []
         for alpha in EXPONENTS:
             here = [r for r in skewed if r.alpha == alpha]
             ratios = [getattr(r, model) / getattr(r, counted) for r in here]
-            found.append(Answer(f"α = {alpha:g}", f"{spread(ratios, 2)} ×", all(abs(x - 1) <= limit for x in ratios)))
+            found.append(
+                InputAnswer(f"α = {alpha:g}", f"{spread(ratios, 2)} ×", all(abs(x - 1) <= limit for x in ratios))
+            )
         return found
 
     even = [abs(r.lemma / r.lru - 1) for r in rates if r.alpha == 0]
@@ -160,17 +162,18 @@ def _real_rate_claims(found: Sequence[Logged], name: str) -> list[Claim]:
     ]
 
 
-def _by_relation(ratios: Sequence[tuple[str, float]]) -> list[Answer]:
+def _by_relation(ratios: Sequence[tuple[str, float]]) -> list[InputAnswer]:
     """Ratios that should be 1, within 10 %."""
     found: dict[str, list[float]] = {}
     for where, ratio in ratios:
         found.setdefault(where, []).append(ratio)
     return [
-        Answer(where, f"{spread(each, 2)} ×", all(abs(x - 1) <= NEAR for x in each)) for where, each in found.items()
+        InputAnswer(where, f"{spread(each, 2)} ×", all(abs(x - 1) <= NEAR for x in each))
+        for where, each in found.items()
     ]
 
 
-def out_claims(outs: Sequence[Outs], groups: int, settings: Settings) -> list[Claim]:
+def out_claims(outs: Sequence[Outs], groups: int, settings: ExperimentSettings) -> list[Claim]:
     ratios = {times: [o.printed / o.counted for o in outs if o.times == times] for times in TIMES}
     tiny = Lemma(10_000.0, 0.85)
     falls = all(
@@ -181,14 +184,14 @@ def out_claims(outs: Sequence[Outs], groups: int, settings: Settings) -> list[Cl
     )
     codes = drawn(0.67, groups, 4 * groups, settings.seed)
     seen = len(np.unique(codes))
-    fits, collides = passed(codes, Lru(seen)), passed(codes, Direct(seen))
+    fits, collides = passed(codes, LruTable(seen)), passed(codes, DirectTable(seen))
     fewer = {where: [o.counted / o.direct for o in outs if o.where == where] for where in {o.where: 0 for o in outs}}
     return [
         judged(
             "Eq. 1: out = b + f·n",
             "b + f·n",
             [
-                Answer(f"n = {times} g", f"{spread(found, 2)} × counted", all(abs(x - 1) <= 0.05 for x in found))
+                InputAnswer(f"n = {times} g", f"{spread(found, 2)} × counted", all(abs(x - 1) <= 0.05 for x in found))
                 for times, found in ratios.items()
             ],
             "f is the counted rate of a full table, so what is off is the form: the tuples that fill the table are "
@@ -220,7 +223,7 @@ def out_claims(outs: Sequence[Outs], groups: int, settings: Settings) -> list[Cl
         judged(
             "Sec. III-C: with chains much less is passed on than with an eviction at every collision",
             "much smaller",
-            [Answer(where, f"{spread(found, 2)} ×", max(found) < 1) for where, found in fewer.items()],
+            [InputAnswer(where, f"{spread(found, 2)} ×", max(found) < 1) for where, found in fewer.items()],
             "LRU over direct-mapped, the same number of entries, evictions and last entries together, n/g from "
             f"{TIMES[0]} to {TIMES[-1]}; holds if always less",
         ),

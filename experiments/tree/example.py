@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.kit.report import Answer, Claim, Settings, judged
-from experiments.tree.plans import Planner
-from experiments.tree.streams import Epoch
-from penstock.sharing.graph.notation import parse
+from experiments.kit.report import Claim, ExperimentSettings, InputAnswer, judged
+from experiments.models.notation import parse
+from experiments.tree.plans import TreePlanner
+from experiments.tree.streams import RecordEpoch
 from penstock.sources.generate.synthetic import mix
 
 STRATEGIES = ("AB BC CD", "ABCD(AB BC CD)", "ABCD(AB BCD(BC CD))")
@@ -25,7 +25,7 @@ QUERIES = ("AB", "BC", "CD")
 
 
 @dataclass(frozen=True)
-class Case:
+class StrategyCase:
     """Tuples, values of A and of the others, memory over the groups of ABCD; and which strategy is best."""
 
     name: str
@@ -37,33 +37,33 @@ class Case:
 
 
 CASES = (
-    Case("n ≫ g, M large, g of BCD like that of ABCD", 200_000, 2, 14, 1.0, 2),
-    Case("n ≈ g", 20_000, 40, 40, 1.0, 1),
-    Case("n ≫ g, M small", 200_000, 14, 14, 0.02, 1),
-    Case("n ≫ g of ABCD ≫ g of BCD, M large", 200_000, 60, 6, 1.5, 3),
+    StrategyCase("n ≫ g, M large, g of BCD like that of ABCD", 200_000, 2, 14, 1.0, 2),
+    StrategyCase("n ≈ g", 20_000, 40, 40, 1.0, 1),
+    StrategyCase("n ≫ g, M small", 200_000, 14, 14, 0.02, 1),
+    StrategyCase("n ≫ g of ABCD ≫ g of BCD, M large", 200_000, 60, 6, 1.5, 3),
 )
 
 
-def costs_of(case: Case, settings: Settings) -> list[float]:
+def costs_of(case: StrategyCase, settings: ExperimentSettings) -> list[float]:
     """Hash operations a tuple of each strategy, counted."""
     rng = np.random.default_rng(settings.seed)
     columns = {
         letter: mix(rng.integers(0, case.first if letter == "A" else case.others, case.tuples), 50 + number)
         for number, letter in enumerate("ABCD")
     }
-    epoch = Epoch(columns)
-    planner = Planner(epoch)
+    epoch = RecordEpoch(columns)
+    planner = TreePlanner(epoch)
     memory = case.share * epoch.groups("ABCD")
     return [planner.allocated(parse(strategy), QUERIES, memory).run([epoch]).per_tuple for strategy in STRATEGIES]
 
 
-def example_claims(settings: Settings) -> list[Claim]:
+def example_claims(settings: ExperimentSettings) -> list[Claim]:
     answers = []
     for case in CASES:
         costs = costs_of(case, settings)
         told = ", ".join(f"{cost:.2f}" for cost in costs)
         answers.append(
-            Answer(case.name, f"{told}, best {1 + int(np.argmin(costs))}", 1 + int(np.argmin(costs)) == case.best)
+            InputAnswer(case.name, f"{told}, best {1 + int(np.argmin(costs))}", 1 + int(np.argmin(costs)) == case.best)
         )
     return [
         judged(

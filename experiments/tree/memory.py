@@ -13,14 +13,14 @@ from itertools import combinations
 
 import numpy as np
 
-from experiments.kit.report import Findings, Line, Numbers, Panel, Settings, Tell, table
-from experiments.tree.compared import LABELS, WAYS, Compared, Swept, Worked
+from experiments.kit.report import ExperimentSettings, Findings, Line, Numbers, Panel, Tell, table
+from experiments.tree.compared import LABELS, WAYS, Compared, Swept, WaysAtMemory
 from experiments.tree.example import example_claims
 from experiments.tree.memory_claims import cost_claims, memory_claims, model_claims, shape_claims
-from experiments.tree.plans import Plan, Planner, tuned
+from experiments.tree.plans import TreePlan, TreePlanner, tuned
 from experiments.tree.records import EPOCHS, connections, netflow
-from experiments.tree.streams import LETTERS, PAIRS, Epoch, Records
-from experiments.tree.tables import Direct, run_tree
+from experiments.tree.streams import LETTERS, PAIRS, RecordEpoch, RecordStream
+from experiments.tree.tables import DirectTable, run_tree
 from penstock.sharing.graph.notation import text
 
 MEMORY = (1_000, 10_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 3_200_000, 5_000_000)
@@ -31,7 +31,7 @@ SIZES, QUICK_SIZES = 50, 5
 FEW = 120_000  # records of an epoch up to which planning is quick enough for all sizes
 
 
-def run(settings: Settings, tell: Tell) -> Findings:
+def run(settings: ExperimentSettings, tell: Tell) -> Findings:
     memories = QUICK_MEMORY if settings.quick else MEMORY
     sizes = QUICK_SIZES if settings.quick else SIZES
     streams = (netflow(settings, epochs=2 if settings.quick else EPOCHS), connections(settings, tell))
@@ -62,10 +62,10 @@ def run(settings: Settings, tell: Tell) -> Findings:
     )
 
 
-def compare(records: Records, queries: Sequence[str], memories: Sequence[int], sizes: int, tell: Tell) -> Compared:
+def compare(records: RecordStream, queries: Sequence[str], memories: Sequence[int], sizes: int, tell: Tell) -> Compared:
     """All ways at all memories, and ours at many sizes."""
-    planner, epochs = Planner(records.usual), records.some(EPOCHS)
-    found: list[Worked] = []
+    planner, epochs = TreePlanner(records.usual), records.some(EPOCHS)
+    found: list[WaysAtMemory] = []
     for memory in memories:
         tell(f"{records.name}, M = {memory:,}")
         before = found[-1].planned if found else {}
@@ -87,30 +87,30 @@ def compare(records: Records, queries: Sequence[str], memories: Sequence[int], s
 
 
 def _work(
-    planner: Planner,
-    epochs: Sequence[Epoch],
+    planner: TreePlanner,
+    epochs: Sequence[RecordEpoch],
     queries: Sequence[str],
     memory: int,
     scaled: float,
-    before: dict[str, Plan],
-) -> Worked:
+    before: dict[str, TreePlan],
+) -> WaysAtMemory:
     planned = {way: planner.plan(queries, scaled, way, before.get(way)) for way in WAYS}
     plans, ours = dict(planned), planned["ours"]
     counted = {way: planned[way].run(epochs) for way in WAYS if way != "slc"}
     plans["slc"], counted["slc"] = tuned(planned["slc"], epochs)
     single = {way: plans[way].run([planner.epoch]).per_tuple for way in ("ours", "paper")}
-    mapped = run_tree(planner.epoch, ours.configuration, ours.entries, Direct).per_tuple
-    return Worked(len(queries), memory, planned, plans, counted, single, mapped)
+    mapped = run_tree(planner.epoch, ours.configuration, ours.entries, DirectTable).per_tuple
+    return WaysAtMemory(len(queries), memory, planned, plans, counted, single, mapped)
 
 
-def _chain(planner: Planner, queries: Sequence[str], memories: Iterable[float]) -> Iterable[Plan]:
+def _chain(planner: TreePlanner, queries: Sequence[str], memories: Iterable[float]) -> Iterable[TreePlan]:
     before = None
     for memory in memories:
         before = planner.plan(queries, memory, before=before)
         yield before
 
 
-def _swept(plans: Iterable[Plan], epoch: Epoch) -> Swept:
+def _swept(plans: Iterable[TreePlan], epoch: RecordEpoch) -> Swept:
     found = [(plan.problem.memory, plan.predicted, plan.run([epoch]).per_tuple) for plan in plans]
     memory, predicted, counted = zip(*found, strict=True)
     return Swept(memory, predicted, counted)

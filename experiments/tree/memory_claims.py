@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from experiments.kit.report import Answer, Claim, judged, spread
+from experiments.kit.report import Claim, InputAnswer, judged, spread
+from experiments.models.notation import parse
 from experiments.tree.compared import LABELS, Compared, rise
 from experiments.tree.plans import EPSILON
-from experiments.tree.streams import Epoch
+from experiments.tree.streams import RecordEpoch
 from experiments.tree.tables import run_tree
-from penstock.sharing.graph.notation import parse
 
 SLACK = 0.02  # what counting may differ by, beside ε
 NEVER = 1e-4  # a rise that is none: ε is far above it
@@ -24,7 +24,7 @@ SWEEPS = {
 }
 
 
-def naive(epoch: Epoch, queries: Sequence[str]) -> float:
+def naive(epoch: RecordEpoch, queries: Sequence[str]) -> float:
     """Hash operations a tuple without sharing."""
     bare = parse(" ".join(queries))
     return run_tree(epoch, bare, [0.0] * len(bare.nodes)).per_tuple
@@ -37,7 +37,7 @@ def cost_claims(found: Sequence[Compared]) -> list[Claim]:
             "Sec. III-D: naive evaluation takes queries × tuples",
             f"{len(found[0].queries)} n",
             [
-                Answer(one.name, f"{n:.0f} n", n == len(one.queries))
+                InputAnswer(one.name, f"{n:.0f} n", n == len(one.queries))
                 for one in found
                 for n in (naive(one.records.usual, one.queries),)
             ],
@@ -50,13 +50,13 @@ def cost_claims(found: Sequence[Compared]) -> list[Claim]:
             judged(
                 f"Fig. 4(a): {LABELS[way]} needs fewer hash operations than SLC at every M",
                 "fewer",
-                [Answer(name, f"{spread(each, 2)} × SLC", max(each) < 1) for name, each in ratios.items()],
+                [InputAnswer(name, f"{spread(each, 2)} × SLC", max(each) < 1) for name, each in ratios.items()],
                 f"M from {found[0].at[0].memory:,} to {most:,}, all counted; SLC with the best of several peak loads",
             ),
             judged(
                 f"Fig. 5, of these queries: {LABELS[way]} needs 50 % fewer hash operations than SLC at M = {most:,}",
                 "50 %",
-                [Answer(name, f"{1 - each[-1]:.0%}", each[-1] <= 0.5) for name, each in ratios.items()],
+                [InputAnswer(name, f"{1 - each[-1]:.0%}", each[-1] <= 0.5) for name, each in ratios.items()],
                 "most saved at any M: " + ", ".join(f"{name} {1 - min(each):.0%}" for name, each in ratios.items()),
             ),
         ]
@@ -68,20 +68,23 @@ def cost_claims(found: Sequence[Compared]) -> list[Claim]:
         judged(
             "Sec. I: with chained tables fewer hash operations are needed (our trees, direct-mapped tables in place)",
             "fewer",
-            [Answer(name, f"{spread(each, 2)} × the hash operations", min(each) > 1) for name, each in mapped.items()],
+            [
+                InputAnswer(name, f"{spread(each, 2)} × the hash operations", min(each) > 1)
+                for name, each in mapped.items()
+            ],
             "the same trees with as many entries, one epoch; holds if always more",
         ),
         judged(
             "Sec. I: the same where direct-mapped tables have trees of their own",
             "fewer",
-            [Answer(name, f"LRU {spread(each, 2)} × direct-mapped", max(each) < 1) for name, each in lru.items()],
+            [InputAnswer(name, f"LRU {spread(each, 2)} × direct-mapped", max(each) < 1) for name, each in lru.items()],
             "both planned by FPTAS for all of an epoch's cost, all counted; holds if LRU is always less",
         ),
         judged(
             "Sec. II: SLC makes poor plans for much memory because it leaves out the ends of epochs",
             "not good",
             [
-                Answer(name, f"with them {spread(each, 2)} × SLC, {each[-1]:.2f} at the most M", each[-1] < 0.9)
+                InputAnswer(name, f"with them {spread(each, 2)} × SLC, {each[-1]:.2f} at the most M", each[-1] < 0.9)
                 for name, each in direct.items()
             ],
             "direct-mapped tables by the same model of collisions, planned by FPTAS for all of an epoch's cost; holds "
@@ -99,7 +102,7 @@ def shape_claims(found: Sequence[Compared]) -> list[Claim]:
             "Fig. 4(b): what SLC costs during epochs falls with memory, inversely",
             "inversely",
             [
-                Answer(name, f"steps of {_span(each)}, as M to the power {slopes[name]:.2f}", max(each) <= SLACK)
+                InputAnswer(name, f"steps of {_span(each)}, as M to the power {slopes[name]:.2f}", max(each) <= SLACK)
                 for name, each in during.items()
             ],
             "holds if it never rises by more than 2 % from one M to the next; -1 were inverse proportion",
@@ -108,7 +111,7 @@ def shape_claims(found: Sequence[Compared]) -> list[Claim]:
             "Fig. 4(b): what SLC costs at the ends of epochs fluctuates",
             "fluctuates",
             [
-                Answer(name, f"steps of {_span(each)}", min(each) < -SLACK < SLACK < max(each))
+                InputAnswer(name, f"steps of {_span(each)}", min(each) < -SLACK < SLACK < max(each))
                 for name, each in end.items()
             ],
             "holds if it both rises and falls by more than 2 % from one M to the next",
@@ -116,14 +119,16 @@ def shape_claims(found: Sequence[Compared]) -> list[Claim]:
         judged(
             "Fig. 4(b): the whole cost of SLC may rise with memory",
             "rises at 3.2 M",
-            [Answer(name, f"steps of {_span(each)}", max(each) > 0.005) for name, each in whole.items()],
+            [InputAnswer(name, f"steps of {_span(each)}", max(each) > 0.005) for name, each in whole.items()],
             "holds if it rises by more than 0.5 % from one M to the next",
         ),
         judged(
             "Sec. IV: evictions cost most where memory is small, the ends of epochs where it is large",
             "during, end",
             [
-                Answer(one.name, f"evictions {first:.0%} at the least M, {last:.0%} at the most", first > 0.5 > last)
+                InputAnswer(
+                    one.name, f"evictions {first:.0%} at the least M, {last:.0%} at the most", first > 0.5 > last
+                )
                 for one in found
                 for first, last in ((_during(one, 0), _during(one, -1)),)
             ],
@@ -132,7 +137,7 @@ def shape_claims(found: Sequence[Compared]) -> list[Claim]:
         judged(
             "Fig. 4(a): from M = 1,000,000 on the plan stays the same, all tables are whole",
             "the same plan, b = g",
-            [Answer(one.name, *_settled(one)) for one in found],
+            [InputAnswer(one.name, *_settled(one)) for one in found],
             "of the sizes tried; tables have all they can use where memory is left over",
         ),
     ]
@@ -149,7 +154,7 @@ def memory_claims(found: Sequence[Compared]) -> list[Claim]:
                 f"Sec. VI-A, Fig. 4(c): predicted cost never rises with memory ({what})",
                 "never",
                 [
-                    Answer(name, f"by {rise(each.predicted):.3%} at most", rise(each.predicted) <= NEVER)
+                    InputAnswer(name, f"by {rise(each.predicted):.3%} at most", rise(each.predicted) <= NEVER)
                     for name, each in swept.items()
                 ],
                 f"each size against the least of all smaller ones, {sizes}; holds within 0.01 %; {how}",
@@ -158,7 +163,7 @@ def memory_claims(found: Sequence[Compared]) -> list[Claim]:
                 f"Sec. VI-A, Fig. 4(c): counted cost never rises with memory ({what})",
                 "never",
                 [
-                    Answer(name, f"by {rise(each.counted):.2%} at most", rise(each.counted) <= limit)
+                    InputAnswer(name, f"by {rise(each.counted):.2%} at most", rise(each.counted) <= limit)
                     for name, each in swept.items()
                 ],
                 f"the same sizes, one epoch; holds within ε + 2 % = {limit:.0%}; {how}",
@@ -177,7 +182,7 @@ def model_claims(found: Sequence[Compared]) -> list[Claim]:
             "what is predicted is what is counted, by Che's approximation",
             f"(ours) within ε + 2 % = {limit:.0%}",
             [
-                Answer(name, f"{spread(each, 2)} × counted", all(abs(x - 1) <= limit for x in each))
+                InputAnswer(name, f"{spread(each, 2)} × counted", all(abs(x - 1) <= limit for x in each))
                 for name, each in che.items()
             ],
             "operations a tuple, in the epoch that was planned for, at all sizes (again, anew); one tree in too little "
@@ -188,7 +193,7 @@ def model_claims(found: Sequence[Compared]) -> list[Claim]:
             "the cost model is accurate, by Lemma 6.1",
             "accurate analytical estimates",
             [
-                Answer(name, f"{spread(each, 2)} × counted", all(abs(x - 1) <= limit for x in each))
+                InputAnswer(name, f"{spread(each, 2)} × counted", all(abs(x - 1) <= limit for x in each))
                 for name, each in lemma.items()
             ],
             f"the same for the paper's plans, at the sizes of Fig. 4; holds within {limit:.0%}; evictions are "

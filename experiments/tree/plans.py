@@ -21,8 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.tree.streams import Epoch
-from experiments.tree.tables import Counted, Direct, Lru, Table, run_tree, together
+from experiments.models.curves import Lemma
+from experiments.tree.streams import RecordEpoch
+from experiments.tree.tables import CountedTree, DirectTable, EntryTable, LruTable, run_tree, together
 from penstock.sharing.allocate.all_or_nothing import all_or_nothing
 from penstock.sharing.allocate.fptas import fptas
 from penstock.sharing.allocate.registry import ALLOCATORS, Allocator
@@ -32,8 +33,8 @@ from penstock.sharing.graph.grain import Grain, letters
 from penstock.sharing.graph.notation import name_letters
 from penstock.sharing.model import eviction
 from penstock.sharing.model.collision import rate, rates
-from penstock.sharing.model.eviction import Che, Curve, Lemma, Taken
-from penstock.sharing.model.figures import Tree, given, plant
+from penstock.sharing.model.eviction import Che, Curve, Taken
+from penstock.sharing.model.figures import PlantedTree, given, plant
 from penstock.sharing.model.flow import tree_cost
 from penstock.sharing.model.popularity import estimated, exponent
 from penstock.sharing.model.problem import Problem
@@ -62,12 +63,12 @@ class Colliding(Curve):
 class Model(NamedTuple):
     """A curve for a relation below a feeder (empty: the stream), its table, and how memory is allocated."""
 
-    curve: Callable[[Epoch, str, str], Curve]
-    table: type[Table]
+    curve: Callable[[RecordEpoch, str, str], Curve]
+    table: type[EntryTable]
     allocate: Allocator = lambda tree: fptas(tree, EPSILON)
 
 
-def che(epoch: Epoch, letters: str, feeder: str) -> Curve:
+def che(epoch: RecordEpoch, letters: str, feeder: str) -> Curve:
     """As the engine plans: by popularity in the node's own input, the feeder's groups once each; of the stream's tuples
     those that come close together once."""
     groups, counts = float(epoch.groups(letters)), epoch.sampled(letters, feeder)
@@ -76,25 +77,25 @@ def che(epoch: Epoch, letters: str, feeder: str) -> Curve:
     return Taken(Che(estimated(counts, max(tuples, groups), groups), float(epoch.rows)), 1.0, length)
 
 
-def lemma(epoch: Epoch, letters: str, feeder: str) -> Curve:
+def lemma(epoch: RecordEpoch, letters: str, feeder: str) -> Curve:
     """The paper takes the exponent that the relation has in the stream; Lemma 6.1 goes up to 1."""
     return Lemma(float(epoch.groups(letters)), min(1.0, exponent(epoch.sampled(letters))))
 
 
 MODELS = {
-    "ours": Model(che, Lru),
-    "paper": Model(lemma, Lru),
-    "direct": Model(lambda epoch, letters, feeder: eviction.Direct(float(epoch.groups(letters))), Direct),
-    "slc": Model(lambda epoch, letters, feeder: Colliding(float(epoch.groups(letters))), Direct, ALLOCATORS["sl"]),
-    "uniform": Model(lambda epoch, letters, feeder: Lemma(float(epoch.groups(letters)), 0.0), Lru, all_or_nothing),
+    "ours": Model(che, LruTable),
+    "paper": Model(lemma, LruTable),
+    "direct": Model(lambda epoch, letters, feeder: eviction.DirectMapped(float(epoch.groups(letters))), DirectTable),
+    "slc": Model(lambda epoch, letters, feeder: Colliding(float(epoch.groups(letters))), DirectTable, ALLOCATORS["sl"]),
+    "uniform": Model(lambda epoch, letters, feeder: Lemma(float(epoch.groups(letters)), 0.0), LruTable, all_or_nothing),
 }
 
 
 @dataclass(frozen=True)
-class Planner:
+class TreePlanner:
     """What is known of an epoch, every figure taken once: numbers of groups are exact, popularity is a sample's."""
 
-    epoch: Epoch
+    epoch: RecordEpoch
     groups: dict[Grain, float] = field(default_factory=dict, repr=False)
     curves: dict[tuple[str, Grain, Grain | None], Curve] = field(default_factory=dict, repr=False)
 
@@ -123,7 +124,9 @@ class Planner:
             curve=curve,
         )
 
-    def plan(self, queries: Sequence[str], memory: float, model: str = "ours", before: Plan | None = None) -> Plan:
+    def plan(
+        self, queries: Sequence[str], memory: float, model: str = "ours", before: TreePlan | None = None
+    ) -> TreePlan:
         """By Algorithm 1; with a plan from before, as the engine plans again: from its tree as well."""
         problem = self.problem(queries, memory, model)
         start = process_time()
@@ -131,19 +134,19 @@ class Planner:
         grown = aggregate_tree(problem, by, start=pruned(before.configuration) if before else None).configuration
         return replace(self.allocated(grown, queries, memory, model), seconds=process_time() - start)
 
-    def again(self, plan: Plan, memory: float) -> Plan:
+    def again(self, plan: TreePlan, memory: float) -> TreePlan:
         """The same tree with other memory."""
         queries = [name_letters(grain) for grain in plan.problem.queries]
         return self.allocated(plan.configuration, queries, memory, plan.model)
 
     def allocated(
         self, configuration: Configuration, queries: Sequence[str], memory: float, model: str = "ours"
-    ) -> Plan:
+    ) -> TreePlan:
         """This tree."""
         problem = self.problem(queries, memory, model)
         start = process_time()
         spaces = MODELS[model].allocate(_tree(configuration, problem))
-        return Plan(model, configuration, tuple(spaces), problem, process_time() - start)
+        return TreePlan(model, configuration, tuple(spaces), problem, process_time() - start)
 
 
 def pruned(configuration: Configuration) -> Configuration:
@@ -164,13 +167,13 @@ def pruned(configuration: Configuration) -> Configuration:
     return Configuration(tuple(nodes))
 
 
-def _tree(configuration: Configuration, problem: Problem) -> Tree:
+def _tree(configuration: Configuration, problem: Problem) -> PlantedTree:
     """With tables for all that feeds."""
     return plant(configuration, problem, [bool(configuration.children(i)) for i in range(len(configuration.nodes))])
 
 
 @dataclass(frozen=True)
-class Plan:
+class TreePlan:
     """A tree and the entries of its nodes; `seconds` of processor time it took, statistics included."""
 
     model: str
@@ -189,20 +192,22 @@ class Plan:
         """Whether memory is left over: all tables have what they can use."""
         return sum(self.entries) < 0.99 * self.problem.memory
 
-    def same(self, other: Plan) -> bool:
+    def same(self, other: TreePlan) -> bool:
         """The same tree, entries within 1 %."""
         near = all(abs(a - b) <= 0.01 * max(a, b) for a, b in zip(self.entries, other.entries, strict=False))
         return self.configuration.edges == other.configuration.edges and near
 
-    def shrunk(self, share: float) -> Plan:
+    def shrunk(self, share: float) -> TreePlan:
         return replace(self, entries=tuple(share * space for space in self.entries))
 
-    def run(self, epochs: Iterable[Epoch]) -> Counted:
+    def run(self, epochs: Iterable[RecordEpoch]) -> CountedTree:
         table = MODELS[self.model].table
         return together(run_tree(epoch, self.configuration, self.entries, table) for epoch in epochs)
 
 
-def tuned(plan: Plan, epochs: Sequence[Epoch], shares: Sequence[float] = SHRUNK) -> tuple[Plan, Counted]:
+def tuned(
+    plan: TreePlan, epochs: Sequence[RecordEpoch], shares: Sequence[float] = SHRUNK
+) -> tuple[TreePlan, CountedTree]:
     """SLC under the peak load with which it costs least, all counted.
 
     The paper tries peak loads and keeps the best. A peak load shrinks all tables by one factor (seed smap, Sec. 8.5.2);

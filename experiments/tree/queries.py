@@ -11,11 +11,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.kit.report import Answer, Claim, Findings, Line, Numbers, Panel, Settings, Tell, judged, spread, table
+from experiments.kit.report import (
+    Claim,
+    ExperimentSettings,
+    Findings,
+    InputAnswer,
+    Line,
+    Numbers,
+    Panel,
+    Tell,
+    judged,
+    spread,
+    table,
+)
 from experiments.tree.compared import LABELS
-from experiments.tree.plans import Plan, Planner, tuned
+from experiments.tree.plans import TreePlan, TreePlanner, tuned
 from experiments.tree.records import OTHER_ROWS, connections, netflow
-from experiments.tree.streams import LETTERS, PAIRS, Records
+from experiments.tree.streams import LETTERS, PAIRS, RecordStream
 from experiments.tree.uniform import allocation_claims
 
 MEMORY, QUICK_MEMORY = (50_000, 500_000, 5_000_000), (50_000, 5_000_000)
@@ -25,7 +37,7 @@ WAYS = ("ours", "paper", "slc")
 
 
 @dataclass(frozen=True)
-class Case:
+class QuerySetCosts:
     """One query set at one memory (before scaling): hash operations a tuple, by way, and of the first set of a size the
     seconds to plan ours from the start, all numbers of groups known."""
 
@@ -39,18 +51,18 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Measured:
+class QuerySetRuns:
     """One stream; `relations` are those whose groups were asked for, for the most queries."""
 
-    records: Records
-    cases: tuple[Case, ...]
+    records: RecordStream
+    cases: tuple[QuerySetCosts, ...]
     relations: int
 
     @property
     def name(self) -> str:
         return self.records.name
 
-    def at(self, memory: int, count: int | None = None) -> list[Case]:
+    def at(self, memory: int, count: int | None = None) -> list[QuerySetCosts]:
         return [case for case in self.cases if case.memory == memory and count in (None, case.count)]
 
     def mean(self, memory: int, count: int, what: str) -> float:
@@ -72,26 +84,28 @@ def query_sets(counts: Sequence[int], sets: int, seed: int) -> list[tuple[str, .
     return found
 
 
-def measure(records: Records, queries: Sequence[tuple[str, ...]], memories: Sequence[int], tell: Tell) -> Measured:
-    planner, epoch = Planner(records.usual), records.usual
-    cases: list[Case] = []
+def measure(
+    records: RecordStream, queries: Sequence[tuple[str, ...]], memories: Sequence[int], tell: Tell
+) -> QuerySetRuns:
+    planner, epoch = TreePlanner(records.usual), records.usual
+    cases: list[QuerySetCosts] = []
     for some in queries:
         tell(f"{records.name}, {len(some)} queries")
-        before: dict[str, Plan] = {}
+        before: dict[str, TreePlan] = {}
         for memory in memories:
             plans = {way: planner.plan(some, memory * records.scale, way, before.get(way)) for way in WAYS}
             costs = {way: plans[way].run([epoch]).per_tuple for way in WAYS if way != "slc"}
             costs["slc"] = tuned(plans["slc"], [epoch])[1].per_tuple
             first = all(case.memory != memory or case.count != len(some) for case in cases)
             seconds = planner.plan(some, memory * records.scale).seconds if first else 0.0
-            cases.append(Case(len(some), memory, costs, seconds))
+            cases.append(QuerySetCosts(len(some), memory, costs, seconds))
             before = plans
-    fresh = Planner(epoch)
+    fresh = TreePlanner(epoch)
     fresh.plan(queries[-1], memories[len(memories) // 2] * records.scale)
-    return Measured(records, tuple(cases), len(fresh.groups))
+    return QuerySetRuns(records, tuple(cases), len(fresh.groups))
 
 
-def run(settings: Settings, tell: Tell) -> Findings:
+def run(settings: ExperimentSettings, tell: Tell) -> Findings:
     memories, counts = (QUICK_MEMORY, QUICK_COUNTS) if settings.quick else (MEMORY, COUNTS)
     queries = query_sets(counts, 1 if settings.quick else SETS, settings.seed)
     streams = (netflow(settings, OTHER_ROWS, 1, settings.seed + 1), connections(settings, tell))
@@ -113,7 +127,7 @@ def run(settings: Settings, tell: Tell) -> Findings:
     )
 
 
-def _claims(found: Sequence[Measured], memories: Sequence[int], counts: Sequence[int]) -> list[Claim]:
+def _claims(found: Sequence[QuerySetRuns], memories: Sequence[int], counts: Sequence[int]) -> list[Claim]:
     claims = []
     for way in ("ours", "paper"):
         for memory in memories:
@@ -125,7 +139,7 @@ def _claims(found: Sequence[Measured], memories: Sequence[int], counts: Sequence
                     f"(M = {memory:,})",
                     "consistently",
                     [
-                        Answer(name, ", ".join(f"{x:.0%}" for x in each), least[name] > 0)
+                        InputAnswer(name, ", ".join(f"{x:.0%}" for x in each), least[name] > 0)
                         for name, each in saved.items()
                     ],
                     f"for {', '.join(map(str, counts))} queries, on average over query sets; holds if every set saves; "
@@ -137,7 +151,10 @@ def _claims(found: Sequence[Measured], memories: Sequence[int], counts: Sequence
             judged(
                 f"Fig. 5: {LABELS[way]} saves 50 % to SLC at M = {memories[-1]:,}",
                 "50 %",
-                [Answer(name, f"{min(each):.0%} to {max(each):.0%}", min(each) >= 0.5) for name, each in most.items()],
+                [
+                    InputAnswer(name, f"{min(each):.0%} to {max(each):.0%}", min(each) >= 0.5)
+                    for name, each in most.items()
+                ],
                 "averages over query sets of a size; holds if all are 50 % or more",
             )
         )
@@ -149,7 +166,7 @@ def _claims(found: Sequence[Measured], memories: Sequence[int], counts: Sequence
             "Sec. VIII-A: planning takes only a few minutes",
             "a few minutes (ε = 0.05)",
             [
-                Answer(name, ", ".join(f"{x:.2f}" for x in each) + " s", max(each) < 180)
+                InputAnswer(name, ", ".join(f"{x:.2f}" for x in each) + " s", max(each) < 180)
                 for name, each in seconds.items()
             ],
             f"processor time for {', '.join(map(str, counts))} queries, numbers of groups known; the slowest of the "
@@ -159,7 +176,7 @@ def _claims(found: Sequence[Measured], memories: Sequence[int], counts: Sequence
             "Sec. II: planning does not enumerate all aggregates",
             "pairs of siblings only",
             [
-                Answer(
+                InputAnswer(
                     one.name, f"groups of {one.relations:,} of {every:,} relations asked for", one.relations < every / 2
                 )
                 for one in found
@@ -169,11 +186,11 @@ def _claims(found: Sequence[Measured], memories: Sequence[int], counts: Sequence
     ]
 
 
-def _seconds(one: Measured, count: int) -> float:
+def _seconds(one: QuerySetRuns, count: int) -> float:
     return max(case.seconds for case in one.cases if case.count == count)
 
 
-def _table(one: Measured, memories: Sequence[int], counts: Sequence[int]) -> Numbers:
+def _table(one: QuerySetRuns, memories: Sequence[int], counts: Sequence[int]) -> Numbers:
     rows = []
     for memory in memories:
         for count in counts:
@@ -188,7 +205,7 @@ def _table(one: Measured, memories: Sequence[int], counts: Sequence[int]) -> Num
     )
 
 
-def _saved_panel(one: Measured, memories: Sequence[int], counts: Sequence[int]) -> Panel:
+def _saved_panel(one: QuerySetRuns, memories: Sequence[int], counts: Sequence[int]) -> Panel:
     lines = [
         Line(
             f"{LABELS[way]}, M = {memory:,}",
@@ -202,7 +219,7 @@ def _saved_panel(one: Measured, memories: Sequence[int], counts: Sequence[int]) 
     return Panel(f"Fig. 5: {one.name}", "queries", "hash operations saved to SLC (%)", tuple(lines))
 
 
-def _cost_panel(one: Measured, memories: Sequence[int], counts: Sequence[int]) -> Panel:
+def _cost_panel(one: QuerySetRuns, memories: Sequence[int], counts: Sequence[int]) -> Panel:
     lines = [
         Line(
             f"{LABELS[way]}, M = {memory:,}",
@@ -217,7 +234,7 @@ def _cost_panel(one: Measured, memories: Sequence[int], counts: Sequence[int]) -
     return Panel(f"cost: {one.name}", "queries", "hash operations a tuple", (naive, *lines), bottom=0)
 
 
-def _time_panel(found: Sequence[Measured], memories: Sequence[int], counts: Sequence[int]) -> Panel:
+def _time_panel(found: Sequence[QuerySetRuns], memories: Sequence[int], counts: Sequence[int]) -> Panel:
     lines = [
         Line(
             f"{one.name}, M = {memory:,}",

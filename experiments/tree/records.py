@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.data.traces import PLACE
-from experiments.kit.report import Settings, Tell
-from experiments.tree.streams import EPOCH_ROWS, LETTERS, Epoch, Ints, Records, Words
+from experiments.kit.report import ExperimentSettings, Tell
+from experiments.tree.streams import EPOCH_ROWS, LETTERS, Ints, RecordEpoch, RecordStream, Words
 from penstock.sources.base import whole
 from penstock.sources.generate.source import FLOW_ATTRIBUTES, open_generate
 from penstock.sources.generate.synthetic import mix, unit, zipf_ranks
@@ -44,7 +44,9 @@ CONNECTION = (
 DAY = 86_400_000_000  # microseconds
 
 
-def netflow(settings: Settings, rows: int = EPOCH_ROWS, epochs: int = EPOCHS, seed: int | None = None) -> Records:
+def netflow(
+    settings: ExperimentSettings, rows: int = EPOCH_ROWS, epochs: int = EPOCHS, seed: int | None = None
+) -> RecordStream:
     """Flow records whose source, pair and 4-tuple follow the paper's Zipf laws; all else follows from those.
 
     A record is of a flow, by the law of 4-tuples. Each flow has a fixed pair of hosts and each pair a fixed source,
@@ -53,8 +55,8 @@ def netflow(settings: Settings, rows: int = EPOCH_ROWS, epochs: int = EPOCHS, se
     rows = min(rows, settings.rows)
     rng = np.random.default_rng(settings.seed if seed is None else seed)
     population = _Population(rows / EPOCH_ROWS)
-    made = tuple(Epoch(_lettered(population.drawn(rng, rows))) for _ in range(epochs))
-    return Records("generated records", NETFLOW, "AB", made)
+    made = tuple(RecordEpoch(_lettered(population.drawn(rng, rows))) for _ in range(epochs))
+    return RecordStream("generated records", NETFLOW, "AB", made)
 
 
 class _Population:
@@ -115,7 +117,7 @@ def _lettered(columns: Mapping[str, NDArray[Any]]) -> dict[str, Words]:
     }
 
 
-def connections(settings: Settings, tell: Tell) -> Records:
+def connections(settings: ExperimentSettings, tell: Tell) -> RecordStream:
     """The log of connections, else generated flow records of the benchmark."""
     path = log_file(settings)
     if path is None:
@@ -125,7 +127,7 @@ def connections(settings: Settings, tell: Tell) -> Records:
     return read_log(path)
 
 
-def log_file(settings: Settings) -> Path | None:
+def log_file(settings: ExperimentSettings) -> Path | None:
     """The log in the folder of the captures, or in `flows` beside it; a short run does without."""
     folder = settings.captures or PLACE
     if settings.quick and settings.captures is None:
@@ -133,7 +135,7 @@ def log_file(settings: Settings) -> Path | None:
     return next((path for path in (folder / LOG, folder.parent / "flows" / LOG) if path.is_file()), None)
 
 
-def read_log(path: Path) -> Records:
+def read_log(path: Path) -> RecordStream:
     """All connections, those of a day in the order of the log."""
     table = pq.read_table(path, columns=["ts", *CONNECTION]).combine_chunks()
     days = table["ts"].cast(pa.int64()).to_numpy() // DAY
@@ -141,10 +143,10 @@ def read_log(path: Path) -> Records:
     edges = np.flatnonzero(np.diff(days[order], prepend=days[order[0]] - 1, append=days[order[-1]] + 1))
     codes = [_codes(table[name])[order] for name in CONNECTION]
     epochs = tuple(
-        Epoch(_lettered({name: code[start:stop] for name, code in zip(CONNECTION, codes, strict=True)}))
+        RecordEpoch(_lettered({name: code[start:stop] for name, code in zip(CONNECTION, codes, strict=True)}))
         for start, stop in pairwise(edges)
     )
-    return Records("connection log", CONNECTION, "AC", epochs)
+    return RecordStream("connection log", CONNECTION, "AC", epochs)
 
 
 def _codes(column: pa.ChunkedArray) -> Ints:
@@ -154,7 +156,7 @@ def _codes(column: pa.ChunkedArray) -> Ints:
     return np.asarray(array.indices.to_numpy(zero_copy_only=False), np.int64)
 
 
-def generated_log(settings: Settings) -> Records:
+def generated_log(settings: ExperimentSettings) -> RecordStream:
     rows = min(settings.rows, 800_000)
     source = open_generate("clustered", {"rows": str(rows), "seed": str(settings.seed), "flow_length": "4"})
     names = list(FLOW_ATTRIBUTES)
@@ -162,7 +164,7 @@ def generated_log(settings: Settings) -> Records:
     codes = [_codes(table[name]) for name in names]
     edges = [rows * i // EPOCHS for i in range(EPOCHS + 1)]
     epochs = tuple(
-        Epoch(_lettered({name: code[start:stop] for name, code in zip(names, codes, strict=True)}))
+        RecordEpoch(_lettered({name: code[start:stop] for name, code in zip(names, codes, strict=True)}))
         for start, stop in pairwise(edges)
     )
-    return Records("generated log", tuple(names), "AB", epochs)
+    return RecordStream("generated log", tuple(names), "AB", epochs)

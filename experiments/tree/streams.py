@@ -29,7 +29,7 @@ KEPT, KEPT_BELOW = 40, 24  # groupings of an epoch that are kept, and samples be
 RUNS, RUN = 16, 2048  # of a sample: so many runs of so many successive tuples
 
 
-class Grouping(NamedTuple):
+class RowGroups(NamedTuple):
     """Of a relation in an epoch: the number of each row's group, from 0 in order of arrival, and each group's first
     row."""
 
@@ -37,17 +37,17 @@ class Grouping(NamedTuple):
     first: NDArray[np.int32]
 
 
-class Epoch:
+class RecordEpoch:
     """So many records; `columns` has a random word for each value of an attribute, by letter."""
 
     def __init__(self, columns: Mapping[str, Words]) -> None:
         self.columns = dict(columns)
         self.rows = len(next(iter(self.columns.values())))
-        self._kept: OrderedDict[str, Grouping] = OrderedDict()
-        self._below: OrderedDict[str, Epoch] = OrderedDict()
+        self._kept: OrderedDict[str, RowGroups] = OrderedDict()
+        self._below: OrderedDict[str, RecordEpoch] = OrderedDict()
         self._groups: dict[str, int] = {}
 
-    def grouping(self, letters: str) -> Grouping:
+    def grouping(self, letters: str) -> RowGroups:
         """The last ones asked for are kept."""
         if letters in self._kept:
             self._kept.move_to_end(letters)
@@ -101,7 +101,7 @@ class Epoch:
         return total
 
     @cached_property
-    def _sample(self) -> Epoch:
+    def _sample(self) -> RecordEpoch:
         """Runs of successive tuples from all over the epoch."""
         length = max(1, min(self.rows // RUNS, RUN))
         starts = np.linspace(0, self.rows - length, RUNS).astype(np.int64)
@@ -111,8 +111,8 @@ class Epoch:
     def _any_order(self) -> Ints:
         return np.random.default_rng(0).permutation(self._sample.rows)
 
-    def _at(self, rows: NDArray[Any]) -> Epoch:
-        return Epoch({letter: column[rows] for letter, column in self.columns.items()})
+    def _at(self, rows: NDArray[Any]) -> RecordEpoch:
+        return RecordEpoch({letter: column[rows] for letter, column in self.columns.items()})
 
     @cached_property
     def _all(self) -> Words:
@@ -129,7 +129,7 @@ def run_lengths(words: Words) -> Ints:
     return np.diff(np.flatnonzero(np.append(words[1:] != words[:-1], True)), prepend=-1)
 
 
-def grouped(words: Words) -> Grouping:
+def grouped(words: Words) -> RowGroups:
     """Number equal words equally, from 0 in order of arrival.
 
     >>> [each.tolist() for each in grouped(np.array([7, 9, 7, 8], np.uint64))]
@@ -141,25 +141,25 @@ def grouped(words: Words) -> Grouping:
     none, fresh = np.empty(0, np.int64), np.zeros(1, np.uint64)
     tables.probe_exact(keys, tables.hashed(keys), 0, count, none, 0, fresh, index, rows, number)
     first = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
-    return Grouping(number.astype(np.int32), first.astype(np.int32))
+    return RowGroups(number.astype(np.int32), first.astype(np.int32))
 
 
 @dataclass(frozen=True)
-class Records:
+class RecordStream:
     """A stream, epoch by epoch; `attributes` are the names behind the letters, `hosts` the source and the
     destination."""
 
     name: str
     attributes: tuple[str, ...]
     hosts: str
-    epochs: tuple[Epoch, ...]
+    epochs: tuple[RecordEpoch, ...]
 
     @property
     def rows(self) -> int:
         return sum(epoch.rows for epoch in self.epochs)
 
     @cached_property
-    def usual(self) -> Epoch:
+    def usual(self) -> RecordEpoch:
         """The epoch of median size: the one that plans are made for."""
         return sorted(self.epochs, key=lambda epoch: epoch.rows)[len(self.epochs) // 2]
 
@@ -168,7 +168,7 @@ class Records:
         """Records of an epoch over the paper's: memory is taken in that proportion."""
         return self.usual.rows / EPOCH_ROWS
 
-    def some(self, count: int) -> list[Epoch]:
+    def some(self, count: int) -> list[RecordEpoch]:
         """So many epochs, evenly spaced, of those that are not cut short."""
         whole = [epoch for epoch in self.epochs if epoch.rows > self.usual.rows / 2]
         return whole[:: -(-len(whole) // count)]

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.tree.streams import Epoch
+from experiments.tree.streams import RecordEpoch
 from penstock.kernels.tables import lru
 from penstock.kernels.tables import probe as tables
 from penstock.sharing.graph.configuration import STREAM, Configuration
@@ -34,7 +34,7 @@ NONE, FRESH = np.empty(0, np.int64), np.zeros(1, np.uint64)
 NOTHING = np.empty(0, np.int64)
 
 
-class Table(ABC):
+class EntryTable(ABC):
     """Of so many entries; keys go in and come out."""
 
     @abstractmethod
@@ -49,7 +49,7 @@ class Table(ABC):
         """All residents; the table is not used again."""
 
 
-class Lru(Table):
+class LruTable(EntryTable):
     """Chained; `buckets` as many as entries in the paper, more in the engine."""
 
     def __init__(self, capacity: int, buckets: int | None = None) -> None:
@@ -82,7 +82,7 @@ class Lru(Table):
         return lengths
 
 
-class Direct(Table):
+class DirectTable(EntryTable):
     def __init__(self, capacity: int) -> None:
         self.entries = np.zeros((capacity + CHUNK, 2), np.uint64)
         self.resident = np.arange(capacity, dtype=np.int32)
@@ -112,7 +112,7 @@ class Direct(Table):
 
 
 @dataclass(frozen=True)
-class Passed:
+class PassedRows:
     """Rows that a node passes on, in order: evicted during the epoch, and at its end."""
 
     during: Ints
@@ -124,7 +124,7 @@ class Passed:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedTree:
     """Hash operations of an epoch or more: during them and at their ends; `outs` of each node, tables only."""
 
     rows: int
@@ -141,11 +141,13 @@ class Counted:
         return self.total / self.rows
 
 
-def run_tree(epoch: Epoch, configuration: Configuration, entries: Sequence[float], kind: type[Table] = Lru) -> Counted:
+def run_tree(
+    epoch: RecordEpoch, configuration: Configuration, entries: Sequence[float], kind: type[EntryTable] = LruTable
+) -> CountedTree:
     """The epoch through tables of so many entries (0: none, all passes by); leaf queries count what arrives."""
     during = end = 0
-    passed: list[Passed] = []
-    stream = Passed(np.arange(epoch.rows), NOTHING)
+    passed: list[PassedRows] = []
+    stream = PassedRows(np.arange(epoch.rows), NOTHING)
     for i, node in enumerate(configuration.nodes):
         fed = stream if node.parent == STREAM else passed[node.parent]
         leaf, capacity = not configuration.children(i), int(entries[i])
@@ -153,13 +155,13 @@ def run_tree(epoch: Epoch, configuration: Configuration, entries: Sequence[float
             during += len(fed.during)
             end += len(fed.end)
         if leaf or not capacity:
-            passed.append(Passed(NOTHING, NOTHING) if leaf else fed)
+            passed.append(PassedRows(NOTHING, NOTHING) if leaf else fed)
             continue
         passed.append(_through(kind(capacity), epoch, name_letters(node.grain), i, fed))
-    return Counted(epoch.rows, during, end, tuple(one.total for one in passed))
+    return CountedTree(epoch.rows, during, end, tuple(one.total for one in passed))
 
 
-def _through(table: Table, epoch: Epoch, letters: str, number: int, fed: Passed) -> Passed:
+def _through(table: EntryTable, epoch: RecordEpoch, letters: str, number: int, fed: PassedRows) -> PassedRows:
     """What a table passes on of what it is fed."""
     grouping = epoch.grouping(letters)
     salt = np.int64(number + 1) << np.int64(ROW_BITS)
@@ -170,13 +172,13 @@ def _through(table: Table, epoch: Epoch, letters: str, number: int, fed: Passed)
 
     during = table.take(keys(fed.during))
     evicted = table.take(keys(fed.end))
-    return Passed(during & rows, np.concatenate([evicted, table.drain()]) & rows)
+    return PassedRows(during & rows, np.concatenate([evicted, table.drain()]) & rows)
 
 
-def together(counted: Iterable[Counted]) -> Counted:
+def together(counted: Iterable[CountedTree]) -> CountedTree:
     """Of several epochs."""
     each = list(counted)
-    return Counted(
+    return CountedTree(
         sum(one.rows for one in each),
         sum(one.during for one in each),
         sum(one.end for one in each),

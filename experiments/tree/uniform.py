@@ -15,14 +15,15 @@ from time import process_time
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.kit.report import Answer, Claim, Numbers, Settings, judged, spread, table
-from experiments.tree.plans import EPSILON, Planner
-from experiments.tree.streams import Epoch
+from experiments.kit.report import Claim, ExperimentSettings, InputAnswer, Numbers, judged, spread, table
+from experiments.models.curves import Lemma
+from experiments.tree.plans import EPSILON, TreePlanner
+from experiments.tree.streams import RecordEpoch
 from penstock.sharing.allocate.all_or_nothing import all_or_nothing
 from penstock.sharing.allocate.fptas import fptas
 from penstock.sharing.graph.configuration import STREAM
-from penstock.sharing.model.eviction import Che, Curve, Lemma
-from penstock.sharing.model.figures import Tree, buckets_of
+from penstock.sharing.model.eviction import Che, Curve
+from penstock.sharing.model.figures import PlantedTree, buckets_of
 from penstock.sharing.model.flow import tree_cost, tree_costs
 from penstock.sharing.model.popularity import fitted
 from penstock.sources.generate.synthetic import mix
@@ -54,7 +55,7 @@ class Uniform:
     fptas: tuple[float, ...]
 
 
-def random_tree(seed: int, kind: str) -> Tree:
+def random_tree(seed: int, kind: str) -> PlantedTree:
     """Up to four tables, each of which feeds some queries; a part of the memory that they need."""
     rng = np.random.default_rng(seed)
     count = int(rng.integers(1, 5))
@@ -66,7 +67,7 @@ def random_tree(seed: int, kind: str) -> Tree:
         groups.append(max(20.0, above * float(rng.uniform(0.05, 0.8))))
     fed = np.repeat(np.arange(count), rng.integers(1, 5, count)).tolist()
     every = count + len(fed)
-    return Tree(
+    return PlantedTree(
         parents=parents + fed,
         queries=[i >= count for i in range(every)],
         tables=[i < count for i in range(every)],
@@ -75,14 +76,13 @@ def random_tree(seed: int, kind: str) -> Tree:
         entries=[1.0] * every,
         probe=[1.0] * every,
         evict=[float(i >= count) for i in range(every)],
-        epochs=[1] * every,
         memory=sum(groups) * float(rng.choice([0.05, 0.2, 0.5, 0.8])),
         rows=ROWS,
         curves=[CURVES[kind](rng, g) for g in groups] + [None] * len(fed),
     )
 
 
-def cost(tree: Tree, spaces: Sequence[float]) -> float:
+def cost(tree: PlantedTree, spaces: Sequence[float]) -> float:
     return tree_cost(tree, buckets_of(tree, spaces))
 
 
@@ -92,7 +92,7 @@ def _steps(count: int) -> Array:
     return np.array([parts for parts in product(range(STEPS + 1), repeat=count) if sum(parts) <= STEPS]) / STEPS
 
 
-def least(tree: Tree, seed: int) -> float:
+def least(tree: PlantedTree, seed: int) -> float:
     """The least cost of all divisions that are tried."""
     count = sum(tree.tables)
     some = np.random.default_rng(seed).dirichlet(np.ones(count + 1), RANDOM)[:, :count]
@@ -103,25 +103,25 @@ def least(tree: Tree, seed: int) -> float:
     return float(tree_costs(tree, buckets).min())
 
 
-def gaps(kind: str, count: int, seed: int, allocate: Callable[[Tree], list[float]]) -> list[float]:
+def gaps(kind: str, count: int, seed: int, allocate: Callable[[PlantedTree], list[float]]) -> list[float]:
     """Cost over the least, of random trees."""
     trees = [random_tree(seed * 1000 + number, kind) for number in range(count)]
     return [cost(tree, allocate(tree)) / least(tree, number) for number, tree in enumerate(trees)]
 
 
-def uniform_records(settings: Settings) -> Epoch:
+def uniform_records(settings: ExperimentSettings) -> RecordEpoch:
     """Attributes apart from each other, all values equally frequent."""
     rng = np.random.default_rng(settings.seed)
     rows = min(settings.rows, 200_000)
-    return Epoch({
+    return RecordEpoch({
         letter: mix(rng.integers(0, values, rows), 60 + number)
         for number, (letter, values) in enumerate(zip("ABCDEF", VALUES, strict=True))
     })  # fmt: skip
 
 
-def at_work(settings: Settings) -> Uniform:
+def at_work(settings: ExperimentSettings) -> Uniform:
     epoch = uniform_records(settings)
-    planner, pairs = Planner(epoch), [a + b for a, b in combinations("ABCDEF", 2)]
+    planner, pairs = TreePlanner(epoch), [a + b for a, b in combinations("ABCDEF", 2)]
     need = sum(epoch.groups("".join(three)) for three in combinations("ABCDEF", 3))
     found: dict[str, list[float]] = {"uniform": [], "ours": []}
     for share in SHARES:
@@ -130,7 +130,7 @@ def at_work(settings: Settings) -> Uniform:
     return Uniform(SHARES, tuple(found["uniform"]), tuple(found["ours"]))
 
 
-def allocation_claims(settings: Settings) -> tuple[list[Claim], list[Numbers]]:
+def allocation_claims(settings: ExperimentSettings) -> tuple[list[Claim], list[Numbers]]:
     """Theorems 2 and 3, and how long they take."""
     count = QUICK_TREES if settings.quick else TREES
     nothing = {kind: gaps(kind, count, settings.seed, all_or_nothing) for kind in ("uniform", "uniform, LRU")}
@@ -177,7 +177,7 @@ def allocation_claims(settings: Settings) -> tuple[list[Claim], list[Numbers]]:
             "Theorem 2: FPTAS is within 1 + ε of the best",
             "1 + ε",
             [
-                Answer(
+                InputAnswer(
                     f"{kind}, ε = {epsilon:g}",
                     f"{max(found):.3f} at most",
                     max(found) <= 1 + epsilon + 1e-9,
@@ -190,7 +190,7 @@ def allocation_claims(settings: Settings) -> tuple[list[Claim], list[Numbers]]:
             "Sec. VII: on uniform data at work, all or nothing is as good as FPTAS",
             "provably optimal",
             [
-                Answer(f"{share:.0%} of the memory", f"{ratio:.3f} × FPTAS", ratio <= 1.02)
+                InputAnswer(f"{share:.0%} of the memory", f"{ratio:.3f} × FPTAS", ratio <= 1.02)
                 for share, ratio in zip(work.shares, ratios, strict=True)
             ],
             f"{len(VALUES)} attributes of {VALUES[0]} to {VALUES[-1]} values, all 15 pairs, trees by Algorithm 1, LRU "
@@ -214,7 +214,7 @@ def allocation_claims(settings: Settings) -> tuple[list[Claim], list[Numbers]]:
     return claims, numbers
 
 
-def _seconds(trees: Sequence[Tree], allocate: Callable[[Tree], list[float]]) -> float:
+def _seconds(trees: Sequence[PlantedTree], allocate: Callable[[PlantedTree], list[float]]) -> float:
     """Processor time of an allocation."""
     start = process_time()
     for tree in trees:

@@ -23,7 +23,8 @@ from penstock.logical.resolve.app import resolve_app
 from penstock.runtime.batch import replan as planners
 from penstock.runtime.batch.replan import Planner
 from penstock.runtime.work import TABLE
-from penstock.sharing.model.table_kind import LRU
+from penstock.sharing.model.kinds.direct import DIRECT
+from penstock.sharing.model.kinds.registry import kind_named
 from penstock.sharing.model.unit_costs import USUAL
 from penstock.sharing.options import OFF, Planning
 from penstock.sharing.plan import SharedPlan
@@ -137,15 +138,15 @@ def run(
 
 def priced(plan: SharedPlan, work: Work) -> float:
     """Nanoseconds of a task by what it counted, of queries that keep one sum each and keys of one word, as
-    `sharing.model.engine_problem.Task` has it."""
+    `sharing.model.engine_problem.EngineProblem` has it."""
     relations = {TABLE + each.name: each for each in plan.basis.relations} if plan.basis else {}
     names = {TABLE + table.name for table in plan.tables}
     memory = sum(each.buckets * each.entry for name, each in relations.items() if name in names)
     total = 0.0
     for name, counts in work.items():
         if name.startswith(TABLE):
-            recent = name in relations and relations[name].kind == LRU
-            total += counts["probes"] * ((USUAL.recent_at if recent else USUAL.probe_at)(memory) + EACH)
+            kind = kind_named(relations[name].kind) if name in relations else DIRECT
+            total += counts["probes"] * (kind.probe(USUAL, memory) + EACH)
             total += (counts["evictions"] + counts["flushed"]) * USUAL.passing
         else:
             total += counts["probes"] * (USUAL.insert_at(counts["groups"] * ROW) + EACH)

@@ -21,7 +21,7 @@ from penstock.runtime.profile.statistics import Known
 from penstock.runtime.task.task import Lfta
 from penstock.sharing.graph.grain import Grain
 from penstock.sharing.model.collision import rate
-from penstock.sharing.model.cost import flows as cost_flows
+from penstock.sharing.model.flow import flows as cost_flows
 from penstock.sharing.model.popularity import Popularity, estimated
 from penstock.sharing.model.problem import Problem
 from penstock.sharing.model.unit_costs import USUAL
@@ -288,7 +288,7 @@ def test_predicted_evictions_are_those_measured(kind: str, tmp_path: Path, monke
     5.3); tables of 4 and 256 KiB in all, evict-always, phantoms among them. Evictions a tuple of the stream are wrong
     by at most 0.03 (zipf 0.15), 0.01 (0.06) in the mean, where the stream feeds a table; deeper, where one flow length
     stands for tables that differ, by at most 0.4 and 0.15 in the mean."""
-    monkeypatch.setattr("penstock.sharing.planner.KEEP_BELOW", 0.0)
+    monkeypatch.setattr("penstock.sharing.model.kinds.direct.KEEP_BELOW", 0.0)
     data = STREAMS[kind](np.random.default_rng(8), 3 * BATCH)
     write(tmp_path / "in.parquet", data)
     text, settings = app_text(tmp_path / "in.parquet", KEYS, BATCH), measured.settings(BATCH, 1)

@@ -32,7 +32,8 @@ from penstock.runtime.tables.forest import Tree
 from penstock.runtime.tables.leaf import Leaf
 from penstock.runtime.tables.rows import Cut, Format
 from penstock.sharing.graph.configuration import STREAM
-from penstock.sharing.model.table_kind import EVICT, KEEP, LRU
+from penstock.sharing.model.kinds.direct import EVICT, KEEP
+from penstock.sharing.model.kinds.lru import RECENT as LEAST_RECENT
 from penstock.sharing.plan import SharedPlan, Table
 from support import phantoms
 from support.phantoms import FREQUENT, NEWEST, RECENT, Phantoms
@@ -50,7 +51,7 @@ FOLDS = ("add", *("add", "add", "min", "max") * 2)  # of count(*), then of the s
 WINDOWS = (Window(60, 60), Window(20, 20), Window(50, 20))
 GREATEST, LEAST = (1 << 63) - 1, -(1 << 63)
 TREES, SLOW_TREES = 60, 1500
-POLICIES = {EVICT: NEWEST, KEEP: FREQUENT, LRU: RECENT}
+POLICIES = {EVICT: NEWEST, KEEP: FREQUENT, LEAST_RECENT: RECENT}
 
 
 @dataclass

@@ -15,12 +15,11 @@ from penstock.sharing.graph.configuration import STREAM, Configuration, Node
 from penstock.sharing.graph.grain import Grain, union
 from penstock.sharing.graph.lattice import lattice
 from penstock.sharing.graph.notation import text
-from penstock.sharing.model.cost import end_of_epoch, flows
 from penstock.sharing.model.engine_problem import EACH
 from penstock.sharing.model.figures import plant
-from penstock.sharing.model.flow import tree_cost
+from penstock.sharing.model.flow import flows, flush_cost, standing, tree_cost
+from penstock.sharing.model.kinds.direct import KEEP
 from penstock.sharing.model.problem import Problem
-from penstock.sharing.model.table_kind import KEEP
 from penstock.sharing.model.unit_costs import USUAL
 from penstock.sharing.plan import Basis, Priced, SharedPlan, Table
 from penstock.sources.base import fields
@@ -90,7 +89,7 @@ def shared_plan(**changes: Any) -> SharedPlan:
     spaces = tuple(40.0 * b for b in BUCKETS)
     alone = sum(one.insert for one in priced)
     basis = Basis(
-        "gc-sl", 1 << 18, ROWS, USUAL, cost, end_of_epoch(configuration, BUCKETS, problem),
+        "gc-sl", 1 << 18, ROWS, USUAL, cost, flush_cost(tree, BUCKETS, standing(tree, BUCKETS)),
         (("none", alone), ("gc-sl", cost)), priced, configuration, spaces,
     )  # fmt: skip
     tables = (Table("dst.src", STREAM, ("pairs", "talkers"), 5_000), Table("nets", 0, ("nets",), 100, policy=KEEP))

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.sharing.graph.configuration import STREAM
-from penstock.sharing.model.table_kind import EVICT, KEEP, LRU
+from penstock.sharing.model.kinds.direct import EVICT, KEEP
+from penstock.sharing.model.kinds.lru import RECENT
 from penstock.sharing.plan import SharedPlan, Table
 
 BUCKETS = (1, 2, 7, 64, 1000)
-POLICIES = (EVICT, EVICT, KEEP, LRU, LRU)
+POLICIES = (EVICT, EVICT, KEEP, RECENT, RECENT)
 
 
 def random_plans(plans: Mapping[str, SharedPlan], rng: random.Random) -> dict[str, SharedPlan]:

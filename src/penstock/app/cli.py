@@ -393,12 +393,12 @@ def reproduce(
     """Run the papers' tables and figures again: our numbers beside theirs, every claim answered, a picture each."""
     open_checkout("experiments", "reproduce")
     from experiments.command import EXPERIMENTS, run_experiments
-    from experiments.kit.report import QUICK_ROWS, Settings
+    from experiments.kit.report import QUICK_ROWS, ExperimentSettings
 
     if listing:
         print("\n".join(f"{name:<20}{what}" for name, (_, what) in EXPERIMENTS.items()))
         return
-    settings = Settings(QUICK_ROWS, captures, quick=True) if quick else Settings(captures=captures)
+    settings = ExperimentSettings(QUICK_ROWS, captures, quick=True) if quick else ExperimentSettings(captures=captures)
     console = errors if as_json else Console(highlight=False)
     for result in run_experiments(names or list(EXPERIMENTS), settings, output, console, errors):
         if as_json:

@@ -16,7 +16,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from penstock.sharing.model.table_kind import EXACT
+from penstock.sharing.model.kinds.registry import is_bounded
 
 FORMATS = (".png", ".svg", ".pdf")
 INK, WATER, BURST, PALE, LEAF, PAPER = "#1f2a37", "#1b7f9e", "#e4572e", "#d9edf3", "#fdf3dd", "#ffffff"
@@ -40,7 +40,7 @@ class Placed:
 
     @property
     def height(self) -> float:
-        return (0.86 if self.relation["table"] != EXACT else 0.62) + (0.27 if self.relation.get("measured") else 0.0)
+        return (0.86 if is_bounded(self.relation["table"]) else 0.62) + (0.27 if self.relation.get("measured") else 0.0)
 
 
 def draw_plans(path: Path, explained: list[dict[str, Any]]) -> None:
@@ -65,14 +65,14 @@ def draw_plans(path: Path, explained: list[dict[str, Any]]) -> None:
 def place(relations: list[dict[str, Any]]) -> list[Placed]:
     """Where every relation stands: queries side by side at the bottom, tables above the middle of what they feed."""
     depths = _depths(relations)
-    bottom = 1 + max((depths[i] for i, one in enumerate(relations) if one["table"] != EXACT), default=-1)
+    bottom = 1 + max((depths[i] for i, one in enumerate(relations) if is_bounded(one["table"])), default=-1)
     largest = max((one["buckets"] for one in relations), default=0) or 1
     across: dict[int, float] = {}
 
     def settle(number: int) -> list[float]:
         """Places the relation and all that it feeds; returns where the queries stand."""
-        if relations[number]["table"] == EXACT:
-            below = [(0.5 + sum(1 for i in across if relations[i]["table"] == EXACT)) * EACH]
+        if not is_bounded(relations[number]["table"]):
+            below = [(0.5 + sum(1 for i in across if not is_bounded(relations[i]["table"]))) * EACH]
         else:
             below = [x for i, one in enumerate(relations) if one["parent"] == number for x in settle(i)]
         across[number] = sum(below) / len(below)
@@ -85,8 +85,8 @@ def place(relations: list[dict[str, Any]]) -> list[Placed]:
         Placed(
             one,
             across[i],
-            1.8 + LEVEL * (bottom if one["table"] == EXACT else depths[i]),
-            EACH * (0.8 if one["table"] == EXACT else 0.82 + 0.14 * (one["buckets"] / largest) ** 0.5),
+            1.8 + LEVEL * (bottom if not is_bounded(one["table"]) else depths[i]),
+            EACH * (0.8 if not is_bounded(one["table"]) else 0.82 + 0.14 * (one["buckets"] / largest) ** 0.5),
         )
         for i, one in enumerate(relations)
     ]
@@ -105,7 +105,7 @@ def _size(boxes: list[Placed]) -> tuple[float, float]:
 
 
 def _draw(axes: Any, explained: Mapping[str, Any], boxes: list[Placed]) -> None:
-    ends = [box.x for box in boxes if box.relation["table"] == EXACT]
+    ends = [box.x for box in boxes if not is_bounded(box.relation["table"])]
     source = (sum(ends) / len(ends), 0.72)
     for box in boxes:
         above = boxes[box.relation["parent"]] if box.relation["parent"] is not None else None
@@ -140,7 +140,7 @@ def _edge(axes: Any, start: Box, box: Placed) -> None:
 
 
 def _relation(axes: Any, box: Placed) -> None:
-    one, direct = box.relation, box.relation["table"] != EXACT
+    one, direct = box.relation, is_bounded(box.relation["table"])
     height, lines = box.height, _name_lines(one)
     if direct:
         lines.append(f"{one['buckets']:,} buckets")

@@ -20,7 +20,7 @@ from penstock.logical.window import ROWS, Panes, Window
 from penstock.relations.component import Tag
 from penstock.relations.relation import BOUNDS, IPV4_BITS, Relation, joined_parts
 from penstock.sharing.graph.configuration import STREAM
-from penstock.sharing.model.table_kind import EXACT
+from penstock.sharing.model.kinds.registry import EXACT, is_bounded
 from penstock.sharing.model.unit_costs import Costs
 from penstock.sharing.options import AUTO, NONE
 from penstock.sharing.plan import Basis, SharedPlan
@@ -51,7 +51,7 @@ def explain_plan(
     relations = [*_tables(plan, predicted, rows), *_leaves(plan, predicted, rows)]
     if measured is not None:
         for relation in relations:
-            found = measured.tables if relation["table"] != EXACT else measured.leaves
+            found = measured.tables if is_bounded(relation["table"]) else measured.leaves
             relation["measured"] = found.get(relation["name"])
     explained = {
         "stream": plan.stream.name,
@@ -259,7 +259,7 @@ def _unit_costs(costs: Costs) -> Explained:
 
 def _memory(relations: list[Explained]) -> float | None:
     """Bytes of all tables; None where they are not known yet."""
-    sizes = [relation["bytes"] for relation in relations if relation["table"] != EXACT]
+    sizes = [relation["bytes"] for relation in relations if is_bounded(relation["table"])]
     return None if None in sizes else sum(sizes)
 
 

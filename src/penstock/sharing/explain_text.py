@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
 from penstock.sharing.explain import Explained
-from penstock.sharing.model.table_kind import EXACT, KEEP, LRU
+from penstock.sharing.model.kinds.registry import is_bounded, replacement_named
 
 WIDTH = 118
 LABEL = 15  # columns of what stands at the left of the first lines
@@ -120,7 +120,7 @@ def _walk(relations: list[Explained], parent: int | None, indent: str) -> Iterat
         last = number == mine[-1][0]
         gap = indent + ("   " if last else "│  ")
         yield indent + ("└─ " if last else "├─ "), gap, relation
-        if relation["table"] != EXACT:
+        if is_bounded(relation["table"]):
             yield from _walk(relations, number, gap)
 
 
@@ -131,8 +131,8 @@ def _name(relation: Explained) -> str:
 
 
 def _figures(relation: Explained, figures: Explained, count: bool = True) -> list[str]:
-    bounded = relation["table"] != EXACT
-    buckets = (f"{relation['buckets']:,}" if bounded else EXACT) if count else ""
+    shown = f"{relation['buckets']:,}" if is_bounded(relation["table"]) else relation["table"]
+    buckets = shown if count else ""
     rate, bytes_ = figures.get("collision_rate"), figures.get("bytes")
     return [
         buckets,
@@ -151,7 +151,7 @@ def _reasons(explained: Explained) -> list[str]:
     lines: list[str] = []
     costs = {one["name"]: one for one in explained["phantoms"]}
     for relation in explained["relations"]:
-        if relation["table"] != EXACT:
+        if is_bounded(relation["table"]):
             lines += _table_lines(relation, costs.get(relation["name"]))
     alone = [one["name"] for one in explained["relations"] if one["parent"] is None and one["kind"] == "query"]
     if alone and explained["phantoms"]:
@@ -187,11 +187,8 @@ def _table_lines(table: Explained, costs: Explained | None) -> Iterator[str]:
 def _replacement(table: Explained) -> str:
     length = table["predicted"].get("flow_length")
     flows = "" if length is None else f"flows of {length:.1f} tuples: "
-    if table["replacement"] == LRU:
-        return f"{flows}lru, when it is full the least recently used makes room"
-    if table["replacement"] == KEEP:
-        return f"{flows}keep, a resident stays while it is met more often than what collides with it"
-    return f"{flows}evict, what collides takes the resident's place"
+    replacement = replacement_named(table["replacement"])
+    return f"{flows}{replacement.name}, {replacement.says}"
 
 
 def _queries(explained: Explained) -> list[str]:

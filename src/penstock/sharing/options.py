@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.errors import ConfigError
-from penstock.sharing.model.table_kind import DIRECT, LRU
+from penstock.sharing.model.kinds.registry import KINDS
 
 NONE, AUTO, OFF, TREE = "none", "auto", "off", "tree"
 PLANS = (AUTO, NONE, "gc", "gp", "epes", TREE)
 ALLOCATIONS = (AUTO, "sl", "sr", "pl", "pr", "es", "fptas", "all-or-nothing")
-TABLES = (AUTO, DIRECT, LRU)
+TABLES = (AUTO, *(kind.name for kind in KINDS))
 
 
 @dataclass(frozen=True)

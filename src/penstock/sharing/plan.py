@@ -15,7 +15,8 @@ from functools import cached_property
 from penstock.logical.query import QuerySet, Stream
 from penstock.relations.relation import Relation, relations
 from penstock.sharing.graph.configuration import STREAM, Configuration
-from penstock.sharing.model.table_kind import DIRECT, EVICT, LRU
+from penstock.sharing.model.kinds.direct import DIRECT, EVICT
+from penstock.sharing.model.kinds.registry import kind_replacing
 from penstock.sharing.model.unit_costs import Costs
 
 
@@ -23,9 +24,8 @@ from penstock.sharing.model.unit_costs import Costs
 class Table:
     """A table of bounded size. What it evicts falls to the leaves of `queries` and to the tables it is the parent of.
 
-    Its key and states are those that all queries at or below it need, so it need not say them. The policies `EVICT` and
-    `KEEP` are of direct-mapped tables: what collides with a resident evicts it, or only when that was met less often. A
-    table with `LRU` is chained, and evicts what it has not met for longest, when all its `buckets` are taken.
+    Its key and states are those that all queries at or below it need, so it need not say them. `policy` is the name of
+    a replacement, which tells the kind of table (`sharing.model.kinds`).
     """
 
     name: str
@@ -36,7 +36,7 @@ class Table:
 
     @property
     def kind(self) -> str:
-        return LRU if self.policy == LRU else DIRECT
+        return kind_replacing(self.policy).name
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Priced:
     probe: float = 0.0
     insert: float = 0.0
     queries: tuple[str, ...] = ()
-    kind: str = DIRECT
+    kind: str = DIRECT.name
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ for `sharing.explain`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, log
 from time import thread_time
@@ -21,19 +21,22 @@ from penstock.relations.relation import Relation
 from penstock.sharing.allocate.peak_load import within_peak
 from penstock.sharing.allocate.registry import allocator
 from penstock.sharing.choose.choice import choose
-from penstock.sharing.choose.choosing import Choice
 from penstock.sharing.choose.fronts import without_fronts
+from penstock.sharing.choose.search import Choice
 from penstock.sharing.graph.configuration import STREAM, Configuration, Node
 from penstock.sharing.graph.feeding_graph import candidates
 from penstock.sharing.graph.grain import Grain, feeds, fineness
 from penstock.sharing.graph.lattice import lattice, name_of
 from penstock.sharing.graph.notation import text
 from penstock.sharing.model.collision import rate
-from penstock.sharing.model.cost import flush_cost
-from penstock.sharing.model.engine_problem import DOUBT, Statistics, Task, whole_buckets
+from penstock.sharing.model.engine_problem import DOUBT, EngineProblem, whole_buckets
 from penstock.sharing.model.figures import responses
-from penstock.sharing.model.flow import tree_cost
-from penstock.sharing.model.table_kind import DIRECT, EVICT, KEEP, LRU
+from penstock.sharing.model.flow import flush_cost, tree_cost
+from penstock.sharing.model.kinds.direct import DIRECT
+from penstock.sharing.model.kinds.kind import TableKind
+from penstock.sharing.model.kinds.lru import LRU
+from penstock.sharing.model.kinds.registry import KINDS, kind_named
+from penstock.sharing.model.statistics import Statistics
 from penstock.sharing.model.unit_costs import Costs
 from penstock.sharing.options import AUTO, NONE, TREE, Planning
 from penstock.sharing.plan import Basis, Priced, SharedPlan, Table
@@ -48,17 +51,16 @@ MOST = 200  # candidates that are counted
 MOST_FRONTED = 24  # queries up to which it is tried which of them do better with tables of their own
 MOST_PASSED = 0.7  # of its tuples: a phantom that passes on more cannot pay
 ALIKE = 50  # numbers of groups within about 1/ALIKE count as the same
-KEEP_BELOW = 1.3  # flow length under which the more frequent resident is kept (models.md, replacement by depth)
 
 
 @dataclass(frozen=True)
 class Option:
-    """A configuration with spaces and kinds of its tables (0: no table), within the memory of `task`."""
+    """A configuration with spaces and kinds of its tables (0: no table), within the memory of `engine`."""
 
-    task: Task
+    engine: EngineProblem
     configuration: Configuration
     spaces: tuple[float, ...]
-    kinds: tuple[str, ...]
+    kinds: tuple[TableKind, ...]
     cost: float
 
 
@@ -72,146 +74,162 @@ def plan_stream(
     before: SharedPlan | None = None,
 ) -> SharedPlan:
     """The plan for these queries, by what is known of the stream; `before` is the one that it may replace."""
-    task = Task(relations, lattice(relations), known, costs, memory)
+    engine = EngineProblem(relations, lattice(relations), known, costs, memory)
     start = None if before is None or before.basis is None else before.basis.configuration
-    considered = dict(_considered(task, planning, start))
+    considered = dict(_considered(engine, planning, start))
     best = min(considered, key=lambda name: considered[name].cost)
     if planning.plan == AUTO and considered[best].cost > WORTH * considered[NONE].cost:
         best = NONE
-    return _built(stream, task, best, considered)
+    return _built(stream, engine, best, considered)
 
 
 def reprice(plan: SharedPlan, known: Statistics, costs: Costs) -> float:
     """What the tables of a plan cost by newer statistics."""
     basis = plan.basis
-    task = Task(plan.relations, lattice(plan.relations), known, costs, 0.0 if basis is None else sum(basis.spaces))
+    engine = EngineProblem(
+        plan.relations, lattice(plan.relations), known, costs, 0.0 if basis is None else sum(basis.spaces)
+    )
     if basis is None:
-        return _bare(task).cost
-    return task.price(basis.configuration, basis.spaces, [priced.kind for priced in basis.relations])
+        return _bare(engine).cost
+    return engine.price(basis.configuration, basis.spaces, [kind_named(priced.kind) for priced in basis.relations])
 
 
-def _considered(task: Task, planning: Planning, start: Configuration | None) -> Iterator[tuple[str, Option]]:
+def _considered(engine: EngineProblem, planning: Planning, start: Configuration | None) -> Iterator[tuple[str, Option]]:
     """The alternatives by name; of a plan that is asked for, just that."""
-    if planning.plan == NONE or len(task.queries) < 2:
-        yield NONE, _bare(task)
+    if planning.plan == NONE or len(engine.queries) < 2:
+        yield NONE, _bare(engine)
     elif planning.plan == AUTO:
-        yield from _compared(task, planning, start)
+        yield from _compared(engine, planning, start)
     else:
         tree = planning.plan == TREE
         alloc = ("fptas" if tree else "sl") if planning.alloc == AUTO else planning.alloc
-        kind = (LRU if tree else DIRECT) if planning.tables == AUTO else planning.tables
-        phantoms = () if tree else _worthwhile(task)
+        kind = (LRU if tree else DIRECT) if planning.tables == AUTO else kind_named(planning.tables)
+        phantoms = () if tree else _worthwhile(engine)
         ends = inf if planning.plan_budget is None else thread_time() + SEARCHING * planning.plan_budget
-        problem = task.operations(kind) if tree else task.problem(kind)
+        problem = engine.operations(kind) if tree else engine.problem(kind)
         chosen = choose(planning.plan, problem, alloc, objective=tree_cost, phantoms=phantoms, ends=ends, start=start)
-        yield f"{planning.plan}-{alloc}", _limited(_option(task, chosen, kind), planning.peak_load)
+        yield f"{planning.plan}-{alloc}", _limited(_option(engine, chosen, kind), planning.peak_load)
 
 
-def _compared(task: Task, planning: Planning, start: Configuration | None) -> Iterator[tuple[str, Option]]:
+def _compared(engine: EngineProblem, planning: Planning, start: Configuration | None) -> Iterator[tuple[str, Option]]:
     """What `auto` compares, as far as its time goes."""
     began, budget = thread_time(), BUDGET if planning.plan_budget is None else planning.plan_budget
     budget *= 1.0 if start is not None else FIRST
-    yield NONE, _bare(task)
+    yield NONE, _bare(engine)
     found: list[Option] = []
-    for name, option in _found(task, planning, began + SEARCHING * budget, start):
+    for name, option in _found(engine, planning, began + SEARCHING * budget, start):
         found.append(option)
         yield name, _limited(option, planning.peak_load)
     best = min(found, key=lambda option: option.cost)
     if planning.tables == AUTO and thread_time() < began + budget:
         mixed = _mixed(best)
         if len(set(_used(mixed))) > 1:
-            yield _named("mixed", "", mixed.task), _limited(mixed, planning.peak_load)
+            yield _named("mixed", "", mixed.engine), _limited(mixed, planning.peak_load)
 
 
-def _found(task: Task, planning: Planning, ends: float, start: Configuration | None) -> Iterator[tuple[str, Option]]:
+def _found(
+    engine: EngineProblem, planning: Planning, ends: float, start: Configuration | None
+) -> Iterator[tuple[str, Option]]:
     """The best trees, and the best phantoms as seed smap has them; at least one, whatever the time."""
-    few = len(task.queries) <= MOST_FRONTED
+    few = len(engine.queries) <= MOST_FRONTED
     for share in SHARES:
-        smaller = replace(task, memory=share * task.memory)
-        for kind in (DIRECT, LRU) if few else (LRU, DIRECT):
-            if planning.tables not in (AUTO, kind):
+        smaller = replace(engine, memory=share * engine.memory)
+        for way in WAYS if few else reversed(WAYS):
+            if planning.tables not in (AUTO, way.kind.name):
                 continue
-            alloc = ("sl" if kind == DIRECT else "lagrange") if planning.alloc == AUTO else planning.alloc
-            option = _phantoms(smaller, alloc, ends) if kind == DIRECT else _tree(smaller, alloc, ends, start)
-            yield _named("gc" if kind == DIRECT else TREE, alloc, smaller), option
+            alloc = way.alloc if planning.alloc == AUTO else planning.alloc
+            yield _named(way.chooser, alloc, smaller), way.find(smaller, alloc, ends, start)
             if thread_time() >= ends:
                 return
 
 
-def _named(chooser: str, alloc: str, task: Task) -> str:
-    return f"{chooser}{'-' if alloc else ''}{alloc} in {task.memory / 1024:.0f} KiB"
+def _named(chooser: str, alloc: str, engine: EngineProblem) -> str:
+    return f"{chooser}{'-' if alloc else ''}{alloc} in {engine.memory / 1024:.0f} KiB"
 
 
-def _phantoms(task: Task, alloc: str, ends: float) -> Option:
-    """By GC; the queries that do better with tables of their own get them, where there are not too many to try."""
-    problem = task.problem()
-    bare = choose("gc", problem, alloc, fronts=False, objective=tree_cost, phantoms=_worthwhile(task), ends=ends)
-    found = _option(task, bare, DIRECT)
-    if len(task.queries) > MOST_FRONTED or thread_time() >= ends:
+def _phantoms(engine: EngineProblem, alloc: str, ends: float, start: Configuration | None) -> Option:
+    """By GC, which always starts without phantoms; the queries that do better with tables of their own get them, where
+    there are not too many to try."""
+    problem = engine.problem()
+    bare = choose("gc", problem, alloc, fronts=False, objective=tree_cost, phantoms=_worthwhile(engine), ends=ends)
+    found = _option(engine, bare, DIRECT)
+    if len(engine.queries) > MOST_FRONTED or thread_time() >= ends:
         return found
     spaces = without_fronts(bare.configuration, problem, alloc, objective=tree_cost)
-    return min(found, _priced(task, bare.configuration, spaces, found.kinds), key=lambda option: option.cost)
+    return min(found, _priced(engine, bare.configuration, spaces, found.kinds), key=lambda option: option.cost)
 
 
-def _tree(task: Task, alloc: str, ends: float, start: Configuration | None) -> Option:
+def _tree(engine: EngineProblem, alloc: str, ends: float, start: Configuration | None) -> Option:
     """The tree of the fewest hash operations, and what comes of it when nanoseconds count: from the beginning those
     lead the greedy astray, since what it adds first is for the largest leaves alone."""
     began = thread_time()
     middle = began + MIDDLE * (ends - began)
-    counted = choose(TREE, task.operations(LRU), alloc, objective=tree_cost, ends=middle, start=start)
-    timed = choose(TREE, task.problem(LRU), alloc, objective=tree_cost, ends=ends, start=counted.configuration)
-    return min((_option(task, choice, LRU) for choice in (counted, timed)), key=lambda option: option.cost)
+    counted = choose(TREE, engine.operations(LRU), alloc, objective=tree_cost, ends=middle, start=start)
+    timed = choose(TREE, engine.problem(LRU), alloc, objective=tree_cost, ends=ends, start=counted.configuration)
+    return min((_option(engine, choice, LRU) for choice in (counted, timed)), key=lambda option: option.cost)
 
 
-def _option(task: Task, choice: Choice, kind: str) -> Option:
-    return _roomy(_priced(task, choice.configuration, choice.spaces, (kind,) * len(choice.spaces)))
+@dataclass(frozen=True)
+class Way:
+    """How `auto` finds the best plan with tables of one kind."""
+
+    kind: TableKind
+    chooser: str
+    alloc: str
+    find: Callable[[EngineProblem, str, float, Configuration | None], Option]
+
+
+WAYS = (Way(DIRECT, "gc", "sl", _phantoms), Way(LRU, TREE, "lagrange", _tree))
+
+
+def _option(engine: EngineProblem, choice: Choice, kind: TableKind) -> Option:
+    return _roomy(_priced(engine, choice.configuration, choice.spaces, (kind,) * len(choice.spaces)))
 
 
 def _roomy(option: Option) -> Option:
-    """The same with what it leaves of the memory as room in its LRU tables: there may be more groups than expected.
-
-    A direct-mapped table of too few buckets still keeps a part; one that evicts the least recently used loses all where
-    groups come in turns.
-    """
-    recent = sum(space for space, kind in zip(option.spaces, option.kinds, strict=True) if kind == LRU)
-    left = option.task.memory - sum(option.spaces)
-    if not recent or left <= 0.0:
+    """The same with what it leaves of the memory as room in the tables that fill (`TableKind.fills`): there may be more
+    groups than expected."""
+    filling = sum(space for space, kind in zip(option.spaces, option.kinds, strict=True) if kind.fills)
+    left = option.engine.memory - sum(option.spaces)
+    if not filling or left <= 0.0:
         return option
-    factor = min(DOUBT, 1.0 + left / recent)
-    spaces = [s * factor if kind == LRU else s for s, kind in zip(option.spaces, option.kinds, strict=True)]
-    return _priced(option.task, option.configuration, spaces, option.kinds)
+    factor = min(DOUBT, 1.0 + left / filling)
+    spaces = [s * factor if kind.fills else s for s, kind in zip(option.spaces, option.kinds, strict=True)]
+    return _priced(option.engine, option.configuration, spaces, option.kinds)
 
 
-def _priced(task: Task, configuration: Configuration, spaces: Sequence[float], kinds: Sequence[str]) -> Option:
-    cost = task.price(configuration, spaces, kinds)
-    return Option(task, configuration, tuple(spaces), tuple(kinds), cost)
+def _priced(
+    engine: EngineProblem, configuration: Configuration, spaces: Sequence[float], kinds: Sequence[TableKind]
+) -> Option:
+    cost = engine.price(configuration, spaces, kinds)
+    return Option(engine, configuration, tuple(spaces), tuple(kinds), cost)
 
 
 def _mixed(option: Option) -> Option:
-    """The same with tables of the other kind where that is cheaper: direct-mapped ones high up, where flows are long or
-    all groups have room, LRU below. What that leaves of the memory is divided anew."""
-    task, configuration, spaces = option.task, option.configuration, option.spaces
+    """The same with tables of another kind where that is cheaper: direct-mapped ones high up, where flows are long or
+    all groups have room, LRU below. What that leaves of the memory is divided again."""
+    engine, configuration, spaces = option.engine, option.configuration, option.spaces
     best = option
     for i, space in enumerate(spaces):
-        if space:
-            kinds = [*best.kinds[:i], DIRECT if best.kinds[i] == LRU else LRU, *best.kinds[i + 1 :]]
-            best = min(best, _priced(task, configuration, spaces, kinds), key=lambda option: option.cost)
-    again = allocator("lagrange")(task.planted(configuration, spaces, best.kinds))
-    return _roomy(min(best, _priced(task, configuration, again, best.kinds), key=lambda option: option.cost))
+        for kind in (kind for kind in KINDS if space and kind != option.kinds[i]):
+            kinds = [*best.kinds[:i], kind, *best.kinds[i + 1 :]]
+            best = min(best, _priced(engine, configuration, spaces, kinds), key=lambda option: option.cost)
+    again = allocator("lagrange")(engine.planted(configuration, spaces, best.kinds))
+    return _roomy(min(best, _priced(engine, configuration, again, best.kinds), key=lambda option: option.cost))
 
 
-def _used(option: Option) -> Iterator[str]:
+def _used(option: Option) -> Iterator[TableKind]:
     """The kinds of the tables that there are."""
     return (kind for kind, space in zip(option.kinds, option.spaces, strict=True) if space)
 
 
-def _worthwhile(task: Task) -> list[Grain]:
+def _worthwhile(engine: EngineProblem) -> list[Grain]:
     """Candidates that may pay: those that pass on much fewer tuples than they take, and of those that have the same
     groups (as attributes that determine others do) the finest, which feeds the most."""
-    known, limit = task.known, task.memory
+    known, limit = engine.known, engine.memory
     finest: dict[tuple[int, int], list[Grain]] = {}
-    for grain in sorted(candidates(task.queries, MOST), key=fineness, reverse=True):
-        groups, words = known.groups(grain), task.words(grain)
+    for grain in sorted(candidates(engine.queries, MOST), key=fineness, reverse=True):
+        groups, words = known.groups(grain), engine.words(grain)
         passed = max(groups / known.rows, rate(groups, limit / (8 * (words + 2)), known.length(grain, 1)))
         if passed > MOST_PASSED:
             continue
@@ -226,42 +244,42 @@ def _limited(option: Option, limit: float | None) -> Option:
     where there are more groups than expected."""
     if limit is None:
         return option
-    task, configuration, kinds = option.task, option.configuration, option.kinds
-    load = task.peak(configuration, kinds)
+    engine, configuration, kinds = option.engine, option.configuration, option.kinds
+    load = engine.peak(configuration, kinds)
     spaces = within_peak(
-        configuration, option.spaces, load, limit, lambda spaces: task.price(configuration, spaces, kinds)
+        configuration, option.spaces, load, limit, lambda spaces: engine.price(configuration, spaces, kinds)
     )
-    return _priced(task, configuration, spaces, kinds)
+    return _priced(engine, configuration, spaces, kinds)
 
 
-def _bare(task: Task) -> Option:
+def _bare(engine: EngineProblem) -> Option:
     """No tables: every query is fed by the stream."""
-    configuration = Configuration(tuple(Node(grain, STREAM, True) for grain in task.queries))
-    return _priced(task, configuration, (0.0,) * len(task.queries), (DIRECT,) * len(task.queries))
+    configuration = Configuration(tuple(Node(grain, STREAM, True) for grain in engine.queries))
+    return _priced(engine, configuration, (0.0,) * len(engine.queries), (DIRECT,) * len(engine.queries))
 
 
-def _built(stream: Stream, task: Task, best: str, considered: Mapping[str, Option]) -> SharedPlan:
-    chosen, queries = considered[best], task.queries
+def _built(stream: Stream, engine: EngineProblem, best: str, considered: Mapping[str, Option]) -> SharedPlan:
+    chosen, queries = considered[best], engine.queries
     configuration, kinds = chosen.configuration, chosen.kinds
     names = _names(configuration.nodes, queries)
-    tree = task.filled(configuration, chosen.spaces, kinds).planted(configuration, chosen.spaces, kinds)
+    tree = engine.filled(configuration, chosen.spaces, kinds).planted(configuration, chosen.spaces, kinds)
     buckets = whole_buckets(tree, chosen.spaces)
     passed = responses(tree, buckets)
     priced = tuple(
         Priced(
             names[node.grain], configuration.depth(i), tree.groups[i], int(buckets[i]), tree.entries[i],
-            tree.lengths[i], passed[i][1], passed[i][0], task.share(node.grain), tree.probe[i], tree.evict[i],
-            queries[node.grain] if node.query else (), kinds[i],
+            tree.lengths[i], passed[i][1], passed[i][0], engine.share(node.grain), tree.probe[i], tree.evict[i],
+            queries[node.grain] if node.query else (), kinds[i].name,
         )
         for i, node in enumerate(configuration.nodes)
     )  # fmt: skip
     flushing = flush_cost(tree, buckets, [entries for entries, _ in passed])
     basis = Basis(
-        best, int(sum(chosen.spaces)), task.known.rows, task.costs, chosen.cost, flushing,
+        best, int(sum(chosen.spaces)), engine.known.rows, engine.costs, chosen.cost, flushing,
         tuple((name, option.cost) for name, option in considered.items()), priced, configuration, chosen.spaces,
     )  # fmt: skip
     tables = _tables(configuration, names, queries, priced)
-    return SharedPlan(stream, task.relations, text(configuration, names.__getitem__), tables, basis)
+    return SharedPlan(stream, engine.relations, text(configuration, names.__getitem__), tables, basis)
 
 
 def _names(nodes: Sequence[Node], queries: Mapping[Grain, tuple[str, ...]]) -> dict[Grain, str]:
@@ -291,7 +309,7 @@ def _tables(
     for node, one in zip(configuration.nodes, priced, strict=True):
         above = STREAM if node.parent == STREAM else place[node.parent]
         if one.buckets:
-            policy = LRU if one.kind == LRU else KEEP if one.length < KEEP_BELOW else EVICT
+            policy = kind_named(one.kind).replacement(one.length)
             made.append(Table(names[node.grain], above, (), one.buckets, policy))
             fed.append([])
             above = len(made) - 1

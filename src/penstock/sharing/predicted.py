@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.model.engine_problem import EACH, INDEX
-from penstock.sharing.model.table_kind import LRU
+from penstock.sharing.model.kinds.registry import kind_named
 from penstock.sharing.plan import Basis, Priced
 
 
@@ -51,12 +51,13 @@ def predict(basis: Basis) -> dict[str, Predicted]:
     out: list[float] = []  # what leaves a node, a tuple of the stream, as if all of them were for it (Eq. 1)
     for node, priced in zip(basis.configuration.nodes, basis.relations, strict=True):
         taken = 1.0 if node.parent == STREAM else out[node.parent]
-        table, recent = bool(priced.buckets), priced.kind == LRU
+        table, kind = bool(priced.buckets), kind_named(priced.kind)
         entries = priced.occupied / basis.rows if table else 0.0
         out.append(entries + taken * priced.rate)
-        # An LRU table passes its residents on at the end, and what filled it was never evicted.
-        flushed = min(float(priced.buckets), priced.groups) if recent else basis.rows * entries
-        left = priced.share * out[-1] if recent else entries + priced.share * taken * priced.rate
+        # What filled a table was never evicted; it is passed on at the end.
+        flushed = kind.flushed(float(priced.buckets), priced.groups, basis.rows * entries)
+        # A curve is told of all records that may come, whatever share of them the table takes.
+        left = entries + priced.share * taken * priced.rate if kind.curve is None else priced.share * out[-1]
         found[priced.name] = Predicted(
             priced,
             probes=priced.share * taken if table else 0.0,

@@ -13,9 +13,12 @@ import pytest
 from experiments.kit import probing
 from experiments.kit.captured import capture_files, captured_streams, stream_of
 from experiments.kit.cycles import Work, allocated, chosen, counted, epes, optimal, price, run_cycles
-from experiments.kit.measure import Table, Tables, places, run_epochs
-from experiments.kit.report import Answer, Settings, judged
-from experiments.kit.streams import PRINTED, Stream, drawn, in_flows, nested, of_rows, subsets
+from experiments.kit.measure import Tables, TableSpec, places, run_epochs
+from experiments.kit.report import ExperimentSettings, InputAnswer, judged
+from experiments.kit.streams import PRINTED, PaperStream, drawn, in_flows, nested, of_rows, subsets
+from experiments.models.costs import end_of_epoch, epochs_of, per_cycle
+from experiments.models.notation import parse
+from experiments.models.spaces import allocate
 from experiments.smap.common import (
     C1,
     C2,
@@ -33,11 +36,9 @@ from experiments.smap.common import (
 )
 from experiments.smap.peak_load import flush_bound
 from penstock.errors import ConfigError
-from penstock.sharing.allocate.registry import allocate
 from penstock.sharing.choose.choice import choose
-from penstock.sharing.graph.notation import parse, text
+from penstock.sharing.graph.notation import text
 from penstock.sharing.model.collision import occupied, rate
-from penstock.sharing.model.cost import end_of_epoch, per_cycle
 from penstock.sources.registry import open_source
 from support.captures import Packet, pcap
 from support.phantoms import FREQUENT, NEWEST, Phantoms, Relation
@@ -45,7 +46,7 @@ from support.phantoms import FREQUENT, NEWEST, Phantoms, Relation
 POLICIES = {probing.NEWEST: NEWEST, probing.FREQUENT: FREQUENT}
 
 
-def simulated(stream: Stream, tables: list[Table], salt: int) -> Phantoms:
+def simulated(stream: PaperStream, tables: list[TableSpec], salt: int) -> Phantoms:
     """The same tables, one tuple at a time; keys are codes of the relation, found through a tuple that has them."""
     letters = [table.letters for table in tables]
     buckets = [
@@ -73,7 +74,7 @@ def test_tables_at_work_do_what_one_tuple_at_a_time_does(seed: int, policy: int)
     stream = in_flows(drawn(3000, 4, groups=60, seed=seed), dice.choice([1, 4]), seed)
     shapes = (("ABCD", -1, False), ("AB", 0, True), ("BCD", 0, False), ("BC", 2, True), ("CD", 2, True), ("A", 1, True))
     tables = [
-        Table(name, parent, dice.randrange(0 if query else 1, 30), query, policy) for name, parent, query in shapes
+        TableSpec(name, parent, dice.randrange(0 if query else 1, 30), query, policy) for name, parent, query in shapes
     ]
     work, reference = Tables(stream, tables, salt=seed), simulated(stream, tables, seed)
     epochs = {"AB": 2, "BC": 3, "CD": 1, "A": 2}
@@ -95,7 +96,7 @@ def test_tables_at_work_do_what_one_tuple_at_a_time_does(seed: int, policy: int)
 @pytest.mark.parametrize("policy", list(POLICIES))
 def test_entries_are_passed_on_in_the_same_order(policy: int) -> None:
     stream = in_flows(drawn(2000, 3, groups=40), 3)
-    tables = [Table("ABC", -1, 17, True, policy)]
+    tables = [TableSpec("ABC", -1, 17, True, policy)]
     reference = simulated(stream, tables, 3)
     reference.run([(int(row), (1,)) for row in stream.rows])
     (running,) = Tables(stream, tables, salt=3).running
@@ -105,7 +106,7 @@ def test_entries_are_passed_on_in_the_same_order(policy: int) -> None:
 
 def test_keeping_the_first_passes_newcomers_on() -> None:
     stream = of_rows("s", np.array([[1], [2], [1], [3], [2]]))
-    (running,) = Tables(stream, [Table("A", -1, 1, True, probing.FIRST)]).running
+    (running,) = Tables(stream, [TableSpec("A", -1, 1, True, probing.FIRST)]).running
     passed = running.probe(stream.rows, flushing=False)
     assert stream.tuples[passed, 0].tolist() == [2, 3, 2]
 
@@ -113,7 +114,7 @@ def test_keeping_the_first_passes_newcomers_on() -> None:
 def test_costs_are_those_of_the_paper() -> None:
     """Three groups in one bucket, each tuple another: all but the first collide; the flush passes the last one on."""
     stream = of_rows("s", np.array([[1], [2], [3], [1]]))
-    measured = run_epochs(stream, [Table("A", -1, 1, True)])
+    measured = run_epochs(stream, [TableSpec("A", -1, 1, True)])
     assert measured.per_tuple(1, 15) == (4 * 1 + 3 * 15) / 4
     assert measured.per_flush(1, 15) == 15
     assert measured.whole(1, 15) == (4 + 3 * 15 + 15) / 4
@@ -122,7 +123,7 @@ def test_costs_are_those_of_the_paper() -> None:
 
 def test_a_random_stream_collides_as_the_model_says() -> None:
     stream = nested(200_000)
-    found = [run_epochs(stream, [Table("ABCD", -1, 2837, True)], salt=salt).counts[0].rate for salt in range(8)]
+    found = [run_epochs(stream, [TableSpec("ABCD", -1, 2837, True)], salt=salt).counts[0].rate for salt in range(8)]
     assert np.mean(found) == pytest.approx(rate(2837, 2837), rel=0.02)
 
 
@@ -156,7 +157,7 @@ def test_captures_become_streams(tmp_path: Path) -> None:
     ) + bytes(8)  # fmt: skip
     packets = [udp(1, 1000), udp(1, 1001), icmp, udp(2, 1000), udp(1, 1000)]
     (tmp_path / "mine.pcap").write_bytes(pcap([Packet(data) for data in packets]))
-    (stream,) = captured_streams(Settings(captures=tmp_path), lambda text: None)
+    (stream,) = captured_streams(ExperimentSettings(captures=tmp_path), lambda text: None)
     assert stream.name == "mine"
     assert len(stream.rows) == 4  # without the packet that has no ports
     assert [stream.groups(letters) for letters in ("A", "B", "C", "D", "AC")] == [2, 1, 2, 1, 3]
@@ -164,7 +165,7 @@ def test_captures_become_streams(tmp_path: Path) -> None:
 
 
 def test_without_captures_flows_are_generated() -> None:
-    settings = Settings(rows=20_000, quick=True)
+    settings = ExperimentSettings(rows=20_000, quick=True)
     assert capture_files(settings) == []
     (stream,) = captured_streams(settings, lambda text: None)
     assert stream.name == "generated flows"
@@ -173,9 +174,9 @@ def test_without_captures_flows_are_generated() -> None:
 
 def test_folders_without_captures_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no captures in"):
-        capture_files(Settings(captures=tmp_path))
+        capture_files(ExperimentSettings(captures=tmp_path))
     with pytest.raises(ConfigError, match="no folder"):
-        capture_files(Settings(captures=tmp_path / "none"))
+        capture_files(ExperimentSettings(captures=tmp_path / "none"))
 
 
 def test_addresses_of_both_versions_differ() -> None:
@@ -234,7 +235,7 @@ def test_flushes_stay_below_the_bound(memory: int) -> None:
     for spaces in (plan.spaces, [space / 2 for space in plan.spaces]):
         buckets = buckets_in(plan.configuration, spaces, asked)
         tables = [
-            Table(name, node.parent, int(size), node.query)
+            TableSpec(name, node.parent, int(size), node.query)
             for node, size in zip(plan.configuration.nodes, buckets, strict=True)
             for name in ("".join(sorted(base for base, _ in node.grain)),)
         ]
@@ -252,7 +253,7 @@ def test_cycles_are_priced_as_the_mathematics_does(printed: bool) -> None:
     work = work_of(printed=printed)
     plan = allocated("sl", parse("ABC(AC(A C) B)"), work)
     buckets = buckets_in(plan.configuration, plan.spaces, work.problem())
-    whole = per_cycle(plan.configuration, buckets, work.problem(), printed=printed)
+    whole = per_cycle(plan.configuration, buckets, work.problem(), epochs_of(work.epochs), printed=printed)
     assert plan.cost == pytest.approx(whole / (work.unit * work.cycle))
 
 
@@ -270,9 +271,9 @@ def test_the_optimum_of_a_cycle_is_below_all_heuristics() -> None:
 def test_a_cycle_at_work_is_flushed_as_often_as_counted() -> None:
     """Every tuple is another group, so a table holds all since its last flush: 22 flushes of ABC pass on everything."""
     rows = np.arange(3000)
-    stream = Stream("s", np.stack([rows, rows, rows], axis=1), rows.astype(np.int32))
+    stream = PaperStream("s", np.stack([rows, rows, rows], axis=1), rows.astype(np.int32))
     work = Work({"A": 2, "B": 3, "C": 5}, {}, 0, 100)
-    tables = [Table("ABC", -1, 100_000, False), *(Table(name, 0, 100_000, True) for name in "ABC")]
+    tables = [TableSpec("ABC", -1, 100_000, False), *(TableSpec(name, 0, 100_000, True) for name in "ABC")]
     measured = run_cycles(stream, Tables(stream, tables), work)
     assert measured.epochs == 22
     assert measured.rows == 3000
@@ -290,7 +291,7 @@ def test_plans_for_cycles_work() -> None:
 
 
 def test_a_claim_holds_only_where_all_inputs_say_so() -> None:
-    yes, no = Answer("x", "1", True), Answer("y", "2", False)
+    yes, no = InputAnswer("x", "1", True), InputAnswer("y", "2", False)
     assert judged("c", "p", [yes, yes], "w").holds
     for answers in itertools.permutations([yes, no]):
         claim = judged("c", "p", list(answers), "w")

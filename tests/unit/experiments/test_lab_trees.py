@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.kit.report import Settings
+from experiments.kit.report import ExperimentSettings
+from experiments.models.notation import parse
 from experiments.tree import evicted as tree_evicted
 from experiments.tree import example as tree_example
 from experiments.tree import uniform as tree_uniform
@@ -20,24 +21,24 @@ from experiments.tree.compared import Swept
 from experiments.tree.evicted import below_a_table, chains_of, logged, outs_of, rates_of
 from experiments.tree.memory import compare
 from experiments.tree.memory_claims import memory_claims, naive
-from experiments.tree.plans import Colliding, Planner, pruned, tuned
+from experiments.tree.plans import Colliding, TreePlanner, pruned, tuned
 from experiments.tree.queries import query_sets
 from experiments.tree.records import ALPHAS, CONNECTION, LOG, connections, generated_log, log_file, netflow, read_log
-from experiments.tree.streams import LETTERS, PAIRS, Epoch, Records, grouped, run_lengths
-from experiments.tree.tables import ROW_BITS, Direct, Lru, Table, run_tree, together
+from experiments.tree.streams import LETTERS, PAIRS, RecordEpoch, RecordStream, grouped, run_lengths
+from experiments.tree.tables import ROW_BITS, DirectTable, EntryTable, LruTable, run_tree, together
 from penstock.kernels.tables import probe as kernels
 from penstock.sharing.allocate.all_or_nothing import all_or_nothing
 from penstock.sharing.allocate.fptas import fptas
 from penstock.sharing.graph.configuration import STREAM, Configuration
-from penstock.sharing.graph.notation import name_letters, parse, text
+from penstock.sharing.graph.notation import name_letters, text
 from penstock.sharing.model.collision import rate
 from penstock.sharing.model.popularity import exponent
 from penstock.sources.generate.synthetic import mix
 from support.phantoms import NEWEST, RECENT, Phantoms, Relation
 
 TREE = "ABCD(AB BCD(BC CD BD) ABC(AC A)) D"
-POLICIES = {Lru: RECENT, Direct: NEWEST}
-SMALL = Settings(rows=30_000)
+POLICIES = {LruTable: RECENT, DirectTable: NEWEST}
+SMALL = ExperimentSettings(rows=30_000)
 
 
 def columns_of(seed: int, rows: int, values: int = 5) -> dict[str, np.ndarray]:
@@ -45,11 +46,13 @@ def columns_of(seed: int, rows: int, values: int = 5) -> dict[str, np.ndarray]:
     return {letter: np.minimum(rng.zipf(1.4, rows), values) for letter in "ABCD"}
 
 
-def epoch_of(columns: dict[str, np.ndarray]) -> Epoch:
-    return Epoch({letter: mix(column, number) for number, (letter, column) in enumerate(columns.items())})
+def epoch_of(columns: dict[str, np.ndarray]) -> RecordEpoch:
+    return RecordEpoch({letter: mix(column, number) for number, (letter, column) in enumerate(columns.items())})
 
 
-def simulated(epoch: Epoch, rows: list[tuple[int, ...]], tree: Configuration, sizes: list[int], kind: type[Table]):  # type: ignore[no-untyped-def]
+def simulated(
+    epoch: RecordEpoch, rows: list[tuple[int, ...]], tree: Configuration, sizes: list[int], kind: type[EntryTable]
+):  # type: ignore[no-untyped-def]
     """The same tables, one tuple at a time; a bucket is where the kernel puts the group's first row."""
     letters = [name_letters(node.grain) for node in tree.nodes]
     first: list[dict[tuple[int, ...], int]] = []
@@ -77,9 +80,9 @@ def simulated(epoch: Epoch, rows: list[tuple[int, ...]], tree: Configuration, si
     return Phantoms(relations, bucket, ("add",))
 
 
-@pytest.mark.parametrize("kind", [Lru, Direct])
+@pytest.mark.parametrize("kind", [LruTable, DirectTable])
 @pytest.mark.parametrize("seed", range(6))
-def test_trees_at_work_do_what_one_tuple_at_a_time_does(seed: int, kind: type[Table]) -> None:
+def test_trees_at_work_do_what_one_tuple_at_a_time_does(seed: int, kind: type[EntryTable]) -> None:
     dice, columns, tree = random.Random(seed), columns_of(seed, 1500), parse(TREE)
     print(f"seed {seed}")
     epoch = epoch_of(columns)
@@ -103,7 +106,7 @@ def test_trees_at_work_do_what_one_tuple_at_a_time_does(seed: int, kind: type[Ta
 
 def test_tables_pass_entries_on_in_chunks_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = np.minimum(np.random.default_rng(1).zipf(1.3, 5000), 900)
-    whole = {kind: kind(100).take(keys).tolist() for kind in (Lru, Direct)}
+    whole = {kind: kind(100).take(keys).tolist() for kind in (LruTable, DirectTable)}
     monkeypatch.setattr("experiments.tree.tables.CHUNK", 64)
     for kind, found in whole.items():
         assert kind(100).take(keys).tolist() == found
@@ -145,8 +148,8 @@ def test_what_comes_close_together_is_seen() -> None:
     rng = np.random.default_rng(2)
     apart = rng.integers(0, 5000, 40_000)
     flows = np.repeat(rng.integers(0, 5000, 10_000), 4)
-    assert Epoch({"A": mix(apart, 1)}).locality("A") < 1.1
-    assert Epoch({"A": mix(flows, 1)}).locality("A") == pytest.approx(4.0, rel=0.15)
+    assert RecordEpoch({"A": mix(apart, 1)}).locality("A") < 1.1
+    assert RecordEpoch({"A": mix(flows, 1)}).locality("A") == pytest.approx(4.0, rel=0.15)
 
 
 def test_words_are_numbered_in_order_of_arrival() -> None:
@@ -158,7 +161,7 @@ def test_words_are_numbered_in_order_of_arrival() -> None:
 
 
 def test_generated_records_have_the_papers_exponents() -> None:
-    settings = Settings(rows=150_000)
+    settings = ExperimentSettings(rows=150_000)
     one, again = (netflow(settings, epochs=2) for _ in range(2))
     assert len(one.epochs) == 2
     assert one.scale == 150_000 / 400_000
@@ -194,25 +197,25 @@ def test_a_day_of_the_log_is_an_epoch(tmp_path: Path) -> None:
 def test_where_the_log_is_looked_for(tmp_path: Path) -> None:
     captures = tmp_path / "packets"
     captures.mkdir()
-    assert log_file(Settings(captures=captures)) is None
+    assert log_file(ExperimentSettings(captures=captures)) is None
     write_log(tmp_path / "flows" / LOG)
-    assert log_file(Settings(captures=captures)) == tmp_path / "flows" / LOG
+    assert log_file(ExperimentSettings(captures=captures)) == tmp_path / "flows" / LOG
     write_log(captures / LOG)
-    assert log_file(Settings(captures=captures)) == captures / LOG
-    assert log_file(Settings(quick=True)) is None
-    assert connections(Settings(captures=captures), lambda told: None).name == "connection log"
+    assert log_file(ExperimentSettings(captures=captures)) == captures / LOG
+    assert log_file(ExperimentSettings(quick=True)) is None
+    assert connections(ExperimentSettings(captures=captures), lambda told: None).name == "connection log"
 
 
 def test_without_a_log_records_are_generated() -> None:
-    records = connections(Settings(rows=8000, quick=True), lambda told: None)
+    records = connections(ExperimentSettings(rows=8000, quick=True), lambda told: None)
     assert records.name == "generated log"
     assert [epoch.rows for epoch in records.epochs] == [2000] * 4
-    assert generated_log(Settings(rows=8000)).usual.groups("AB") == records.usual.groups("AB")
+    assert generated_log(ExperimentSettings(rows=8000)).usual.groups("AB") == records.usual.groups("AB")
 
 
 def test_some_epochs_are_whole_ones() -> None:
     rows = [10, 1000, 900, 1100, 950, 1050]
-    records = Records("r", ("a",), "A", tuple(Epoch({"A": np.zeros(n, np.uint64)}) for n in rows))
+    records = RecordStream("r", ("a",), "A", tuple(RecordEpoch({"A": np.zeros(n, np.uint64)}) for n in rows))
     assert [epoch.rows for epoch in records.some(2)] == [1000, 950]
     assert records.usual.rows == 1000
 
@@ -221,17 +224,17 @@ SOME = tuple(a + b for a, b in combinations("ABEHKL", 2))
 
 
 @pytest.fixture(scope="module")
-def records() -> Records:
+def records() -> RecordStream:
     return netflow(SMALL, epochs=1)
 
 
 @pytest.fixture(scope="module")
-def planner(records: Records) -> Planner:
-    return Planner(records.usual)
+def planner(records: RecordStream) -> TreePlanner:
+    return TreePlanner(records.usual)
 
 
 @pytest.mark.parametrize("memory", [500, 5_000, 50_000])
-def test_what_is_predicted_is_counted(planner: Planner, records: Records, memory: int) -> None:
+def test_what_is_predicted_is_counted(planner: TreePlanner, records: RecordStream, memory: int) -> None:
     plan = planner.plan(SOME, memory)
     counted = plan.run([records.usual])
     print(text(plan.configuration), plan.predicted, counted.per_tuple)
@@ -243,7 +246,7 @@ def test_what_is_predicted_is_counted(planner: Planner, records: Records, memory
     assert not plan.same(planner.again(plan, memory / 100))
 
 
-def test_slc_sees_no_ends_of_epochs(planner: Planner, records: Records) -> None:
+def test_slc_sees_no_ends_of_epochs(planner: TreePlanner, records: RecordStream) -> None:
     plan = planner.plan(SOME, 50_000, "slc")
     counted = plan.run([records.usual])
     assert sum(plan.entries) == pytest.approx(50_000)
@@ -254,7 +257,7 @@ def test_slc_sees_no_ends_of_epochs(planner: Planner, records: Records) -> None:
     assert curve.outs(np.array([0.0, 700.0]), np.array(1e5)).tolist() == [1e5, 1e5 * rate(1000.0, 700.0)]
 
 
-def test_a_peak_load_is_taken_where_it_helps(planner: Planner, records: Records) -> None:
+def test_a_peak_load_is_taken_where_it_helps(planner: TreePlanner, records: RecordStream) -> None:
     plan = planner.plan(SOME, 50_000, "slc")
     best, counted = tuned(plan, [records.usual], (1.0, 0.5, 0.2))
     each = [plan.shrunk(share).run([records.usual]).total for share in (1.0, 0.5, 0.2)]
@@ -262,7 +265,7 @@ def test_a_peak_load_is_taken_where_it_helps(planner: Planner, records: Records)
     assert sum(best.entries) in [pytest.approx(share * 50_000) for share in (1.0, 0.5, 0.2)]
 
 
-def test_a_plan_from_before_is_a_start(planner: Planner) -> None:
+def test_a_plan_from_before_is_a_start(planner: TreePlanner) -> None:
     before = planner.plan(SOME, 2_000)
     assert planner.plan(SOME, 4_000, before=before).predicted <= planner.again(before, 4_000).predicted * 1.02
 
@@ -273,7 +276,7 @@ def test_tables_that_feed_one_node_are_no_start() -> None:
     assert text(pruned(parse("ABC(AB(A)) D"))) == "A D"
 
 
-def test_every_way_is_compared(records: Records) -> None:
+def test_every_way_is_compared(records: RecordStream) -> None:
     found = compare(records, SOME[:6], (500, 20_000), 3, lambda told: None)
     assert [len(each.memory) for each in (found.kept, found.again, found.anew)] == [3, 3, 2]
     for worked in found.at:
@@ -297,17 +300,17 @@ def test_costs_that_rise_are_told() -> None:
 
 @pytest.mark.parametrize("alpha", [0.0, 0.67, 1.0])
 def test_models_of_eviction_against_tables(alpha: float) -> None:
-    for rates in rates_of(alpha, 2000, Settings()):
+    for rates in rates_of(alpha, 2000, ExperimentSettings()):
         assert rates.che == pytest.approx(rates.lru, abs=0.02)
         assert rates.exact == pytest.approx(rates.lfu, abs=0.02)
         assert rates.lfu <= rates.lru + 0.02
-    for outs in outs_of(alpha, 5000, Settings()):
+    for outs in outs_of(alpha, 5000, ExperimentSettings()):
         assert outs.che == pytest.approx(outs.counted, rel=0.1)
         assert outs.counted <= 1.01 * outs.direct
         assert outs.printed >= 0.95 * outs.counted
 
 
-def test_a_log_is_looked_at_as_laws_are(records: Records) -> None:
+def test_a_log_is_looked_at_as_laws_are(records: RecordStream) -> None:
     found = logged(records.usual, "AB")
     assert [one.outs.share for one in found] == list(tree_evicted.KEPT_SHARES)
     for one in found:  # tuples that are independent: with or without locality
@@ -318,7 +321,7 @@ def test_a_log_is_looked_at_as_laws_are(records: Records) -> None:
 
 
 def test_below_a_table_the_own_input_counts() -> None:
-    child = below_a_table(Settings(rows=100_000))
+    child = below_a_table(ExperimentSettings(rows=100_000))
     assert child.own == pytest.approx(child.counted, rel=0.05)
     assert child.stream < 0.8 * child.counted
 
@@ -331,8 +334,8 @@ def test_chains_are_those_of_a_random_function() -> None:
 
 
 @pytest.mark.parametrize("case", tree_example.CASES, ids=lambda case: case.name)
-def test_example_1(case: tree_example.Case) -> None:
-    costs = tree_example.costs_of(case, Settings())
+def test_example_1(case: tree_example.StrategyCase) -> None:
+    costs = tree_example.costs_of(case, ExperimentSettings())
     assert costs[0] == 3.0
     assert int(np.argmin(costs)) + 1 == case.best
 

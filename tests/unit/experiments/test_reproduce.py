@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from experiments import command
-from experiments.kit.report import QUICK_ROWS, Claim, Findings, Line, Panel, Settings, table
+from experiments.kit.report import QUICK_ROWS, Claim, ExperimentSettings, Findings, Line, Panel, table
 from penstock.app import cli
 from penstock.errors import ConfigError
 
@@ -29,7 +29,7 @@ FINDINGS = Findings(
 def reproduce(folder: Path, *names: str) -> tuple[list[Any], str]:
     said = io.StringIO()
     console = Console(file=said, width=200)
-    settings = Settings(QUICK_ROWS, quick=True)
+    settings = ExperimentSettings(QUICK_ROWS, quick=True)
     return list(command.run_experiments(names, settings, folder, console, console)), said.getvalue()
 
 

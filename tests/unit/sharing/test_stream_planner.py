@@ -15,9 +15,9 @@ from penstock.logical.resolve.app import resolve_app
 from penstock.relations.relation import Relation, relations
 from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.graph.grain import Grain
-from penstock.sharing.model.engine_problem import Task
+from penstock.sharing.model.engine_problem import EngineProblem
+from penstock.sharing.model.kinds.registry import KINDS
 from penstock.sharing.model.popularity import Popularity, fitted
-from penstock.sharing.model.table_kind import DIRECT, LRU
 from penstock.sharing.model.unit_costs import USUAL
 from penstock.sharing.options import ALLOCATIONS, AUTO, NONE, PLANS, TABLES, Planning
 from penstock.sharing.plan import SharedPlan
@@ -65,6 +65,9 @@ class Guessed:
 
     def bits(self, grain: Grain) -> int:
         return 20 * len(grain)
+
+
+DIRECT, LRU = (kind.name for kind in KINDS)
 
 
 def random_app(rng: random.Random) -> QuerySet:
@@ -207,7 +210,7 @@ def test_states_are_counted_as_they_take_room() -> None:
     )
     from penstock.sharing.graph.lattice import lattice
 
-    task = Task(kept, lattice(kept), Guessed(1, 1e4), USUAL, 1 << 20)
+    task = EngineProblem(kept, lattice(kept), Guessed(1, 1e4), USUAL, 1 << 20)
     assert [task.state_words([f"q{i}"]) for i in range(3)] == [1, 2, 6]
     assert task.state_words(["q0", "q1", "q2"]) == 9
 

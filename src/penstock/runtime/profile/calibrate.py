@@ -25,8 +25,9 @@ from penstock.kernels import hashing
 from penstock.kernels.tables import fold, lru
 from penstock.kernels.tables import probe as tables
 from penstock.sharing.model.collision import rate
-from penstock.sharing.model.engine_problem import INDEX, LINKS
-from penstock.sharing.model.unit_costs import Costs, Curve
+from penstock.sharing.model.engine_problem import INDEX
+from penstock.sharing.model.kinds.lru import LRU
+from penstock.sharing.model.unit_costs import CostBySize, Costs
 
 Array = np.ndarray
 TUPLES = 32_768
@@ -113,7 +114,7 @@ def _probing(size: int, rng: np.random.Generator, passing: float, words: int = 2
 
 def _recent(size: int, rng: np.random.Generator) -> float:
     """ns of a probe that finds its group in a full LRU table of this size."""
-    capacity = max(1, size // (ENTRY + LINKS))
+    capacity = max(1, size // (ENTRY + LRU.links))
     links, fresh = lru.links(capacity), np.zeros(WIDTH - 2, np.uint64)
     entries = np.zeros((capacity + TUPLES, WIDTH), np.uint64)
     at, evicted, places = (np.empty(TUPLES, np.int64) for _ in range(3))
@@ -187,7 +188,7 @@ def _folding(rng: np.random.Generator) -> float:
     return _best(lambda at: fold.add_sum(states, 3, at, 0, TUPLES, rows, value, valid), places)
 
 
-def _rising(curve: Curve) -> Curve:
+def _rising(curve: CostBySize) -> CostBySize:
     """A larger table is never cheaper: where it looks so, the machine was disturbed."""
     most, kept = 0.0, []
     for size, cost in curve:
@@ -233,7 +234,7 @@ def _load(path: Path) -> Costs | None:
     return kept if _sound(kept) else None
 
 
-def _curve(points: Iterable[Iterable[float]]) -> Curve:
+def _curve(points: Iterable[Iterable[float]]) -> CostBySize:
     return tuple((float(size), float(cost)) for size, cost in points)
 
 

@@ -1,4 +1,4 @@
-"""What is known of a stream while it runs, as the planner asks for it (`sharing.model.engine_problem.Statistics`).
+"""What is known of a stream while it runs, as the planner asks for it (`sharing.model.statistics.Statistics`).
 
 From a sample (`runtime.profile.survey`): groups, flow length, share of tuples and width of any relation. From the
 counters of tasks (`runtime.work`): tuples of a task, exact groups of every query, and what tables really evict. The
@@ -17,10 +17,9 @@ from penstock.runtime.work import TABLE
 from penstock.sharing.graph.grain import Grain, feeds
 from penstock.sharing.graph.lattice import Lattice
 from penstock.sharing.model.collision import rate
+from penstock.sharing.model.kinds.registry import kind_named
 from penstock.sharing.model.popularity import Popularity, estimated, uniform
-from penstock.sharing.model.table_kind import KEEP, LRU
 from penstock.sharing.plan import SharedPlan
-from penstock.sharing.planner import KEEP_BELOW
 
 LEAST_PROBES = 1000  # of a table, before its evictions are believed
 LONGEST, SHORTEST = 1000.0, 0.3
@@ -119,14 +118,14 @@ def measured_depths(plan: SharedPlan, tasks: Iterable[Mapping[str, Any]], known:
         return {}
     tasks = list(tasks)
     expected, evicted = dict[int, float](), dict[int, float]()
-    keeps = {table.name: table.policy == KEEP for table in plan.tables}
+    policies = {table.name: table.policy for table in plan.tables}
     for node, priced in zip(plan.basis.configuration.nodes, plan.basis.relations, strict=True):
         work = [task["work"][TABLE + priced.name] for task in tasks if TABLE + priced.name in task["work"]]
         probes, evictions = (sum(counts[what] for counts in work) for what in ("probes", "evictions"))
-        groups, sampled = known.groups(node.grain), known.length(node.grain, 1)
-        if not priced.buckets or priced.kind == LRU or probes < LEAST_PROBES or groups <= 1:
-            continue  # a single group never collides, and what an LRU table evicts is not told by a flow length
-        if priced.depth > 1 or keeps[priced.name] == (sampled < KEEP_BELOW):
+        groups, sampled, kind = known.groups(node.grain), known.length(node.grain, 1), kind_named(priced.kind)
+        if not priced.buckets or kind.curve is not None or probes < LEAST_PROBES or groups <= 1:
+            continue  # a single group never collides, and a flow length does not tell what a table with a curve evicts
+        if priced.depth > 1 or policies[priced.name] == kind.replacement(sampled):
             length = sampled if priced.depth == 1 else 1.0
             expected[priced.depth] = expected.get(priced.depth, 0.0) + probes * rate(groups, priced.buckets, length)
             evicted[priced.depth] = evicted.get(priced.depth, 0.0) + evictions

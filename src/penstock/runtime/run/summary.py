@@ -8,7 +8,7 @@ from typing import Any
 from penstock.runtime.batch.driver import BatchDriver
 from penstock.runtime.work import totals
 from penstock.sharing.graph.configuration import STREAM
-from penstock.sharing.model.table_kind import EXACT
+from penstock.sharing.model.kinds.registry import EXACT
 from penstock.sharing.plan import SharedPlan
 from penstock.state.account import empty
 from penstock.state.manifest import kept_bytes

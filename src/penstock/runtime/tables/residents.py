@@ -14,7 +14,8 @@ import numpy as np
 from penstock.kernels.tables import lru
 from penstock.kernels.tables import probe as tables
 from penstock.runtime.tables.rows import Format
-from penstock.sharing.model.table_kind import KEEP, LRU
+from penstock.sharing.model.kinds.direct import DIRECT, KEEP
+from penstock.sharing.model.kinds.lru import LRU
 from penstock.sharing.plan import Table
 
 Array = np.ndarray
@@ -63,7 +64,7 @@ class Residents(ABC):
             self.entries = entries
 
 
-class Direct(Residents):
+class DirectResidents(Residents):
     """One bucket for each hash: what collides with a resident evicts it, or is evicted while that is more frequent."""
 
     def __init__(self, table: Table, form: Format) -> None:
@@ -99,7 +100,7 @@ class Direct(Residents):
         return residents[:count]
 
 
-class Recent(Residents):
+class RecentResidents(Residents):
     """Chained: nothing is evicted before the table is full, and then what was not met for longest."""
 
     def __init__(self, table: Table, form: Format) -> None:
@@ -130,6 +131,10 @@ class Recent(Residents):
         return residents
 
 
+# By kind of table (`sharing.model.kinds.registry`), which knows nothing of compiled code.
+RESIDENTS: dict[str, type[Residents]] = {DIRECT.name: DirectResidents, LRU.name: RecentResidents}
+
+
 def residents(table: Table, form: Format) -> Residents:
     """Of an empty table."""
-    return Recent(table, form) if table.policy == LRU else Direct(table, form)
+    return RESIDENTS[table.kind](table, form)

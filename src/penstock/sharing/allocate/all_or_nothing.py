@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.sharing.model.figures import Tree
+from penstock.sharing.model.figures import PlantedTree
 from penstock.sharing.model.flow import curve, tree_costs
 
 Array = NDArray[np.float64]
@@ -24,7 +24,7 @@ EXACT = 10
 BATCH = 4096
 
 
-def all_or_nothing(tree: Tree) -> list[float]:
+def all_or_nothing(tree: PlantedTree) -> list[float]:
     """Spaces that are whole or 0 but for one."""
     nodes = [i for i, table in enumerate(tree.tables) if table]
     if not nodes:
@@ -42,7 +42,7 @@ def all_or_nothing(tree: Tree) -> list[float]:
     return [float(space) for space in spaces]
 
 
-def _best(tree: Tree, nodes: list[int], whole: Array, sets: Bits) -> tuple[Array, float]:
+def _best(tree: PlantedTree, nodes: list[int], whole: Array, sets: Bits) -> tuple[Array, float]:
     """The best allocation of those in which the tables of a set are whole and one other has the rest; and its cost."""
     sets = sets[sets @ whole <= tree.memory * (1.0 + 1e-12)]
     best, least = np.zeros(len(nodes)), np.inf
@@ -63,7 +63,7 @@ def _best(tree: Tree, nodes: list[int], whole: Array, sets: Bits) -> tuple[Array
     return best, least
 
 
-def _exchanged(tree: Tree, nodes: list[int], whole: Array) -> Array:
+def _exchanged(tree: PlantedTree, nodes: list[int], whole: Array) -> Array:
     """From the smallest tables on: take one in, leave one out, or change two, while that saves."""
     count = len(nodes)
     here = np.zeros(count, bool)

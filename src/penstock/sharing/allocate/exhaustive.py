@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.model.collision import rates
-from penstock.sharing.model.figures import Tree
+from penstock.sharing.model.figures import PlantedTree
 
-Costs = NDArray[np.float64]
+Array = NDArray[np.float64]
 STEPS = 100
 
 
-def exhaustive(tree: Tree, steps: int = STEPS, *, optional: bool = False) -> list[float]:
+def exhaustive(tree: PlantedTree, steps: int = STEPS, *, optional: bool = False) -> list[float]:
     """The best division of the memory into that many steps; every table gets at least one.
 
     With `optional`, a leaf query may have no table at all where that is cheaper.
@@ -32,11 +32,11 @@ def exhaustive(tree: Tree, steps: int = STEPS, *, optional: bool = False) -> lis
     fed: list[list[int]] = [[] for _ in range(count + 1)]  # by node; the last one is the stream's
     for i, parent in enumerate(tree.parents):
         fed[parent].append(i)
-    best: list[Costs] = [np.empty(0)] * count
+    best: list[Array] = [np.empty(0)] * count
     own: list[NDArray[np.intp]] = [np.empty(0, dtype=np.intp)] * count
     shares: dict[int, NDArray[np.intp]] = {}
 
-    def feed(node: int) -> Costs:
+    def feed(node: int) -> Array:
         """G of what a node feeds; `shares[child]` remembers what goes to the child and not to those before it."""
         total = np.zeros(steps + 1)
         for child in fed[node]:
@@ -56,7 +56,7 @@ def exhaustive(tree: Tree, steps: int = STEPS, *, optional: bool = False) -> lis
     return _unfold(tree, fed, own, shares, steps)
 
 
-def _rates(tree: Tree, i: int, buckets: NDArray[np.floating]) -> Costs:
+def _rates(tree: PlantedTree, i: int, buckets: NDArray[np.floating]) -> Array:
     """x of a table with each of these numbers of buckets."""
     curve = tree.curves[i] if tree.curves else None
     if curve is None:
@@ -64,7 +64,7 @@ def _rates(tree: Tree, i: int, buckets: NDArray[np.floating]) -> Costs:
     return np.array([curve.response(float(b), tree.rows)[1] for b in buckets])
 
 
-def _band(values: Costs) -> Costs:
+def _band(values: Array) -> Array:
     """values[s − s0] at [s, s0]; infinite where s0 > s."""
     size = len(values)
     padded = np.concatenate([np.full(size - 1, np.inf), values])
@@ -72,14 +72,14 @@ def _band(values: Costs) -> Costs:
     return windows[:, ::-1]
 
 
-def _join(one: Costs, other: Costs) -> tuple[Costs, NDArray[np.intp]]:
+def _join(one: Array, other: Array) -> tuple[Array, NDArray[np.intp]]:
     """min over t of one(s − t) + other(t), and the t of each s."""
     sums = _band(one) + other
     at = sums.argmin(axis=1)
     return sums[np.arange(len(one)), at], at
 
 
-def _divide(probes: Costs, x: Costs, below: Costs) -> tuple[Costs, NDArray[np.intp]]:
+def _divide(probes: Array, x: Array, below: Array) -> tuple[Array, NDArray[np.intp]]:
     """min over s0 of probes(s0) + x(s0)·below(s − s0), and the s0 of each s."""
     # A rate of 0 times what cannot be divided so (∞) must stay infinite.
     costs = probes + np.maximum(x, np.finfo(float).tiny) * _band(below)
@@ -88,7 +88,11 @@ def _divide(probes: Costs, x: Costs, below: Costs) -> tuple[Costs, NDArray[np.in
 
 
 def _unfold(
-    tree: Tree, fed: list[list[int]], own: list[NDArray[np.intp]], shares: dict[int, NDArray[np.intp]], steps: int
+    tree: PlantedTree,
+    fed: list[list[int]],
+    own: list[NDArray[np.intp]],
+    shares: dict[int, NDArray[np.intp]],
+    steps: int,
 ) -> list[float]:
     """Hand the memory down: each node's steps to its table and, from the last child to the first, to what it feeds."""
     given = [0] * len(own)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.sharing.graph.configuration import STREAM
-from penstock.sharing.model.figures import Tree
+from penstock.sharing.model.figures import PlantedTree
 from penstock.sharing.model.flow import arrivals, curve, feeder, tree_costs
 
 Array = NDArray[np.float64]
@@ -33,7 +33,7 @@ ROUGH = 0.003  # of the cost: how far the bound may be above the true one, for e
 
 
 @dataclass(frozen=True)
-class Table:
+class MarketTable:
     """Of a node: what may reach it, numbers of entries with their memory, what it passes on (by both), and what an
     entry costs at once that leaves it."""
 
@@ -46,7 +46,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Priced:
+class PricedSpaces:
     """Of a price: the least of cost + price · memory, and the allocation that has it, roughly."""
 
     price: float
@@ -59,9 +59,9 @@ class Priced:
 class Market:
     """The tables of a tree, feeders first."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: PlantedTree) -> None:
         self.tree = tree
-        self.tables: dict[int, Table] = {}
+        self.tables: dict[int, MarketTable] = {}
         self.roots: list[int] = []
         costs = arrivals(tree)
         for i, table in enumerate(tree.tables):
@@ -70,19 +70,19 @@ class Market:
                 (self.roots if above == STREAM else self.tables[above].children).append(i)
                 self.tables[i] = self._table(i, above, costs[i])
 
-    def _table(self, i: int, above: int, arriving: float) -> Table:
+    def _table(self, i: int, above: int, arriving: float) -> MarketTable:
         response, rows = curve(self.tree, i), float(self.tree.rows)
         inputs = np.array([rows])
         if above != STREAM:
             outs = self.tables[above].outs
             inputs = np.unique(np.geomspace(max(1.0, float(outs.min())), max(1.0, float(outs.max())), INPUTS))
         entries = response.grid(np.inf)
-        return Table(
+        return MarketTable(
             inputs, entries, entries * self.tree.entries[i],
             response.outs(entries[None, :], inputs[:, None]), arriving, [],
         )  # fmt: skip
 
-    def priced(self, price: float) -> Priced:
+    def priced(self, price: float) -> PricedSpaces:
         values: dict[int, Array] = {}
         for i in reversed(self.tables):
             table = self.tables[i]
@@ -94,22 +94,22 @@ class Market:
             best = int(self._weighed(table, outs, price, values).argmin())
             spaces[i], out[i] = table.memory[best], float(outs[best])
             cost += out[i] * table.arriving
-        return Priced(price, sum(float(values[i][0]) for i in self.roots), cost, float(spaces.sum()), spaces)
+        return PricedSpaces(price, sum(float(values[i][0]) for i in self.roots), cost, float(spaces.sum()), spaces)
 
-    def _weighed(self, table: Table, outs: Array, price: float, values: dict[int, Array]) -> Array:
+    def _weighed(self, table: MarketTable, outs: Array, price: float, values: dict[int, Array]) -> Array:
         found = outs * table.arriving + price * table.memory
         for x in table.children:
             found = found + np.interp(outs, self.tables[x].inputs, values[x])
         return found
 
-    def prices(self) -> tuple[float, list[Priced]]:
+    def prices(self) -> tuple[float, list[PricedSpaces]]:
         """The highest bound, and of all that were tried those within the memory."""
         memory = self.tree.memory
         free = self.priced(0.0)
         if free.memory <= memory:
             return free.value, [free]
         nothing = sum(self.tree.rows * table.arriving for table in self.tables.values())
-        low, high = free, Priced(np.inf, nothing, nothing, 0.0, np.zeros(len(self.tree.parents)))
+        low, high = free, PricedSpaces(np.inf, nothing, nothing, 0.0, np.zeros(len(self.tree.parents)))
         bound, fitting = free.value, [high]
         for _ in range(ROUNDS):
             # Where the lines cost + price · memory of the two meet: the bound is highest there, or between.
@@ -124,7 +124,7 @@ class Market:
         return bound, fitting
 
 
-def lagrange(tree: Tree) -> list[float]:
+def lagrange(tree: PlantedTree) -> list[float]:
     """Spaces by price; they sum up to the memory at most."""
     market = Market(tree)
     if not market.tables:
@@ -135,7 +135,7 @@ def lagrange(tree: Tree) -> list[float]:
     return descended(tree, nodes, found, FEW_MOVES)
 
 
-def finished(tree: Tree, nodes: Sequence[int], spaces: Array) -> list[float]:
+def finished(tree: PlantedTree, nodes: Sequence[int], spaces: Array) -> list[float]:
     """The best of these allocations, with what it leaves over given to the tables where it saves most, one by one."""
     entries = np.array(tree.entries)
     most = np.zeros(len(entries))
@@ -155,7 +155,7 @@ def finished(tree: Tree, nodes: Sequence[int], spaces: Array) -> list[float]:
     return [float(space) for space in best]
 
 
-def descended(tree: Tree, nodes: Sequence[int], spaces: Sequence[float], moves: int = MOVES) -> list[float]:
+def descended(tree: PlantedTree, nodes: Sequence[int], spaces: Sequence[float], moves: int = MOVES) -> list[float]:
     """The same after moving memory between any two tables where that saves, less and less of it."""
     entries, here = np.array(tree.entries), np.array(spaces)
     most = np.array([curve(tree, i).most * tree.entries[i] for i in nodes])

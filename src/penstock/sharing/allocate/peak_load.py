@@ -2,8 +2,7 @@
 
 All tables are flushed at once, so their sizes make a peak of load.  `shrink` makes all tables smaller by one factor,
 `shift` moves space from queries, whose entries leave at c2, to phantoms; `within_peak` takes the cheaper that meets the
-limit.  What a flush costs is given to them: E_e (`flush_load`), or the bound that the engine plans with.  For queries
-of different epochs the peak is at the end of a cycle, where all are flushed, and is the same.
+limit.  What a flush costs is given to them: a `Load`.
 """
 
 from __future__ import annotations
@@ -11,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from penstock.sharing.graph.configuration import Configuration
-from penstock.sharing.model.cost import end_of_epoch
-from penstock.sharing.model.figures import buckets_of, plant
-from penstock.sharing.model.problem import Problem
 
 Spaces = tuple[float, ...]
 Load = Callable[[Sequence[float]], float]  # what something costs with tables of these spaces
@@ -63,12 +59,6 @@ def within_peak(configuration: Configuration, spaces: Sequence[float], load: Loa
         return tuple(spaces)
     tried = (shrink(spaces, load, limit), shift(configuration, spaces, load, limit))
     return min((found for found in tried if found is not None), key=cost)
-
-
-def flush_load(configuration: Configuration, problem: Problem, *, printed: bool = False) -> Load:
-    """E_e of Eq. 8."""
-    tree = plant(configuration, problem)
-    return lambda spaces: end_of_epoch(configuration, buckets_of(tree, spaces), problem, printed=printed)
 
 
 def _least_share(meets: Callable[[float], bool]) -> float | None:

@@ -6,20 +6,20 @@
     pr   proportional to √(g·h) (heuristic 4)
     es   exhaustive at 1 % of the memory, exact by dynamic programming (`exhaustive`)
 
-and those of seed aggregate-tree (Sec. VI and VII), which make `outflow.tree_cost` least and may leave memory over:
+and those of seed aggregate-tree (Sec. VI and VII), which make `flow.tree_cost` least and may leave memory over:
 
     fptas            within 1 + ε of the best, whatever the tables (`fptas`)
     lagrange         quicker: memory at a price (`lagrange`)
     all-or-nothing   the best for uniform data: all tables whole or not at all, but for one (`all_or_nothing`)
 
-A new one is a function on a `Tree`, one line in `ALLOCATORS`, and one test.  Throughout, g stands for g/l_a, as in the
-paper.  Where c2 differs between queries, a query weighs g·h·c2 and a phantom g·h times the mean c2 below it; where
-it does not, c2 cancels and what the paper prints remains.  Tables that a tree does not have get no space.
+A new one is a function on a `PlantedTree`, one line in `ALLOCATORS`, and one test.  Throughout, g stands for g/l_a, as
+in the paper.  Where c2 differs between queries, a query weighs g·h·c2 and a phantom g·h times the mean c2 below it;
+where it does not, c2 cancels and what the paper prints remains.  Tables that a tree does not have get no space.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import sqrt
 
 from penstock.errors import ConfigError
@@ -27,22 +27,11 @@ from penstock.sharing.allocate.all_or_nothing import all_or_nothing
 from penstock.sharing.allocate.exhaustive import exhaustive
 from penstock.sharing.allocate.fptas import fptas
 from penstock.sharing.allocate.lagrange import lagrange
-from penstock.sharing.graph.configuration import STREAM, Configuration
+from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.model.collision import MU
-from penstock.sharing.model.figures import Tree, plant
-from penstock.sharing.model.problem import Problem
+from penstock.sharing.model.figures import PlantedTree
 
-Allocator = Callable[[Tree], list[float]]
-
-
-def allocate(
-    name: str, configuration: Configuration, problem: Problem, *, tables: Sequence[bool] | None = None
-) -> tuple[float, ...]:
-    """The space of each node; they sum up to the problem's memory, those of seed aggregate-tree to that at most.
-
-    Nodes without a table (`tables`) get 0.
-    """
-    return tuple(allocator(name)(plant(configuration, problem, tables)))
+Allocator = Callable[[PlantedTree], list[float]]
 
 
 def allocator(name: str) -> Allocator:
@@ -51,27 +40,11 @@ def allocator(name: str) -> Allocator:
     return ALLOCATORS[name]
 
 
-def two_level(memory: float, weights: Sequence[float], passing: float, mu: float = MU) -> list[float]:
-    """The optimum for a phantom and all it feeds, Eq. 21 and 22: spaces, the phantom's first.
-
-    With x = μ g/b the cost is c1 + x_0 (C + Σ x_i c2_i), where C = `passing` is what an entry costs that leaves the
-    phantom however large the tables below are (f·c1 in the paper).  With weights w_i = g_i h_i c2_i and T = Σ √w_i,
-
-        s_i = M √w_i / (T + √(T² + C M/μ)),    s_0 = M − Σ s_i
-
-    so the phantom has more than half of M, whatever its own g_0 h_0.
-    """
-    roots = [sqrt(weight) for weight in weights]
-    total = sum(roots)
-    scale = memory / (total + sqrt(total * total + passing * memory / mu)) if total else 0.0
-    return [memory - scale * total, *(scale * root for root in roots)]
-
-
-def supernodes(tree: Tree, linear: bool) -> list[float]:
+def supernodes(tree: PlantedTree, linear: bool) -> list[float]:
     """Heuristics SL and SR: every relation with all below it is taken for one leaf, then unfolded from the top.
 
     The raw relations share memory as leaves without a phantom do, by the square root of their values; inside, a
-    supernode is divided by the two-level optimum.
+    supernode is divided by the optimum of two levels (Eq. 21 and 22): the phantom has more than half of its memory.
     """
     parents, tables = tree.parents, tree.tables
     count = len(parents)
@@ -99,7 +72,7 @@ def supernodes(tree: Tree, linear: bool) -> list[float]:
     return spaces
 
 
-def proportional(tree: Tree, linear: bool) -> list[float]:
+def proportional(tree: PlantedTree, linear: bool) -> list[float]:
     """Heuristics PL and PR: by g·h or by its square root, wherever the relation stands."""
     needs = [
         g * h / length if table else 0.0
@@ -111,7 +84,7 @@ def proportional(tree: Tree, linear: bool) -> list[float]:
     return [tree.memory * need / total if total else 0.0 for need in needs]
 
 
-def _weights(tree: Tree) -> list[float]:
+def _weights(tree: PlantedTree) -> list[float]:
     """g·h·c2 of every table; c2 of a phantom is the mean of the queries below it, for it has none of its own."""
     sums, queries = list(tree.evict), list(map(int, tree.queries))
     for i in range(len(sums) - 1, -1, -1):

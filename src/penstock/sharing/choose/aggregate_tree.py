@@ -31,9 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.sharing.allocate.registry import Allocator, allocator
-from penstock.sharing.choose.choosing import Choice, Step
-from penstock.sharing.choose.growing import Growing, Known
-from penstock.sharing.choose.search import Objective
+from penstock.sharing.choose.growing import GrowingTree, KnownRelations
+from penstock.sharing.choose.search import Choice, Objective, Step
 from penstock.sharing.choose.siblings import Siblings
 from penstock.sharing.graph.configuration import STREAM, Configuration
 from penstock.sharing.model.figures import buckets_of, given, plant
@@ -74,7 +73,7 @@ def aggregate_tree(
     where little has changed, little is left to do.
     """
     divide = allocator(alloc)
-    search = _Search(Growing(Known(problem), None if alloc in BY_PRICE else divide, objective))
+    search = _Search(GrowingTree(KnownRelations(problem), None if alloc in BY_PRICE else divide, objective))
     steps = [Step(None, search.tree.cost)]
     if start is not None:
         steps += search.regrow(start, epsilon, ends)
@@ -89,7 +88,7 @@ def aggregate_tree(
     return min(found, _allocated(search.kept, divide, objective, []), key=lambda choice: choice.cost)
 
 
-def _allocated(tree: Growing, divide: Allocator, objective: Objective, steps: Sequence[Step]) -> Choice:
+def _allocated(tree: GrowingTree, divide: Allocator, objective: Objective, steps: Sequence[Step]) -> Choice:
     configuration, numbers = tree.configuration()
     planted = plant(configuration, tree.problem, [n in tree.tables for n in numbers])
     spaces = divide(planted)
@@ -98,7 +97,7 @@ def _allocated(tree: Growing, divide: Allocator, objective: Objective, steps: Se
 
 
 class _Search:
-    def __init__(self, tree: Growing) -> None:
+    def __init__(self, tree: GrowingTree) -> None:
         self.tree, self.known, self.problem = tree, tree.known, tree.problem
         self.words = max(1, -(-max(mask.bit_length() for mask in tree.masks.values()) // 64))
         self.siblings: dict[int, Siblings] = {}
@@ -109,7 +108,7 @@ class _Search:
             self.known.groups(mask)
         self.tree.solve()
         self.start = tree.copy()
-        self.kept: Growing | None = None  # the earlier tree, as it was
+        self.kept: GrowingTree | None = None  # the earlier tree, as it was
 
     def regrow(self, before: Configuration, epsilon: float, ends: float) -> list[Step]:
         """The greedy from an earlier tree, and from the start if there is time; the steps to what is cheaper."""

@@ -17,12 +17,11 @@ from time import thread_time
 
 from penstock.errors import ConfigError
 from penstock.sharing.choose.aggregate_tree import aggregate_tree
-from penstock.sharing.choose.choosing import Choice, Step
-from penstock.sharing.choose.search import Forest, Objective, Search
+from penstock.sharing.choose.search import Choice, Objective, RelationForest, Search, Step
 from penstock.sharing.graph.configuration import Configuration, arrange, arranged
 from penstock.sharing.graph.grain import Grain
-from penstock.sharing.model.cost import flows, tuple_cost
 from penstock.sharing.model.figures import buckets_of, given, plant
+from penstock.sharing.model.flow import flows, tuple_cost
 from penstock.sharing.model.problem import Problem
 
 # Subsets of more candidates than this take minutes.
@@ -63,7 +62,7 @@ def choose(
     raise ConfigError(f"no phantom chooser is named '{name}'", "choose one of gc, gp, epes, tree")
 
 
-def _increasing_collisions(search: Search, ends: float) -> tuple[Forest, list[Step]]:
+def _increasing_collisions(search: Search, ends: float) -> tuple[RelationForest, list[Step]]:
     """Algorithm GC; after each addition phantoms with fewer than two children go.
 
     One that went may come back: the cost falls with every step, so there is an end.
@@ -87,10 +86,10 @@ def _increasing_collisions(search: Search, ends: float) -> tuple[Forest, list[St
         steps.append(Step(search.graph.relations[added], cost))
 
 
-def _increasing_space(search: Search, phi: float) -> tuple[Forest, list[Step]]:
+def _increasing_space(search: Search, phi: float) -> tuple[RelationForest, list[Step]]:
     """Algorithm GP: benefit per space, added while anything fits, even where the benefit is negative (β ← −∞)."""
 
-    def price(forest: Forest) -> float:
+    def price(forest: RelationForest) -> float:
         tree = search.tree(forest)
         return search.objective(
             tree, [phi * g if table else 0.0 for g, table in zip(tree.groups, tree.tables, strict=True)]
@@ -112,7 +111,7 @@ def _increasing_space(search: Search, phi: float) -> tuple[Forest, list[Step]]:
     return search.forest(_without_childless(search, forest)), steps
 
 
-def _without_childless(search: Search, forest: Forest) -> int:
+def _without_childless(search: Search, forest: RelationForest) -> int:
     """What feeds, but for phantoms that nothing is left to be fed by: the paper's GP may add such."""
     while idle := [n for n in forest.relations if not search.wanted[n] and n not in forest.parents]:
         forest = search.forest(forest.feeding & ~search.graph.mask(search.graph.relations[n] for n in idle))
@@ -136,12 +135,12 @@ def _all_subsets(search: Search) -> Choice:
     return _settled(search, search.forest(min(priced)[1]), [])
 
 
-def _finished(search: Search, forest: Forest, steps: Sequence[Step]) -> Choice:
+def _finished(search: Search, forest: RelationForest, steps: Sequence[Step]) -> Choice:
     configuration = arranged(search.graph, search.queries, forest.feeding)
     return _allocated(search, configuration, _tables(search, configuration), steps)
 
 
-def _settled(search: Search, forest: Forest, steps: Sequence[Step]) -> Choice:
+def _settled(search: Search, forest: RelationForest, steps: Sequence[Step]) -> Choice:
     """The choice with each relation under the feeder that passes on the fewest tuples, F·x, where that is cheaper.
 
     The forest was made by numbers of groups; rates are known only now.

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from penstock.sharing.allocate.registry import Allocator, allocator
 from penstock.sharing.choose.search import Objective
 from penstock.sharing.graph.configuration import Configuration
-from penstock.sharing.model.cost import tuple_cost
-from penstock.sharing.model.figures import Tree, buckets_of, plant, rates_of
+from penstock.sharing.model.figures import PlantedTree, buckets_of, plant, rates_of
+from penstock.sharing.model.flow import tuple_cost
 from penstock.sharing.model.problem import Problem
 
 
@@ -35,7 +35,7 @@ def without_fronts(
     return tuple(_saving(tree, leaves, divide, objective))
 
 
-def _worst(tree: Tree, spaces: Sequence[float], leaves: Sequence[bool]) -> int | None:
+def _worst(tree: PlantedTree, spaces: Sequence[float], leaves: Sequence[bool]) -> int | None:
     """The leaf table that loses most per tuple that reaches it; None if all pay."""
     losses = {
         i: tree.probe[i] + x * tree.evict[i] - tree.evict[i]
@@ -46,7 +46,7 @@ def _worst(tree: Tree, spaces: Sequence[float], leaves: Sequence[bool]) -> int |
     return worst if worst is not None and losses[worst] >= 0 else None
 
 
-def _saving(tree: Tree, leaves: Sequence[bool], divide: Allocator, objective: Objective) -> list[float]:
+def _saving(tree: PlantedTree, leaves: Sequence[bool], divide: Allocator, objective: Objective) -> list[float]:
     """Give up leaf tables one by one, the best first, while the whole becomes cheaper."""
     spaces = divide(tree)
     cost = objective(tree, buckets_of(tree, spaces))
@@ -59,5 +59,5 @@ def _saving(tree: Tree, leaves: Sequence[bool], divide: Allocator, objective: Ob
         cost, spaces, tree = best
 
 
-def _without(tree: Tree, i: int) -> Tree:
+def _without(tree: PlantedTree, i: int) -> PlantedTree:
     return tree._replace(tables=[table and j != i for j, table in enumerate(tree.tables)])

@@ -21,8 +21,8 @@ from penstock.sharing.choose.siblings import packed, unpacked
 from penstock.sharing.graph.configuration import STREAM, Configuration, Node
 from penstock.sharing.graph.feeding_graph import decoder, encode
 from penstock.sharing.graph.grain import Grain
-from penstock.sharing.model.eviction import Curve, Direct
-from penstock.sharing.model.figures import Tree, buckets_of, plant, responses
+from penstock.sharing.model.eviction import Curve, DirectMapped
+from penstock.sharing.model.figures import PlantedTree, buckets_of, plant, responses
 from penstock.sharing.model.problem import Problem
 
 Array = NDArray[np.float64]
@@ -31,7 +31,7 @@ ROUNDS = 3  # of allocation at a price, each with the flows of the one before
 HALVINGS = 24  # of the interval of prices
 
 
-class Known:
+class KnownRelations:
     """Statistics of relations by mask, each asked for once."""
 
     def __init__(self, problem: Problem) -> None:
@@ -81,7 +81,7 @@ class Known:
             if self.problem.curve is not None:
                 made = self.problem.curve(grain, self.grain(above) if above else None)
             if made is None:  # how deep it will stand is not known yet; flows are long below the stream only
-                made = Direct(self.groups(mask), self.problem.length(grain, 2 if above else 1))
+                made = DirectMapped(self.groups(mask), self.problem.length(grain, 2 if above else 1))
             self._curves[mask, above] = made
         return self._curves[mask, above]
 
@@ -97,10 +97,10 @@ class Known:
         return self._sizes[mask]
 
 
-class Growing:
+class GrowingTree:
     """The tree; `solve` brings `out`, `buckets`, `marginal`, `price` and `cost` up to date."""
 
-    def __init__(self, known: Known, allocator: Allocator | None, objective: Objective) -> None:
+    def __init__(self, known: KnownRelations, allocator: Allocator | None, objective: Objective) -> None:
         """Without an allocator, memory goes by its price."""
         self.known, self.problem = known, known.problem
         self.allocator, self.objective = allocator, objective
@@ -116,8 +116,8 @@ class Growing:
         self.price = 0.0
         self.cost = 0.0
 
-    def copy(self) -> Growing:
-        other = Growing.__new__(Growing)
+    def copy(self) -> GrowingTree:
+        other = GrowingTree.__new__(GrowingTree)
         other.__dict__.update(self.__dict__)
         for name in ("masks", "parents", "numbers", "evict", "buckets", "out", "marginal"):
             setattr(other, name, dict(getattr(self, name)))
@@ -210,7 +210,7 @@ class Growing:
             self.buckets = {n: b for n, b in zip(numbers, buckets, strict=True) if n in self.tables}
         self._flow(tree, numbers)
 
-    def _flow(self, tree: Tree, numbers: list[int]) -> None:
+    def _flow(self, tree: PlantedTree, numbers: list[int]) -> None:
         buckets = [self.buckets.get(n, 0.0) for n in numbers]
         passed = responses(tree, buckets)
         slopes: dict[int, float] = {}

@@ -8,21 +8,40 @@ relation and depth.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from penstock.sharing.allocate.registry import Allocator, allocator
-from penstock.sharing.graph.configuration import STREAM
+from penstock.sharing.graph.configuration import STREAM, Configuration
 from penstock.sharing.graph.feeding_graph import candidates, consistent, feeding_graph
 from penstock.sharing.graph.grain import Grain
-from penstock.sharing.model.cost import tuple_cost
-from penstock.sharing.model.figures import Tree, curves_of
+from penstock.sharing.model.figures import PlantedTree, curves_of
+from penstock.sharing.model.flow import tuple_cost
 from penstock.sharing.model.problem import Problem
 
 # The cost of a planted tree with given buckets: what a choice makes least.
-Objective = Callable[[Tree, Sequence[float]], float]
+Objective = Callable[[PlantedTree, Sequence[float]], float]
 
 
-class Forest(NamedTuple):
+@dataclass(frozen=True)
+class Step:
+    """One phantom added (None: the start, without any) or, in a tree, deleted, and the cost after it."""
+
+    added: Grain | None
+    cost: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A configuration, the space of each of its nodes (0: no table), its cost per tuple, and how it was found."""
+
+    configuration: Configuration
+    spaces: tuple[float, ...]
+    cost: float
+    steps: tuple[Step, ...]
+
+
+class RelationForest(NamedTuple):
     """Relations by number, feeders first, and the number of what feeds each (`STREAM`: none)."""
 
     feeding: int
@@ -66,9 +85,6 @@ class Search:
         self.evict = [
             float(problem.evict(grain)) if wanted else 0.0 for grain, wanted in zip(relations, self.wanted, strict=True)
         ]
-        self.epochs = [
-            problem.epoch(grain) if wanted else 0 for grain, wanted in zip(relations, self.wanted, strict=True)
-        ]
         self._lengths: list[list[float]] = [[0.0] for _ in relations]  # by relation and depth; none has depth 0
 
     @property
@@ -81,14 +97,14 @@ class Search:
         """Relations that may be added: candidates and, where they have no tables of their own, queries."""
         return [n for n in range(len(self.wanted)) if not (self.fronts and self.wanted[n])]
 
-    def forest(self, feeding: int) -> Forest:
+    def forest(self, feeding: int) -> RelationForest:
         feeders, chosen = self.graph.feeders, self.queries | feeding
         relations = [n for n in self.graph.order if chosen >> n & 1]
         # The lowest bit is the best parent, as in `configuration.best_parent`; none gives −1, the stream.
         parents = [((possible := feeders[n] & feeding) & -possible).bit_length() - 1 for n in relations]
-        return Forest(feeding, relations, parents)
+        return RelationForest(feeding, relations, parents)
 
-    def pruned(self, feeding: int) -> Forest:
+    def pruned(self, feeding: int) -> RelationForest:
         """The forest without phantoms that feed fewer than two: they cost a probe and save none (Sec. 2.6).
 
         A query that is chosen to feed counts for one of the two itself.
@@ -103,13 +119,13 @@ class Search:
                 return forest
             feeding &= ~(1 << idle[-1])  # the coarsest: its children may save what stands above
 
-    def tree(self, forest: Forest) -> Tree:
+    def tree(self, forest: RelationForest) -> PlantedTree:
         feeding, relations, numbers = forest
         places = {STREAM: STREAM}
         places.update(zip(relations, range(len(relations)), strict=True))
-        parents = [*map(places.__getitem__, numbers)]
+        grains, parents = [*map(self.graph.relations.__getitem__, relations)], [*map(places.__getitem__, numbers)]
         tables = [True] * len(relations) if self.fronts else [bool(feeding >> n & 1) for n in relations]
-        return Tree(
+        return PlantedTree(
             parents=parents,
             queries=[*map(self.wanted.__getitem__, relations)],
             tables=tables,
@@ -118,12 +134,12 @@ class Search:
             entries=[*map(self.entries.__getitem__, relations)],
             probe=[*map(self.probe.__getitem__, relations)],
             evict=[*map(self.evict.__getitem__, relations)],
-            epochs=[*map(self.epochs.__getitem__, relations)],
             memory=self.problem.memory,
             rows=self.problem.rows,
-            curves=curves_of(self.problem, [*map(self.graph.relations.__getitem__, relations)], parents, tables),
+            curves=curves_of(self.problem, grains, parents, tables),
             passing=self.problem.passing,
             each=self.problem.each,
+            grains=grains,
         )
 
     def _lengths_of(self, relations: list[int], parents: list[int]) -> list[float]:
@@ -138,7 +154,7 @@ class Search:
             lengths.append(known[depth])
         return lengths
 
-    def price(self, forest: Forest) -> float:
+    def price(self, forest: RelationForest) -> float:
         """The cost with all memory allocated."""
         tree = self.tree(forest)
         spaces = self.allocator(tree)

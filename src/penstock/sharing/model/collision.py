@@ -1,8 +1,8 @@
 """Collision rates of direct-mapped tables, and how full they are (seed smap, Sec. 5).
 
-g groups hash at random into b buckets; a tuple collides when its bucket holds another group.  The functions take
-floats; `rates` and `linear_rates` take numpy arrays.  `cost` plans with `rate`, `allocation` derives its closed form
-from `MU`; `linear_rate` is kept for reproduction of the paper.
+g groups hash at random into b buckets; a record collides when its bucket holds another group.  The functions take
+floats, `rates` takes numpy arrays.  `figures` and `flow` plan with `rate`; `allocate.registry` derives its closed form
+from `MU`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from math import expm1, log1p
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# The line x = α + μ g/b through the low part of the curve (seed smap, Eq. 16).
-ALPHA = 0.0267
-MU = 0.354
+MU = 0.354  # slope of the line x = α + μ g/b through the low part of the curve (seed smap, Eq. 16)
 
 
 def rate(groups: float, buckets: float, length: float = 1.0) -> float:
-    """x = (1 − b/g + (b/g)(1 − 1/b)^g)/l_a: Eq. 13 and, for flows of l_a tuples, Eq. 15 (seed smap).
+    """x = (1 − b/g + (b/g)(1 − 1/b)^g)/l_a: Eq. 13 and, for flows of l_a records, Eq. 15 (seed smap).
 
     A part of a bucket (b < 1) goes on as 1 − b/g, so that the rate falls steadily from 1 at no table.
     """
@@ -42,16 +40,6 @@ def rates(groups: ArrayLike, buckets: ArrayLike, length: ArrayLike = 1.0) -> NDA
     return np.where(b > 0.0, found, 1.0)
 
 
-def linear_rate(groups: float, buckets: float, length: float = 1.0) -> float:
-    """x = 0.0267/l_a + 0.354 g/(l_a b), Eq. 16: within some 3 % for 0.2 < g/b < 1 only."""
-    return (ALPHA + MU * groups / buckets) / length
-
-
-def low_rate(groups: float, buckets: float, length: float = 1.0) -> float:
-    """x → g/2b: what the curve tends to where groups are few (g/b < 0.2)."""
-    return groups / (2.0 * buckets * length)
-
-
 def occupied(groups: float, buckets: float) -> float:
     """Entries in a table that has seen g groups: b(1 − (1 − 1/b)^g); the paper flushes b of them (Eq. 8).
 
@@ -66,7 +54,7 @@ def occupied(groups: float, buckets: float) -> float:
 
 
 def distinct(groups: float, tuples: float) -> float:
-    """Groups that so many tuples show of g that are equally frequent: the same urn as `occupied`.
+    """Of g equally frequent groups, those that come among n records: the same urn as `occupied`.
 
     >>> round(distinct(1000, 500)), round(distinct(1000, 1e6))
     (394, 1000)

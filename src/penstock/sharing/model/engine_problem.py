@@ -1,9 +1,9 @@
-"""A planning task: the queries of one stream, what is known of it, and what tables cost on this machine.
+"""The problem of the engine: the queries of one stream, what is known of it, and what tables cost on this machine.
 
-    relations ──► lattice (grains) ──► Task (statistics, unit costs) ──► Problem, Tree ──► choice, allocation
+    relations ──► lattice ──► EngineProblem (statistics, unit costs) ──► Problem, PlantedTree ──► sharing.choose
 
-Costs are in nanoseconds. Tables are of two kinds, direct-mapped and `LRU`: a chooser is given a `Problem` with tables
-of one kind, and a tree of both kinds takes the figures of each node from the problem of its kind (`planted`).
+Costs are in nanoseconds. A chooser gets a `Problem` with tables of one kind (`kinds`). In a tree of several kinds each
+node has the figures of the problem of its kind (`planted`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Protocol
 
 from penstock.aggregates.base import State
 from penstock.aggregates.registry import planned_words
@@ -20,44 +19,23 @@ from penstock.relations.relation import Relation
 from penstock.sharing.graph.configuration import Configuration
 from penstock.sharing.graph.grain import Grain, feeds
 from penstock.sharing.graph.lattice import Lattice
-from penstock.sharing.model.cost import flush_bound
-from penstock.sharing.model.eviction import Che, Curve, Taken
-from penstock.sharing.model.figures import Tree, buckets_of, given, plant
-from penstock.sharing.model.flow import tree_cost
-from penstock.sharing.model.popularity import Popularity
+from penstock.sharing.model.eviction import Curve
+from penstock.sharing.model.figures import PlantedTree, buckets_of, given, plant
+from penstock.sharing.model.flow import flush_bound, tree_cost
+from penstock.sharing.model.kinds.direct import DIRECT
+from penstock.sharing.model.kinds.kind import TableKind
 from penstock.sharing.model.problem import Problem
-from penstock.sharing.model.table_kind import DIRECT, LRU
+from penstock.sharing.model.statistics import Statistics
 from penstock.sharing.model.unit_costs import Costs
 
 States = frozenset[tuple[State, Kind]]
-EACH = 0.5  # ns a tuple of the stream for one more table, whatever little reaches it: calls for each chunk
+EACH = 0.5  # ns a record of the stream for one more table, whatever little reaches it: calls for each chunk
 DOUBT = 4.0  # times as many groups as expected that a limit on flushes holds for (`runtime.profile.survey`)
-LEAST_SHARE = 1e-6  # of the tuples, where the sample has none that a query chooses
-LINKS = 36  # bytes of an entry for its chain and its place in the order of use (`kernels.tables.lru`)
 INDEX = 12  # bytes of an exact table's index for each of its groups, half way between two doublings
 
 
-class Statistics(Protocol):
-    """What is known of a stream: tuples of a task, and for any grain its groups in a task, its flow length at a depth,
-    how often its groups come in what a feeder passes on, how many tuples of a group come close together in the stream,
-    the share of tuples that it takes, and the bits of its key.
-
-    The flow length is what a direct-mapped table evicts less than of groups that come at random and equally often:
-    their popularity is in it. That of LRU tables is known, so they are told of the order alone.
-    """
-
-    @property
-    def rows(self) -> float: ...
-    def groups(self, grain: Grain) -> float: ...
-    def length(self, grain: Grain, depth: int) -> float: ...
-    def popularity(self, grain: Grain, feeder: Grain | None) -> Popularity: ...
-    def locality(self, grain: Grain) -> float: ...
-    def share(self, grain: Grain) -> float: ...
-    def bits(self, grain: Grain) -> int: ...
-
-
 @dataclass(frozen=True)
-class Task:
+class EngineProblem:
     """The queries of one stream with all that is known, and the memory for their tables."""
 
     relations: tuple[Relation, ...]
@@ -69,7 +47,7 @@ class Task:
     _sizes: dict[Grain, tuple[int, int]] = field(default_factory=dict)  # words of key and states
     _shares: dict[Grain, float] = field(default_factory=dict)
     _inserts: dict[Grain, float] = field(default_factory=dict)
-    _curves: dict[tuple[Grain, Grain | None], Curve] = field(default_factory=dict)
+    _curves: dict[tuple[TableKind, Grain, Grain | None], Curve] = field(default_factory=dict)
 
     @cached_property
     def queries(self) -> dict[Grain, tuple[str, ...]]:
@@ -116,14 +94,17 @@ class Task:
             found.setdefault(self._states[query], []).append(grain)
         return found
 
-    def size(self, grain: Grain, kind: str = DIRECT) -> float:
+    def size(self, grain: Grain, kind: TableKind = DIRECT) -> float:
         """Bytes of an entry."""
-        return 8.0 * (self.words(grain) + 1 + self.kept(grain)) + (LINKS if kind == LRU else 0)
+        return 8.0 * (self.words(grain) + 1 + self.kept(grain)) + kind.links
 
-    def probing(self, grain: Grain, kind: str = DIRECT) -> float:
+    def probing(self, grain: Grain, kind: TableKind = DIRECT) -> float:
         """Nanoseconds of a probe."""
-        one = self.costs.recent_at(self.memory) if kind == LRU else self.costs.probe_at(self.memory)
-        return one + self.costs.fold * self.kept(grain) + self.costs.word * (self.words(grain) - 2)
+        return (
+            kind.probe(self.costs, self.memory)
+            + self.costs.fold * self.kept(grain)
+            + self.costs.word * (self.words(grain) - 2)
+        )
 
     def inserting(self, grain: Grain, doubt: float = 1.0) -> float:
         """Nanoseconds of an insert into the leaves of a query and those that have the same groups, where there are
@@ -133,12 +114,12 @@ class Task:
         return each * len(names) + self.costs.fold * sum(self.state_words([name]) for name in names)
 
     def share(self, grain: Grain) -> float:
-        """Of the tuples, those that the relation takes."""
+        """Of the records, those that the relation takes."""
         if grain not in self._shares:
             self._shares[grain] = self.known.share(grain)
         return self._shares[grain]
 
-    def problem(self, kind: str = DIRECT) -> Problem:
+    def problem(self, kind: TableKind = DIRECT) -> Problem:
         """With tables of this kind."""
         known = self.known
 
@@ -157,10 +138,10 @@ class Task:
 
         return Problem(
             tuple(self.queries), known.rows, self.memory, known.groups, entry, known.length, probe, insert,
-            curve=self._curve if kind == LRU else None, passing=self.costs.passing, each=EACH,
+            curve=self._curves_of(kind), passing=self.costs.passing, each=EACH,
         )  # fmt: skip
 
-    def operations(self, kind: str) -> Problem:
+    def operations(self, kind: TableKind) -> Problem:
         """The same in hash operations, the cost of seed aggregate-tree (Eq. 2): a probe is one, whatever the table."""
         queries = self.queries
 
@@ -169,24 +150,26 @@ class Task:
 
         return replace(self.problem(kind), probe=self.share, evict=insert, passing=0.0, each=0.0)
 
-    def _curve(self, grain: Grain, feeder: Grain | None) -> Curve:
-        """Of an LRU table. What comes close together in the stream, the first table absorbs."""
-        if (grain, feeder) not in self._curves:
-            found = Che(self.known.popularity(grain, feeder), self.known.rows)
-            flows = self.known.locality(grain) if feeder is None else 1.0
-            self._curves[grain, feeder] = Taken(found, max(self.share(grain), LEAST_SHARE), flows)
-        return self._curves[grain, feeder]
+    def _curves_of(self, kind: TableKind) -> Callable[[Grain, Grain | None], Curve] | None:
+        """How tables of this kind respond below a feeder, each made once."""
+        make = kind.curve
+        if make is None:
+            return None
 
-    def planted(self, configuration: Configuration, spaces: Sequence[float], kinds: Sequence[str]) -> Tree:
+        def curve(grain: Grain, feeder: Grain | None) -> Curve:
+            if (kind, grain, feeder) not in self._curves:
+                self._curves[kind, grain, feeder] = make(self.known, grain, feeder, self.share(grain))
+            return self._curves[kind, grain, feeder]
+
+        return curve
+
+    def planted(self, configuration: Configuration, spaces: Sequence[float], kinds: Sequence[TableKind]) -> PlantedTree:
         """A tree whose nodes have tables of these kinds, where they have space for an entry."""
         tables = [space > 0.0 for space in spaces]
-        direct, recent = (
-            plant(configuration, self.problem(kind), tables) if kind in kinds else None for kind in (DIRECT, LRU)
-        )
-        tree = direct or recent
-        assert tree is not None
-        if direct is not None and recent is not None:
-            chosen = [recent if kind == LRU else direct for kind in kinds]
+        trees = {kind: plant(configuration, self.problem(kind), tables) for kind in dict.fromkeys(kinds)}
+        tree = next(iter(trees.values()))
+        if len(trees) > 1:
+            chosen = [trees[kind] for kind in kinds]
             tree = tree._replace(
                 entries=[one.entries[i] for i, one in enumerate(chosen)],
                 probe=[one.probe[i] for i, one in enumerate(chosen)],
@@ -194,21 +177,22 @@ class Task:
             )
         return given(tree, whole_buckets(tree, spaces))
 
-    def price(self, configuration: Configuration, spaces: Sequence[float], kinds: Sequence[str]) -> float:
-        """Nanoseconds of a tuple, with its part of the end of the task."""
+    def price(self, configuration: Configuration, spaces: Sequence[float], kinds: Sequence[TableKind]) -> float:
+        """Nanoseconds of a record, with its part of the end of the task."""
         tree = self.filled(configuration, spaces, kinds).planted(configuration, spaces, kinds)
         return tree_cost(tree, whole_buckets(tree, spaces))
 
-    def filled(self, configuration: Configuration, spaces: Sequence[float], kinds: Sequence[str]) -> Task:
-        """The same with the memory that these tables fill, which makes them cost what they do: of an LRU table, what is
-        not needed is never touched."""
+    def filled(
+        self, configuration: Configuration, spaces: Sequence[float], kinds: Sequence[TableKind]
+    ) -> EngineProblem:
+        """The same with the memory that these tables work on, which makes them cost what they do."""
         needs = [
-            min(space, self.known.groups(node.grain) * self.size(node.grain, kind)) if kind == LRU else space
+            kind.touched(space, self.known.groups(node.grain) * self.size(node.grain, kind))
             for node, space, kind in zip(configuration.nodes, spaces, kinds, strict=True)
         ]
         return replace(self, memory=sum(needs))
 
-    def peak(self, configuration: Configuration, kinds: Sequence[str]) -> Callable[[Sequence[float]], float]:
+    def peak(self, configuration: Configuration, kinds: Sequence[TableKind]) -> Callable[[Sequence[float]], float]:
         """The most nanoseconds that the end of a task takes with tables of these spaces."""
         nodes = configuration.nodes
         tree = plant(configuration, self.problem())._replace(
@@ -224,7 +208,7 @@ class Task:
         return load
 
 
-def whole_buckets(tree: Tree, spaces: Sequence[float]) -> list[float]:
+def whole_buckets(tree: PlantedTree, spaces: Sequence[float]) -> list[float]:
     return [float(int(b)) for b in buckets_of(tree, spaces)]
 
 

@@ -30,10 +30,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from penstock.sharing.model.collision import occupied, rate, rates
-from penstock.sharing.model.popularity import Popularity, harmonic
+from penstock.sharing.model.popularity import Popularity
 
 Array = NDArray[np.float64]
 
@@ -160,52 +160,7 @@ class Taken(Curve):
 
 
 @dataclass(frozen=True)
-class Lemma(Curve):
-    """The paper's: out = b + f·n, never below g (Eq. 1).
-
-    f = 1 − (b/g)^{1−α}, or 1 − ln b/ln g for α = 1 (Lemma 6.1); with `exact`, what these approximate: 1 − H(b, α)/H(g,
-    α).  α = 0 is Lemma 7.1.  It is not decreasing in b where n(1 − α) < g, and with the bound at g a tiny table seems
-    to do all a large one does: not to be planned with.
-    """
-
-    groups: float
-    alpha: float
-    exact: bool = False
-
-    @property
-    def most(self) -> float:  # type: ignore[override]
-        return self.groups
-
-    @cached_property
-    def points(self) -> tuple[Array, Array, Array, float]:
-        entries = self.grid(np.inf)
-        return entries, entries, self.rates(entries), self.groups
-
-    def rates(self, buckets: ArrayLike) -> Array:
-        """f of a number of entries."""
-        b = np.clip(np.asarray(buckets, np.float64), 0.0, self.groups)
-        if self.exact:
-            found = 1.0 - harmonic(b, self.alpha) / harmonic(self.groups, self.alpha)
-        elif self.alpha == 1.0:
-            found = 1.0 - np.log(np.maximum(b, 1.0)) / np.log(max(self.groups, 1.0 + 1e-9))
-        else:
-            found = 1.0 - (np.maximum(b, 1e-9) / self.groups) ** (1.0 - self.alpha)
-        return np.where(b > 0.0, np.clip(found, 0.0, 1.0), 1.0)
-
-    def response(self, buckets: float, tuples: float) -> tuple[float, float]:
-        slope, held = float(self.rates(buckets)), min(max(buckets, 0.0), self.groups)
-        if held > 0.0 and held + slope * tuples < self.groups:
-            return self.groups, 0.0
-        return held, slope
-
-    def outs(self, buckets: Array, tuples: Array) -> Array:
-        held = np.minimum(buckets, self.groups)
-        found = held + self.rates(buckets) * tuples
-        return np.where(held > 0.0, np.maximum(found, self.groups), tuples)
-
-
-@dataclass(frozen=True)
-class Direct(Curve):
+class DirectMapped(Curve):
     """A direct-mapped table: x·n evicted, and the occupied entries at the end (seed smap, Eq. 13, 15 and 8)."""
 
     groups: float
@@ -222,24 +177,6 @@ class Direct(Curve):
         x = rates(self.groups, buckets)
         held = np.where(buckets > 0.0, self.groups * (1.0 - x), 0.0)  # the same urn: b(1 − (1 − 1/b)^g) = g(1 − x)
         return held + np.where(buckets > 0.0, x / self.length, 1.0) * tuples
-
-
-@dataclass(frozen=True)
-class Whole(Curve):
-    """Passes on each of its groups once, and needs no memory that is shared."""
-
-    groups: float
-    most: float = 0.0
-
-    def response(self, buckets: float, tuples: float) -> tuple[float, float]:
-        return min(self.groups, tuples), 0.0
-
-    @cached_property
-    def points(self) -> tuple[Array, Array, Array, float]:
-        return np.zeros(1), np.array([self.groups]), np.zeros(1), 0.0
-
-    def outs(self, buckets: Array, tuples: Array) -> Array:
-        return np.minimum(self.groups, tuples) + 0.0 * buckets
 
 
 def _between(x: float, xs: list[float], ys: list[float]) -> float:

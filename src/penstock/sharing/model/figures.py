@@ -1,7 +1,7 @@
 """A configuration with its problem's figures, as plain lists: what the inner loops of planning work on.
 
-Choosing phantoms costs thousands of allocations, so `cost` and `allocation` do their sums on these lists; their public
-functions plant a `Tree` from a configuration and a problem first.
+Choosing phantoms costs thousands of allocations, so `flow` and `sharing.allocate` do their sums on these lists.
+`plant` makes them from a configuration and a problem.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from penstock.sharing.model.eviction import Curve
 from penstock.sharing.model.problem import Problem
 
 
-class Tree(NamedTuple):
-    """Figures of each node, parents first.  `evict` and `epochs` are 0 for phantoms: what they pass on stays inside.
+class PlantedTree(NamedTuple):
+    """Figures of each node, parents first.  `evict` is 0 for phantoms: what they pass on stays inside.
 
     `tables[i]` is false for a query without a table: whatever reaches it passes straight on.  `curves` is empty where
-    all tables are direct-mapped, and has None for those that are.
+    all tables are direct-mapped, and has None for those that are.  `grains` tell which relations they are.
     """
 
     parents: Sequence[int]
@@ -31,26 +31,27 @@ class Tree(NamedTuple):
     entries: Sequence[float]
     probe: Sequence[float]
     evict: Sequence[float]
-    epochs: Sequence[int]
     memory: float
     rows: float
     curves: Sequence[Curve | None] = ()
     passing: float = 0.0
     each: float = 0.0
+    grains: Sequence[Grain] = ()
 
     def leaves(self) -> list[bool]:
         feeding = set(self.parents)
         return [i not in feeding for i in range(len(self.parents))]
 
 
-def plant(configuration: Configuration, problem: Problem, tables: Sequence[bool] | None = None) -> Tree:
+def plant(configuration: Configuration, problem: Problem, tables: Sequence[bool] | None = None) -> PlantedTree:
     """The tree of a configuration; all relations have tables unless told otherwise."""
     nodes = configuration.nodes
     depths: list[int] = []
     for node in nodes:
         depths.append(1 if node.parent == STREAM else depths[node.parent] + 1)
-    parents, tables = [node.parent for node in nodes], [True] * len(nodes) if tables is None else list(tables)
-    return Tree(
+    grains, parents = [node.grain for node in nodes], [node.parent for node in nodes]
+    tables = [True] * len(nodes) if tables is None else list(tables)
+    return PlantedTree(
         parents=parents,
         queries=[node.query for node in nodes],
         tables=tables,
@@ -59,12 +60,12 @@ def plant(configuration: Configuration, problem: Problem, tables: Sequence[bool]
         entries=[problem.entry(node.grain) for node in nodes],
         probe=[problem.probe(node.grain) for node in nodes],
         evict=[problem.evict(node.grain) if node.query else 0.0 for node in nodes],
-        epochs=[problem.epoch(node.grain) if node.query else 0 for node in nodes],
         memory=problem.memory,
         rows=problem.rows,
-        curves=curves_of(problem, [node.grain for node in nodes], parents, tables),
+        curves=curves_of(problem, grains, parents, tables),
         passing=problem.passing,
         each=problem.each,
+        grains=grains,
     )
 
 
@@ -80,24 +81,24 @@ def curves_of(
     ]
 
 
-def rates_of(tree: Tree, buckets: Sequence[float]) -> list[float]:
+def rates_of(tree: PlantedTree, buckets: Sequence[float]) -> list[float]:
     """x of every node; 1 where there is no table."""
     if tree.curves:
         return [slope for _, slope in responses(tree, buckets)]
     return [rate(g, b, length) for g, b, length in zip(tree.groups, buckets, tree.lengths, strict=True)]
 
 
-def buckets_of(tree: Tree, spaces: Sequence[float]) -> list[float]:
+def buckets_of(tree: PlantedTree, spaces: Sequence[float]) -> list[float]:
     """b = space/h of every node."""
     return [space / entry for space, entry in zip(spaces, tree.entries, strict=True)]
 
 
-def given(tree: Tree, spaces: Sequence[float]) -> Tree:
+def given(tree: PlantedTree, spaces: Sequence[float]) -> PlantedTree:
     """The tree with tables where there is space for them: without any, all passes by unprobed."""
     return tree._replace(tables=[table and space > 0.0 for table, space in zip(tree.tables, spaces, strict=True)])
 
 
-def responses(tree: Tree, buckets: Sequence[float]) -> list[tuple[float, float]]:
+def responses(tree: PlantedTree, buckets: Sequence[float]) -> list[tuple[float, float]]:
     """(entries, x) of every node: in an epoch it passes on entries + x · what reaches it; (0, 1) without a table.
 
     Of a direct-mapped table, these are the entries that stand in it at the end.  A table that evicts the least recently

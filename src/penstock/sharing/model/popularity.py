@@ -175,23 +175,6 @@ def urns(groups: float, tuples: float) -> float:
     return max(groups, tuples / high)
 
 
-def below(popularity: Popularity, spread: float, feeder: float, time: float, tuples: float) -> Popularity:
-    """The popularity in the input of a node whose feeder passes on what its own table cannot keep.
-
-    A group of the node of popularity q consists of m ∝ q^`spread` groups of the feeder, which has `feeder` groups in
-    all.  In `tuples` tuples each of those, of popularity q/m, passes on (1 − e^−y) + (n − t) q/m e^−y entries, where y
-    is t q/m and t the `time` that an entry stays there (`eviction.Che`).  With `spread` 1 the popularity stays what it
-    was, with 0 and a large table it becomes even.
-    """
-    many = popularity.chance**spread
-    many *= feeder / float(many @ popularity.groups)
-    many = np.maximum(many, 1.0)
-    each = popularity.chance / many
-    stay = np.exp(-min(time, tuples) * each)
-    passed = many * (1.0 - stay + max(0.0, tuples - time) * each * stay)
-    return Popularity(popularity.groups, passed / float(passed @ popularity.groups))
-
-
 def exponent(counts: ArrayLike) -> float:
     """The α of a Zipf law through the counts of a sample, frequent groups only: least squares of log count on log rank.
 

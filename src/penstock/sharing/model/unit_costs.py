@@ -11,7 +11,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from math import log2
 
-Curve = tuple[tuple[float, float], ...]  # (bytes of a table, nanoseconds), by bytes
+CostBySize = tuple[tuple[float, float], ...]  # (bytes of a table, nanoseconds), by bytes
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class Costs:
     """`probe` of a direct-mapped table, `recent` of one that evicts the least recently used, `insert`: by bytes of the
     table; `fold` of one state, `word` of one more word of a key, `passing` of an evicted entry."""
 
-    probe: Curve
-    recent: Curve
-    insert: Curve
+    probe: CostBySize
+    recent: CostBySize
+    insert: CostBySize
     fold: float
     word: float
     passing: float
@@ -47,7 +47,7 @@ USUAL = Costs(
 )
 
 
-def at(curve: Curve, size: float) -> float:
+def at(curve: CostBySize, size: float) -> float:
     """Between two sizes as the logarithm of the size goes; beyond the ends as at the ends.
 
     >>> at(((1024, 4.0), (4096, 8.0)), 2048), at(((1024, 4.0), (4096, 8.0)), 1), at(((1024, 4.0), (4096, 8.0)), 1e9)

@@ -24,7 +24,7 @@ from penstock.runtime.task import sampling
 from penstock.runtime.task.task import sampled
 from penstock.sharing.graph.grain import union
 from penstock.sharing.graph.lattice import lattice
-from penstock.sharing.model.table_kind import EVICT, KEEP
+from penstock.sharing.model.kinds.direct import EVICT, KEEP
 from penstock.sharing.options import NONE, OFF, Planning
 from penstock.sharing.plan import unshared_plan, unshared_plans
 from penstock.sources.base import fields

@@ -12,17 +12,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from experiments.models.notation import parse
+from experiments.models.problems import paper_problem
+from experiments.models.spaces import allocate, two_level
 from penstock.errors import ConfigError
 from penstock.sharing.allocate.exhaustive import exhaustive
-from penstock.sharing.allocate.registry import ALLOCATORS, allocate, two_level
+from penstock.sharing.allocate.registry import ALLOCATORS
 from penstock.sharing.choose.search import Search
 from penstock.sharing.graph.configuration import STREAM, Configuration
 from penstock.sharing.graph.grain import Grain, letters
-from penstock.sharing.graph.notation import name_letters, parse
+from penstock.sharing.graph.notation import name_letters
 from penstock.sharing.model.collision import MU, rates
-from penstock.sharing.model.cost import tuple_cost
-from penstock.sharing.model.figures import Tree, buckets_of, plant
-from penstock.sharing.model.problem import Problem, paper_problem
+from penstock.sharing.model.figures import PlantedTree, buckets_of, plant
+from penstock.sharing.model.flow import tuple_cost
+from penstock.sharing.model.problem import Problem
 
 GROUPS = {
     "".join(some): (552.0, 1846.0, 2117.0, 2837.0)[size - 1]
@@ -37,7 +40,7 @@ def line(groups: NDArray[np.float64], buckets: NDArray[np.float64]) -> NDArray[n
     return MU * groups / buckets
 
 
-def costs_at(tree: Tree, spaces: NDArray[np.float64], model: Rates) -> NDArray[np.float64]:
+def costs_at(tree: PlantedTree, spaces: NDArray[np.float64], model: Rates) -> NDArray[np.float64]:
     """Eq. 7 of many allocations at once: `spaces` has one row for each node."""
     passed: list[NDArray[np.float64]] = []
     total = np.zeros(spaces.shape[1])
@@ -48,7 +51,7 @@ def costs_at(tree: Tree, spaces: NDArray[np.float64], model: Rates) -> NDArray[n
     return total
 
 
-def optimum(tree: Tree, model: Rates, seed: int, least: float = 0.0) -> float:
+def optimum(tree: PlantedTree, model: Rates, seed: int, least: float = 0.0) -> float:
     """The reference optimiser: moves space between the two tables where it saves most, less and less of it.
 
     Every table keeps more than `least`: else, where memory is short, the best is to starve some to nothing.
@@ -72,17 +75,17 @@ def optimum(tree: Tree, model: Rates, seed: int, least: float = 0.0) -> float:
     return best
 
 
-def cost_of(tree: Tree, spaces: list[float] | tuple[float, ...]) -> float:
+def cost_of(tree: PlantedTree, spaces: list[float] | tuple[float, ...]) -> float:
     return tuple_cost(tree, buckets_of(tree, spaces))
 
 
-def some_tree(seed: int, most: int = 7, memory: float = 40_000) -> Tree:
+def some_tree(seed: int, most: int = 7, memory: float = 40_000) -> PlantedTree:
     """A random forest with random figures."""
     random_ = random.Random(seed)
     count = random_.randint(2, most)
     parents = [random_.randint(-1, i - 1) for i in range(count)]
     queries = [i not in parents or random_.random() < 0.2 for i in range(count)]
-    return Tree(
+    return PlantedTree(
         parents=parents,
         queries=queries,
         tables=[True] * count,
@@ -91,7 +94,6 @@ def some_tree(seed: int, most: int = 7, memory: float = 40_000) -> Tree:
         entries=[random_.choice((2.0, 3.0, 4.0, 5.0)) for _ in range(count)],
         probe=[random_.uniform(0.5, 2) for _ in range(count)],
         evict=[random_.uniform(5, 50) if query else 0.0 for query in queries],
-        epochs=[int(query) for query in queries],
         memory=memory,
         rows=1e6,
     )
@@ -111,7 +113,7 @@ def sampled_problem(seed: int) -> Problem:
     )
 
 
-def some_configuration(problem: Problem, seed: int) -> Tree:
+def some_configuration(problem: Problem, seed: int) -> PlantedTree:
     random_ = random.Random(seed)
     search = Search(problem)
     chosen = random_.sample(search.choosable, min(2, len(search.choosable)))
@@ -124,7 +126,7 @@ def divisions(steps: int, parts: int) -> Iterator[tuple[int, ...]]:
         yield tuple(b - a for a, b in zip((0, *cuts), (*cuts, steps), strict=True))
 
 
-def brute_force(tree: Tree, steps: int) -> float:
+def brute_force(tree: PlantedTree, steps: int) -> float:
     unit = tree.memory / steps
     ways = np.array(list(divisions(steps, len(tree.parents))), dtype=float).T * unit
     return float(costs_at(tree, ways, lambda g, b: rates(g, b)).min())
@@ -282,7 +284,7 @@ def test_where_tables_are_optional_leaves_may_do_without() -> None:
     assert exhaustive(costly, optional=True) == exhaustive(costly)
 
 
-def forests(problem: Problem) -> Iterator[Tree]:
+def forests(problem: Problem) -> Iterator[PlantedTree]:
     """All configurations with phantoms that feed two or more each."""
     search = Search(problem)
     choosable = search.choosable

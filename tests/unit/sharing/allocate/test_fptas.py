@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from experiments.models.costs import epoch_cost
+from experiments.models.curves import Lemma
 from penstock.sharing.allocate.all_or_nothing import _exchanged, all_or_nothing
 from penstock.sharing.allocate.fptas import _by_fronts, fptas
 from penstock.sharing.allocate.lagrange import Market, lagrange
 from penstock.sharing.graph.configuration import STREAM
-from penstock.sharing.model.cost import epoch_cost
-from penstock.sharing.model.eviction import Che, Curve, Lemma
-from penstock.sharing.model.figures import Tree, buckets_of
+from penstock.sharing.model.eviction import Che, Curve
+from penstock.sharing.model.figures import PlantedTree, buckets_of
 from penstock.sharing.model.flow import arrivals, curve, outs_of, tree_cost, tree_costs
 from penstock.sharing.model.popularity import fitted
 
@@ -35,7 +36,7 @@ def curve_of(kind: str, random_: random.Random, groups: float) -> Curve | None:
     return {"paper": Lemma(groups, min(alpha, 0.9), exact=True), "uniform": Lemma(groups, 0.0), "direct": None}[kind]
 
 
-def some_tree(seed: int, tables: int, kind: str, share: float | None = None) -> Tree:
+def some_tree(seed: int, tables: int, kind: str, share: float | None = None) -> PlantedTree:
     """Tables in a random tree, each with some queries that have none, in a share of the memory that all would need."""
     print(f"seed {seed}")
     random_ = random.Random(seed)
@@ -51,7 +52,7 @@ def some_tree(seed: int, tables: int, kind: str, share: float | None = None) -> 
     count = len(parents)
     entries = [random_.choice((2.0, 3.0, 4.0)) for _ in range(count)]
     need = sum(g * h for g, h in zip(groups[:tables], entries[:tables], strict=True))
-    return Tree(
+    return PlantedTree(
         parents=parents,
         queries=[i >= tables for i in range(count)],
         tables=[i < tables for i in range(count)],
@@ -60,7 +61,6 @@ def some_tree(seed: int, tables: int, kind: str, share: float | None = None) -> 
         entries=entries,
         probe=[random_.uniform(0.5, 1.5) for _ in range(count)],
         evict=[random_.uniform(0.5, 1.5) if i >= tables else 0.0 for i in range(count)],
-        epochs=[int(i >= tables) for i in range(count)],
         memory=need * (random_.choice((0.05, 0.2, 0.5)) if share is None else share),
         rows=ROWS,
         curves=[curve_of(kind, random_, g) if i < tables else None for i, g in enumerate(groups)],
@@ -69,11 +69,11 @@ def some_tree(seed: int, tables: int, kind: str, share: float | None = None) -> 
     )
 
 
-def cost_of(tree: Tree, spaces: Sequence[float]) -> float:
+def cost_of(tree: PlantedTree, spaces: Sequence[float]) -> float:
     return tree_cost(tree, buckets_of(tree, spaces))
 
 
-def brute_force(tree: Tree, steps: int) -> float:
+def brute_force(tree: PlantedTree, steps: int) -> float:
     """The least cost of all divisions of the memory into so many parts."""
     nodes = [i for i, table in enumerate(tree.tables) if table]
     every = np.array([parts for parts in product(range(steps + 1), repeat=len(nodes)) if sum(parts) <= steps])
@@ -177,10 +177,10 @@ def test_direct_tables_cost_what_the_first_paper_says() -> None:
 
 def test_what_flows_by_hand() -> None:
     """Example 1 of the seed, strategy 3: n + 2 (b + f n) + 2 (b' + f' (b + f n)), uniform data."""
-    tree = Tree(
+    tree = PlantedTree(
         parents=[-1, 0, 0, 1, 1], queries=[False, True, False, True, True], tables=[True, False, True, False, False],
         groups=[1000.0, 10.0, 200.0, 10.0, 10.0], lengths=[1.0] * 5, entries=[1.0] * 5, probe=[1.0] * 5,
-        evict=[0.0, 1.0, 0.0, 1.0, 1.0], epochs=[0, 1, 0, 1, 1], memory=600.0, rows=10_000.0,
+        evict=[0.0, 1.0, 0.0, 1.0, 1.0], memory=600.0, rows=10_000.0,
         curves=[Lemma(1000.0, 0.0), None, Lemma(200.0, 0.0), None, None],
     )  # fmt: skip
     tree = tree._replace(parents=[-1, 0, 0, 2, 2])
@@ -196,7 +196,7 @@ def test_curves_of_trees_without_any_are_direct() -> None:
 
 
 @pytest.mark.parametrize("allocate", [fptas, lagrange, all_or_nothing, partial(fptas, epsilon=0.02)])
-def test_there_is_always_an_allocation(allocate: Callable[[Tree], list[float]]) -> None:
+def test_there_is_always_an_allocation(allocate: Callable[[PlantedTree], list[float]]) -> None:
     none = some_tree(1, 2, "che")
     assert allocate(none._replace(tables=[False] * len(none.parents))) == [0.0] * len(none.parents)
     for memory in (0.0, 1e-3, 1e12):

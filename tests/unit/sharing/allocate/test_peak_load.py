@@ -6,13 +6,14 @@ from itertools import combinations
 
 import pytest
 
-from penstock.sharing.allocate.peak_load import Load, flush_load, shift, shrink, within_peak
-from penstock.sharing.allocate.registry import allocate
+from experiments.models.costs import end_of_epoch, flush_load, per_tuple
+from experiments.models.notation import parse
+from experiments.models.problems import paper_problem
+from experiments.models.spaces import allocate
+from penstock.sharing.allocate.peak_load import Load, shift, shrink, within_peak
 from penstock.sharing.graph.configuration import Configuration
-from penstock.sharing.graph.notation import parse
-from penstock.sharing.model.cost import end_of_epoch, per_tuple
 from penstock.sharing.model.figures import buckets_of, plant
-from penstock.sharing.model.problem import Problem, paper_problem
+from penstock.sharing.model.problem import Problem
 
 GROUPS = {
     "".join(some): (552.0, 1846.0, 2117.0, 2837.0)[size - 1]

@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.models.notation import parse
 from penstock.sharing.allocate.registry import ALLOCATORS, allocator
 from penstock.sharing.choose.aggregate_tree import aggregate_tree
 from penstock.sharing.choose.choice import choose
-from penstock.sharing.choose.choosing import Step
-from penstock.sharing.choose.growing import Growing, Known
+from penstock.sharing.choose.growing import GrowingTree, KnownRelations
+from penstock.sharing.choose.search import Step
 from penstock.sharing.choose.siblings import Siblings, packed, unpacked
 from penstock.sharing.graph.configuration import STREAM, Configuration
 from penstock.sharing.graph.grain import Grain, feeds, letters
-from penstock.sharing.graph.notation import name_letters, parse, text
+from penstock.sharing.graph.notation import name_letters, text
 from penstock.sharing.model.eviction import Che, Curve
 from penstock.sharing.model.figures import buckets_of, given, plant
 from penstock.sharing.model.flow import tree_cost
@@ -150,7 +151,7 @@ def test_a_table_that_does_not_pay_goes_again() -> None:
     figures = Figures(1, "ABC")
     figures.values = {"A": 300.0, "B": 300.0, "C": 300.0}  # ABC has as many groups as there are tuples
     queries = [letters(name) for name in ("AB", "BC")]
-    tree = Growing(Known(figures.problem(queries, 1e9)), None, tree_cost)
+    tree = GrowingTree(KnownRelations(figures.problem(queries, 1e9)), None, tree_cost)
     tree.solve()
     without = tree.cost
     tree.place(0b111, STREAM, list(tree.queries))
@@ -314,7 +315,7 @@ def test_siblings_that_come_and_go(seed: int) -> None:
 def test_a_guess_of_groups_is_near_where_attributes_are_apart() -> None:
     figures = Figures(8, "ABCDEF", 30.0)
     queries = [letters(a + b) for a, b in combinations("ABCDEF", 2)]
-    known = Known(figures.problem(queries, 1e5))
+    known = KnownRelations(figures.problem(queries, 1e5))
     for mask in known.queries:
         known.groups(mask)
     wider = [0b000111, 0b011100, 0b110011]

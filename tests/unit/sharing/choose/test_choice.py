@@ -8,18 +8,22 @@ from itertools import combinations, permutations
 
 import pytest
 
+from experiments.models.costs import per_tuple
+from experiments.models.notation import name_attributes, parse
+from experiments.models.problems import paper_problem
+from experiments.models.spaces import allocate
 from penstock.errors import ConfigError
-from penstock.sharing.allocate.registry import ALLOCATORS, allocate
+from penstock.sharing.allocate.registry import ALLOCATORS
 from penstock.sharing.choose.choice import choose
-from penstock.sharing.choose.choosing import Choice
+from penstock.sharing.choose.search import Choice
 from penstock.sharing.graph.configuration import Configuration, arrange
 from penstock.sharing.graph.feeding_graph import candidates, consistent
 from penstock.sharing.graph.grain import Grain, feeds, letters
-from penstock.sharing.graph.notation import name_attributes, parse, text
+from penstock.sharing.graph.notation import text
 from penstock.sharing.model.collision import rate
-from penstock.sharing.model.cost import cycle_cost, epoch_cost, flows, per_cycle, per_epoch, per_tuple
 from penstock.sharing.model.figures import buckets_of, plant
-from penstock.sharing.model.problem import Problem, paper_problem
+from penstock.sharing.model.flow import flows
+from penstock.sharing.model.problem import Problem
 
 GROUPS = {
     "".join(some): (552.0, 1846.0, 2117.0, 2837.0)[size - 1]
@@ -268,36 +272,6 @@ def test_one_query_needs_no_phantom() -> None:
         found = choose(chooser, paper_problem(GROUPS, ["AB"], 1000), "sl")
         assert text(found.configuration) == "AB"
         assert found.spaces == pytest.approx((1000,))
-
-
-def test_the_end_of_epochs_can_be_part_of_what_is_made_least() -> None:
-    """A phantom over epochs of few tuples is flushed too often to pay."""
-    short = paper_problem(GROUPS, SINGLE, 40_000, c2=15, rows=1500)
-    found = choose("gc", short, "sl", objective=epoch_cost)
-    buckets = buckets_of(plant(found.configuration, short), found.spaces)
-    assert found.cost == pytest.approx(per_epoch(found.configuration, buckets, short) / 1500)
-    assert len(found.configuration.phantoms) < len(choose("gc", short, "sl").configuration.phantoms)
-
-
-def test_epochs_of_different_lengths_are_planned_for() -> None:
-    """Sec. 8.6.2: {A, B, C, D} with epochs of 2, 3, 5 and 6; GCSL stays near the best and below GP."""
-    epochs = {"A": 2, "B": 3, "C": 5, "D": 6}
-    problem = paper_problem(uniform_groups(12), SINGLE, 40_000, c2=15, epochs=epochs)
-    greedy = choose("gc", problem, "sl", objective=cycle_cost)
-    buckets = buckets_of(plant(greedy.configuration, problem), greedy.spaces)
-    assert greedy.cost * 30 * problem.rows == pytest.approx(per_cycle(greedy.configuration, buckets, problem))
-    best = choose("epes", problem, "es", objective=cycle_cost).cost
-    assert greedy.cost <= 1.04 * best
-    assert all(greedy.cost < choose("gp", problem, "pl", phi=phi, objective=cycle_cost).cost for phi in (0.4, 1.2, 2.0))
-
-
-def test_frequent_flushes_make_a_shared_phantom_dear() -> None:
-    """Where each query is flushed at times of its own, a phantom over all is flushed at all of them."""
-    rare = paper_problem(GROUPS, SINGLE, 40_000, c2=15, rows=2000, epochs=dict.fromkeys(SINGLE, 30))
-    often = paper_problem(GROUPS, SINGLE, 40_000, c2=15, rows=2000, epochs={"A": 2, "B": 3, "C": 5, "D": 7})
-    assert (
-        choose("gc", often, "sl", objective=cycle_cost).cost > 1.2 * choose("gc", rare, "sl", objective=cycle_cost).cost
-    )
 
 
 def test_the_yardstick_is_for_small_sets_only() -> None:

@@ -8,16 +8,19 @@ from itertools import combinations, product
 
 import pytest
 
-from penstock.sharing.allocate.registry import ALLOCATORS, allocate
+from experiments.models.costs import per_tuple
+from experiments.models.notation import parse
+from experiments.models.problems import paper_problem
+from experiments.models.spaces import allocate
+from penstock.sharing.allocate.registry import ALLOCATORS
 from penstock.sharing.choose.choice import choose
 from penstock.sharing.choose.fronts import without_fronts
 from penstock.sharing.graph.configuration import Configuration, arrange
 from penstock.sharing.graph.grain import letters
-from penstock.sharing.graph.notation import parse, text
+from penstock.sharing.graph.notation import text
 from penstock.sharing.model.collision import rate
-from penstock.sharing.model.cost import per_tuple
 from penstock.sharing.model.figures import buckets_of, plant
-from penstock.sharing.model.problem import Problem, paper_problem
+from penstock.sharing.model.problem import Problem
 
 GROUPS = {
     "".join(some): (552.0, 1846.0, 2117.0, 2837.0)[size - 1]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import random
-
-import pytest
-
-from penstock.errors import QueryError
+from experiments.models.notation import name_attributes, parse
 from penstock.sharing.graph.configuration import STREAM, Configuration, arrange
 from penstock.sharing.graph.grain import Grain, letters, union
-from penstock.sharing.graph.notation import name_attributes, name_letters, parse, text
+from penstock.sharing.graph.notation import name_letters, text
 
 FIG_3C = "ABCD(AB BCD(BC BD CD))"
 QUERIES = [letters(each) for each in ("AB", "BC", "BD", "CD")]
@@ -32,18 +28,6 @@ def test_the_papers_example_is_a_tree() -> None:
     assert made.index(letters("BD")) == 4
     assert set(made.queries) == set(QUERIES)
     assert [name_letters(grain) for grain in made.phantoms] == ["ABCD", "BCD"]
-
-
-@pytest.mark.parametrize(
-    "written",
-    [FIG_3C, "A", "ABC(AB BC) BD CD", "ABCD(AC(A C) BD(B D))", "ABCD(D ABC(A B C))", "ABCDEF(ABCDE(ABCD(ABC(AB(A)))))"],
-)
-def test_what_is_read_is_written(written: str) -> None:
-    assert text(parse(written)) == written
-
-
-def test_blanks_do_not_matter() -> None:
-    assert parse(" ABC( AB(A B)C )\n D ") == parse("ABC(AB(A B) C) D")
 
 
 def test_arranging_writes_the_papers_example() -> None:
@@ -81,50 +65,6 @@ def test_prefixes_and_attributes_have_names() -> None:
     assert written == "dst.src(dst src(src/24))"
     names = {name_attributes(node.grain): node.grain for node in made.nodes}
     assert parse(written, queries=made.queries, read=names.__getitem__) == made
-
-
-def test_the_relation_of_all_tuples_has_a_name() -> None:
-    assert name_attributes(frozenset()) == "*"
-
-
-def test_random_configurations_come_back() -> None:
-    for seed in range(200):
-        random_ = random.Random(seed)
-        grains = list(
-            {letters(name) for name in ("".join(random_.sample("ABCDE", random_.randint(1, 5))) for _ in range(9))}
-        )
-        made = arrange(grains[:5], grains[5:], lambda grain: random_.random() * len(grain))  # noqa: B023
-        assert parse(text(made), queries=made.queries) == made, f"seed {seed}"
-
-
-@pytest.mark.parametrize(
-    ("written", "column", "fact"),
-    [
-        ("", 1, "empty"),
-        ("   ", 1, "empty"),
-        ("ABC(AB", 4, "never closed"),
-        ("ABC(AB))", 8, "without"),
-        ("ABC()", 5, "feeds nothing"),
-        ("(AB)", 1, "must follow"),
-        ("ABC((AB))", 5, "must follow"),
-        ("ABC(AB) (C)", 9, "must follow"),
-        ("AB(A C)", 6, "not a part"),
-        ("AB(A) CB(C D)", 12, "not a part"),
-        ("AB(A B) BA", 9, "twice"),
-    ],
-)
-def test_bad_text_is_told_with_its_column(written: str, column: int, fact: str) -> None:
-    with pytest.raises(QueryError, match=fact) as caught:
-        parse(written)
-    assert caught.value.place is not None
-    assert caught.value.place.column == column
-
-
-def test_unknown_names_and_missing_queries_are_told() -> None:
-    with pytest.raises(QueryError, match="'BC' is no relation"):
-        parse("AB(A BC)", read={"AB": letters("AB"), "A": letters("A")}.__getitem__)
-    with pytest.raises(QueryError, match="lacks 1 of 2 queries"):
-        parse("AB(A B)", queries=[letters("A"), letters("C")])
 
 
 def test_edges_forget_the_order_of_children() -> None:

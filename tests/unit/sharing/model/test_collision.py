@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.sharing.model.collision import distinct, flow_length, linear_rate, low_rate, occupied, rate, rates
+from penstock.sharing.model.collision import distinct, flow_length, occupied, rate, rates
 
 
 def exact(groups: int, buckets: int) -> float:
@@ -62,15 +62,6 @@ def test_the_rate_falls_steadily_with_buckets_and_stays_a_rate() -> None:
 def test_no_table_lets_all_pass_and_one_group_never_collides() -> None:
     assert rate(10, 0) == rate(1, 0) == rate(10, 0, 8.0) == 1
     assert rate(1, 5) == rate(0.3, 5) == 0
-
-
-def test_the_line_is_good_above_a_fifth_only() -> None:
-    for ratio in (0.25, 0.4, 0.6, 0.8, 1.0):
-        assert linear_rate(ratio * 1e4, 1e4) == pytest.approx(rate(ratio * 1e4, 1e4), rel=0.06)
-    assert linear_rate(100, 1e4, 5) == pytest.approx(linear_rate(100, 1e4) / 5)
-    for ratio in (0.001, 0.01, 0.05):
-        assert low_rate(ratio * 1e6, 1e6) == pytest.approx(rate(ratio * 1e6, 1e6), rel=0.02)
-        assert linear_rate(ratio * 1e6, 1e6) > 1.7 * rate(ratio * 1e6, 1e6)
 
 
 def test_occupied_is_what_thrown_balls_cover() -> None:

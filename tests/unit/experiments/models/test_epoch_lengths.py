@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from experiments.smap.epoch_lengths import cycle, flush_counts, flushes
+from experiments.models.epoch_lengths import cycle, flush_counts, flushes
 from penstock.sharing.graph.configuration import STREAM
 
 

@@ -1,4 +1,4 @@
-"""Costs of configurations: against the equations written out, and as printed against as corrected."""
+"""The papers' costs of configurations: against the equations written out, and as printed against as corrected."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from math import prod
 
 import pytest
 
+from experiments.models.costs import end_of_epoch, epoch_cost, epochs_of, per_cycle, per_epoch, per_tuple
+from experiments.models.notation import parse
+from experiments.models.problems import paper_problem
 from penstock.sharing.graph.configuration import Configuration, arrange
 from penstock.sharing.graph.grain import Grain, letters
-from penstock.sharing.graph.notation import parse
 from penstock.sharing.model.collision import distinct, occupied, rate
-from penstock.sharing.model.cost import end_of_epoch, epoch_cost, flows, per_cycle, per_epoch, per_tuple, tuple_cost
 from penstock.sharing.model.figures import plant
-from penstock.sharing.model.problem import Problem, paper_problem
+from penstock.sharing.model.flow import flows, tuple_cost
+from penstock.sharing.model.problem import Problem
 
 GROUPS = {
     "".join(some): (552.0, 1846.0, 2117.0, 2837.0)[size - 1]
@@ -95,18 +97,6 @@ def test_a_query_that_feeds_pays_for_what_it_passes_on() -> None:
     assert per_tuple(made, (1000.0, 300.0), problem) == pytest.approx(printed + x_ab * 30)
 
 
-def test_flows_follow_the_tuples_down() -> None:
-    found = flows(FIG_3C, BUCKETS, PROBLEM)
-    x = rates_at(FIG_3C, BUCKETS, PROBLEM)
-    assert [flow.rate for flow in found] == pytest.approx(x)
-    assert [flow.fed for flow in found] == pytest.approx([1, x[0], x[0], x[0] * x[2], x[0] * x[2], x[0] * x[2]])
-    assert [flow.evictions for flow in found] == pytest.approx([flow.fed * flow.rate for flow in found])
-    assert found[0].occupied == pytest.approx(occupied(2837, 3000))
-    assert found[0].cost == pytest.approx(2)
-    assert found[1].cost == pytest.approx(x[0] * (2 + x[1] * 30))
-    assert sum(flow.cost for flow in found) == pytest.approx(per_tuple(FIG_3C, BUCKETS, PROBLEM))
-
-
 def test_without_a_table_all_passes_on_for_c2() -> None:
     made = parse("AB(A B)")
     problem = problem_of(made)
@@ -117,13 +107,6 @@ def test_without_a_table_all_passes_on_for_c2() -> None:
     assert found[1].rate == 1
     assert found[1].occupied == 0
     assert found[1].cost == pytest.approx(x * 30)
-
-
-def test_flow_lengths_are_those_of_the_depth() -> None:
-    made = parse("AB(A B)")
-    problem = paper_problem(GROUPS, ["A", "B"], 40_000, length=[40, 4])
-    found = flows(made, (1000.0, 300.0, 300.0), problem)
-    assert [flow.rate for flow in found] == pytest.approx([rate(1846, 1000) / 40, *[rate(552, 300) / 4] * 2])
 
 
 def test_costs_differ_by_relation() -> None:
@@ -152,8 +135,8 @@ def test_costs_differ_by_relation() -> None:
 
 def test_epochs_of_different_lengths_cost_equation_29() -> None:
     made = parse("ABC(AB(A B) C)")  # Fig. 14 (b)
-    lengths = {"A": 2, "B": 3, "C": 5}
-    problem = paper_problem(GROUPS, ["A", "B", "C"], 40_000, c1=2, c2=30, rows=5000, epochs=lengths)
+    epochs = epochs_of({"A": 2, "B": 3, "C": 5})
+    problem = paper_problem(GROUPS, ["A", "B", "C"], 40_000, c1=2, c2=30, rows=5000)
     buckets = (2000.0, 1000.0, 300.0, 300.0, 300.0)
     counts = [22, 20, 15, 10, 6]
     x = rates_at(made, buckets, problem)
@@ -173,12 +156,12 @@ def test_epochs_of_different_lengths_cost_equation_29() -> None:
         wanted = tuples * per_tuple(made, buckets, problem) + sum(
             n * flush for n, flush in zip(counts, flushes, strict=True)
         )
-        found = per_cycle(made, buckets, problem, printed=printed)
+        found = per_cycle(made, buckets, problem, epochs, printed=printed)
         assert found == pytest.approx(wanted), f"printed={printed}"
 
 
 def test_a_cycle_of_equal_epochs_is_one_epoch_after_the_other() -> None:
     # 40 tuples a group: all groups are seen in each epoch.
     problem = problem_of(FIG_3C, rows=120_000)
-    cycle = per_cycle(FIG_3C, BUCKETS, problem)
+    cycle = per_cycle(FIG_3C, BUCKETS, problem, dict.fromkeys(problem.queries, 1))
     assert cycle == pytest.approx(per_epoch(FIG_3C, BUCKETS, problem), rel=1e-6)

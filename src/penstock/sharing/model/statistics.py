@@ -1,0 +1,28 @@
+"""What a planner asks of a stream: a protocol that `runtime.profile.statistics` fulfils."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from penstock.sharing.graph.grain import Grain
+from penstock.sharing.model.popularity import Popularity
+
+
+class Statistics(Protocol):
+    """What is known of a stream: records of a task, and for any grain its groups in a task, its flow length at a depth,
+    how often its groups come in what a feeder passes on, how many records of a group come close together in the
+    stream, the share of records that it takes, and the bits of its key.
+
+    The flow length says how much less a direct-mapped table evicts than it would of groups that come at random and
+    equally often: their popularity is in it. Tables with a curve know the popularity, so `locality` tells them of the
+    order alone.
+    """
+
+    @property
+    def rows(self) -> float: ...
+    def groups(self, grain: Grain) -> float: ...
+    def length(self, grain: Grain, depth: int) -> float: ...
+    def popularity(self, grain: Grain, feeder: Grain | None) -> Popularity: ...
+    def locality(self, grain: Grain) -> float: ...
+    def share(self, grain: Grain) -> float: ...
+    def bits(self, grain: Grain) -> int: ...
