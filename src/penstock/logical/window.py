@@ -11,8 +11,10 @@ made of the panes [k·n, k·n + m), so that overlapping windows, and queries wit
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 TIME, ROWS = "time", "rows"
+Places = TypeVar("Places", int, Any)  # one place on an axis, or an array of them
 
 
 @dataclass(frozen=True)
@@ -86,12 +88,17 @@ class Window:
         whole, rest = divmod(self.length, self.slide)
         return (window + whole) * self.panes.per_slide + (1 if rest else 0)
 
-    def first_window(self, pane: int) -> int:
-        """The first window that holds a pane, given that one does."""
-        whole, rest = divmod(self.length, self.slide)
-        slide, second = divmod(pane, self.panes.per_slide)
-        return slide - whole + (1 if second or not rest else 0)
+    @property
+    def reach(self) -> int:
+        """How many panes a window is made of; a landmark window of any number."""
+        return 1 << 62 if self.landmark else self.beyond_pane(0) - self.first_pane(0)
 
-    def last_window(self, pane: int) -> int:
+    def first_window(self, pane: Places) -> Places:
+        """The first window that holds a pane, given that one does; also of many panes at once."""
+        whole, rest = divmod(self.length, self.slide)
+        slide, second = pane // self.panes.per_slide, pane % self.panes.per_slide
+        return slide - whole + (1 if not rest else second)
+
+    def last_window(self, pane: Places) -> Places:
         """The last window that holds a pane, given that one does and that it is not a landmark."""
         return pane // self.panes.per_slide

@@ -35,7 +35,7 @@ def measure(plan: SharedPlan, tasks: Iterable[Task]) -> Measured:
     mine = [task for task in tasks if task["stream"] == plan.stream.name and task["rows"]]
     rows = sum(int(task["rows"]) for task in mine)
     tables = {table.name: _summed(TABLE + table.name, mine, rows) for table in plan.tables}
-    leaves = {relation.query: _summed(relation.query, mine, rows) for relation in plan.relations}
+    leaves = {relation.name: _summed(relation.name, mine, rows) for relation in plan.relations}
     return Measured(
         rows,
         len(mine),
@@ -70,7 +70,7 @@ def _table(found: Explained) -> Explained:
 def fit(plan: SharedPlan, tasks: Sequence[Task]) -> Explained | None:
     """c1, c2 and their ratio; None where nothing ran long enough to tell."""
     tables = [(table.name, TABLE + table.name) for table in plan.tables]
-    leaves = [(relation.query, relation.query) for relation in plan.relations]
+    leaves = [(relation.name, relation.name) for relation in plan.relations]
     units = _units(plan)
     probe = _fitted(_equations(tables, tasks), units["probe"], passing=True)
     insert = _fitted(_equations(leaves, tasks), units["insert"])
@@ -131,6 +131,6 @@ def _units(plan: SharedPlan) -> dict[str, dict[str, float]]:
         priced = known.priced
         if priced.share > 0:
             units["probe"][name] = priced.probe / priced.share
-            for query in priced.queries:
-                units["insert"][query] = priced.insert / priced.share / len(priced.queries)
+            for query in priced.leaves:
+                units["insert"][query] = priced.insert / priced.share / len(priced.leaves)
     return units

@@ -1,49 +1,82 @@
-"""Relations: what is aggregated and stored of a stream, of what parts and states it is made.
+"""Relations: what is aggregated and stored of a stream.
 
-Equal for planning (`sharing`), for the tables of a task (`runtime.tables`) and for what is stored (`state.segments`).
+A relation says which records it takes, what it groups them by, and what it keeps of each group. It is named by its
+content, so two queries that need the same have the same relation. Planning (`sharing`), the tables of a task
+(`runtime.tables`) and the blocks of segments (`state.segments`) all mean this by the word.
+
+    Query ──► relation_of ──► stored once, by rule (`relations.storing`) ──► closed by queries (`relations.closing`)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 
 from penstock.aggregates.base import State
 from penstock.aggregates.count import COUNTED
 from penstock.aggregates.extremes import GREATEST, LEAST
 from penstock.aggregates.registry import states_of
 from penstock.logical.expressions import Column, Computed, Expression, Prefix
-from penstock.logical.query import Attribute, Query, QuerySet
+from penstock.logical.query import Attribute, Query
+from penstock.logical.render import render
 from penstock.logical.types import TIMESTAMP, Kind, Type
-from penstock.logical.window import ROWS, Window
+from penstock.logical.window import Panes
 from penstock.relations.component import Component, inet6_component, null_component, pane_component, value_component
 from penstock.relations.layout import Part
 
 IPV4_BITS = 32
-BOUNDS = "#"  # begins the name of a relation that keeps the first and last time of panes of rows
+EXACT, APPEND = "exact", "append"  # a leaf has each group once, or a row for everything that falls to it
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which records a relation takes, but for those that are late.
+
+    `columns` are all that its queries read: a value in one of them that does not fit its type makes the record
+    malformed for these queries. `gap` is (slide, length) where places between two windows belong to none.
+    """
+
+    where: Expression | None = None
+    columns: frozenset[str] = frozenset()
+    gap: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
 class Relation:
-    """What one table groups by and keeps. `where` and `columns` decide which tuples reach it.
+    """`attributes` stand in canonical order; `arguments` are the columns that `states` are of.
 
-    `arguments` are the columns that states are of; `columns` all columns of the stream that are read.
+    `landmark` is the version of the app that brought its landmark queries, None for all others: landmark windows that
+    begin at different times need panes of their own. Of a relation that is not `booked` no record counts in an
+    account. `slots` is how many of the attributes, from the first on, decide a group's slot; None: all of them.
     """
 
-    query: str
+    name: str
+    stream: str
     attributes: tuple[Attribute, ...]
-    window: Window
-    where: Expression | None
-    columns: frozenset[str]
+    panes: Panes
+    choice: Choice
     arguments: tuple[Column | Computed, ...]
     states: tuple[State, ...]
+    landmark: int | None = None
+    booked: bool = True
+    table: str = EXACT
+    slots: int | None = None
+
+    @property
+    def pane(self) -> Component:
+        return pane_component(self.panes)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """The components of the key, the pane's number first, each once (`src` and `src/24` share one)."""
-        pane = Part(pane_component(self.window.panes))
-        return joined_parts((pane, *(part for attribute in self.attributes for part in attribute_parts(attribute))))
+        return joined_parts((Part(self.pane), *_parts_of(self.attributes)))
+
+    @cached_property
+    def slot_key(self) -> tuple[Component, ...]:
+        """The components whose hash decides the slot of a group."""
+        return tuple(part.component for part in joined_parts(_parts_of(self.attributes[: self.slots])))
 
     @cached_property
     def types(self) -> dict[str, Type]:
@@ -56,6 +89,27 @@ class Relation:
         """The columns that the relation makes itself."""
         found = (a for a in (*self.attributes, *self.arguments) if isinstance(a, Computed))
         return tuple(dict.fromkeys(found))
+
+
+def named(relation: Relation) -> Relation:
+    """The same with the name that its content has."""
+    choice = relation.choice
+    content = (
+        relation.stream, [attribute_text(a) for a in relation.attributes], relation.pane.text,
+        "" if choice.where is None else render(choice.where), sorted(choice.columns), choice.gap,
+        [(state.kind, state.column) for state in relation.states], relation.landmark, relation.booked, relation.table,
+        relation.slots,
+    )  # fmt: skip
+    return replace(relation, name=blake2b(repr(content).encode(), digest_size=6).hexdigest())
+
+
+def attribute_text(attribute: Attribute) -> str:
+    """As SQL has it: `src/24`."""
+    return render(attribute.expression if isinstance(attribute, Computed) else attribute)
+
+
+def _parts_of(attributes: Iterable[Attribute]) -> Iterable[Part]:
+    return (part for attribute in attributes for part in attribute_parts(attribute))
 
 
 def joined_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
@@ -84,33 +138,28 @@ def attribute_parts(attribute: Attribute) -> tuple[Part, ...]:
     return (Part(value_component(attribute.name)), Part(null_component(attribute.name)))
 
 
-def relation(query: Query) -> Relation:
-    attributes = tuple(key.attribute for key in query.keys)
+def relation_of(query: Query, since: int = 0) -> Relation:
+    """What a query is finished from, if nothing is shared; `since` is the version of the app that brought it."""
     # Two keys may be the same attribute under two names: the relation groups by it once.
-    distinct = tuple(dict.fromkeys(attributes))
-    arguments = tuple(dict.fromkeys(a.argument for a in query.aggregates if a.argument is not None))
-    return Relation(
-        query.name, distinct, query.window, query.where, query.columns, arguments, states_of(query.aggregates)
+    attributes = sorted({key.attribute for key in query.keys}, key=attribute_text)
+    arguments = {a.argument for a in query.aggregates if a.argument is not None}
+    window = query.window
+    return named(
+        Relation(
+            "",
+            query.stream,
+            tuple(attributes),
+            window.panes,
+            Choice(query.where, query.columns, (window.slide, window.length) if window.gaps else None),
+            tuple(sorted(arguments, key=lambda argument: argument.name)),
+            tuple(sorted(states_of(query.aggregates))),
+            since if window.landmark else None,
+        )
     )
 
 
-def bounds_relation(window: Window, time: str) -> Relation:
-    """The first and last time in each pane of rows, of all tuples: windows of rows are labelled with them."""
-    panes = window.panes
-    name = f"{BOUNDS}{pane_component(panes).text}"
-    kept = (COUNTED.state(time), LEAST.state(time), GREATEST.state(time))
-    return Relation(name, (), window, None, frozenset((time,)), (Column(time, TIMESTAMP),), kept)
-
-
-def bounds_of(query: Query, time: str) -> Relation | None:
-    return bounds_relation(query.window, time) if query.window.axis == ROWS else None
-
-
-def relations(app: QuerySet, stream: str) -> tuple[Relation, ...]:
-    """One for every query on a stream (or on a query's results), and the bounds of panes of rows."""
-    found = {query.name: relation(query) for query in app.readers(stream)}
-    for query in app.readers(stream):
-        bounds = bounds_of(query, app.stream(stream).time)
-        if bounds is not None:
-            found.setdefault(bounds.query, bounds)
-    return tuple(found.values())
+def bounds_relation(stream: str, panes: Panes, time: str) -> Relation:
+    """The first and last time in each pane of rows, of all records: windows of rows are labelled with them."""
+    kept = tuple(sorted((COUNTED.state(time), LEAST.state(time), GREATEST.state(time))))
+    choice, arguments = Choice(None, frozenset((time,))), (Column(time, TIMESTAMP),)
+    return named(Relation("", stream, (), panes, choice, arguments, kept, booked=False))

@@ -13,12 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.logical.expressions import Computed
-from penstock.logical.query import Attribute
 from penstock.logical.render import render
 from penstock.logical.window import ROWS, Panes, Window
 from penstock.relations.component import Tag
-from penstock.relations.relation import BOUNDS, IPV4_BITS, Relation, joined_parts
+from penstock.relations.closing import Reader, RollUp
+from penstock.relations.relation import IPV4_BITS, Relation, attribute_text, joined_parts
 from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.model.kinds.registry import EXACT, is_bounded
 from penstock.sharing.model.unit_costs import Costs
@@ -51,8 +50,9 @@ def explain_plan(
     relations = [*_tables(plan, predicted, rows), *_leaves(plan, predicted, rows)]
     if measured is not None:
         for relation in relations:
-            found = measured.tables if is_bounded(relation["table"]) else measured.leaves
-            relation["measured"] = found.get(relation["name"])
+            bounded = is_bounded(relation["table"])
+            found, name = (measured.tables, "name") if bounded else (measured.leaves, "relation")
+            relation["measured"] = found.get(relation[name])
     explained = {
         "stream": plan.stream.name,
         "source": plan.stream.source,
@@ -92,8 +92,8 @@ def _tables(plan: SharedPlan, predicted: Mapping[str, Predicted], rows: int | No
             "table": table.kind,
             "parent": None if table.parent == STREAM else table.parent,
             "fed_by": "stream" if table.parent == STREAM else names[table.parent],
-            "feeds": [*children, *table.queries],
-            "queries": [relation.query for relation in below],
+            "feeds": [*children, *(plan.stored.labels[name] for name in table.leaves)],
+            "queries": _queries(plan, below),
             "key": _key(below),
             "states": _states(below),
             "buckets": table.buckets,
@@ -122,32 +122,53 @@ def _table_figures(known: Predicted | None, rows: int | None) -> Explained:
 
 
 def _leaves(plan: SharedPlan, predicted: Mapping[str, Predicted], rows: int | None) -> list[Explained]:
-    """The exact tables, one for each query."""
-    feeders = {query: number for number, table in enumerate(plan.tables) for query in table.queries}
+    """The leaves, one for each stored relation."""
+    feeders = {name: number for number, table in enumerate(plan.tables) for name in table.leaves}
     nodes = _nodes(predicted)
     found = []
     for relation in plan.relations:
-        parent = feeders.get(relation.query)
+        parent, readers = feeders.get(relation.name), plan.stored.reading(relation.name)
         found.append({
-            "name": relation.query,
-            "query": relation.query,
-            "kind": "bounds" if relation.query.startswith(BOUNDS) else "query",
-            "table": EXACT,
+            "name": plan.stored.labels[relation.name],
+            "relation": relation.name,
+            "query": plan.stored.labels[relation.name],
+            "queries": [reader.query for reader in readers],
+            "kind": "query" if relation.booked else "bounds",
+            "table": relation.table,
             "parent": parent,
             "fed_by": "stream" if parent is None else plan.tables[parent].name,
             "group_by": [attribute_text(attribute) for attribute in relation.attributes],
-            "window": window_text(relation.window),
-            "where": render(relation.where) if relation.where is not None else None,
+            "panes": panes_text(relation.panes),
+            "window": ", ".join(dict.fromkeys(window_text(reader.window) for reader in readers)),
+            "closings": [_closing(reader) for reader in readers],
+            "where": render(relation.choice.where) if relation.choice.where is not None else None,
             "states": _states((relation,)),
             "buckets": 0,
             "key_components": [part.component.text for part in relation.parts],
-            "predicted": _leaf_figures(nodes.get(relation.query), rows, parent is not None),
+            "predicted": _leaf_figures(nodes.get(relation.name), rows, parent is not None),
         })  # fmt: skip
     return found
 
 
+def _closing(reader: Reader) -> Explained:
+    """How a query closes: its own groups, or finer ones rolled up."""
+    closing = reader.closing
+    rolled = closing.to.attributes if isinstance(closing, RollUp) else None
+    return {
+        "query": reader.query,
+        "window": window_text(reader.window),
+        "how": "finish" if rolled is None else "roll up",
+        "group_by": None if rolled is None else [attribute_text(attribute) for attribute in rolled],
+    }
+
+
+def _queries(plan: SharedPlan, below: tuple[Relation, ...]) -> list[str]:
+    """The queries that close from these relations."""
+    return [reader.query for relation in below for reader in plan.stored.reading(relation.name)]
+
+
 def _leaf_figures(node: tuple[Predicted, int] | None, rows: int | None, fed: bool) -> Explained:
-    """Queries that have the same groups are one node: each has its part of the cost."""
+    """Relations that have the same groups are one node: each has its part of the cost."""
     if node is None:
         each = None if fed else 1.0  # at most, where the stream feeds it
         return {"probes": _total(each, rows), "evictions": 0, "probes_per_tuple": each, "cost": None}
@@ -164,18 +185,18 @@ def _leaf_figures(node: tuple[Predicted, int] | None, rows: int | None, fed: boo
 
 
 def _nodes(predicted: Mapping[str, Predicted]) -> dict[str, tuple[Predicted, int]]:
-    """For each query its node, and how many queries that has."""
+    """For each relation its node, and how many relations that has."""
     found = {}
     for known in predicted.values():
-        queries = known.priced.queries
-        found.update(dict.fromkeys(queries, (known, len(queries))))
+        leaves = known.priced.leaves
+        found.update(dict.fromkeys(leaves, (known, len(leaves))))
     return found
 
 
 def _cost(plan: SharedPlan, predicted: Mapping[str, Predicted], relations: list[Explained]) -> Explained:
     """Of the whole plan; `end_of_task` is the peak load of the papers, in nanoseconds a task."""
     probes, nodes = [relation["predicted"].get("probes_per_tuple") for relation in relations], _nodes(predicted)
-    shares = [nodes[r.query][0].priced.share if r.query in nodes else 1.0 for r in plan.relations]
+    shares = [nodes[r.name][0].priced.share if r.name in nodes else 1.0 for r in plan.relations]
     found = {
         "nanoseconds": None, "without_sharing": None, "ratio": None, "end_of_task": None, "of_no_relation": None,
         "probes_per_tuple": None if None in probes else sum(probes),
@@ -199,7 +220,7 @@ def _phantoms(plan: SharedPlan, predicted: Mapping[str, Predicted]) -> list[Expl
     return [
         {
             "name": table.name,
-            "queries": [relation.query for relation in below],
+            "queries": _queries(plan, below),
             "cost": costs[table.name][0],
             "cost_if_fed_by_stream": costs[table.name][1],
         }
@@ -209,7 +230,7 @@ def _phantoms(plan: SharedPlan, predicted: Mapping[str, Predicted]) -> list[Expl
 
 
 def _phantom_names(plan: SharedPlan) -> set[str]:
-    return set() if plan.basis is None else {one.name for one in plan.basis.relations if not one.queries}
+    return set() if plan.basis is None else {one.name for one in plan.basis.relations if not one.leaves}
 
 
 def _why(plan: SharedPlan, asked: str) -> str:
@@ -283,12 +304,12 @@ def _key(below: tuple[Relation, ...]) -> Explained:
     """What a table's key tells apart: columns, panes, and which queries a tuple is for."""
     parts = joined_parts(part for relation in below for part in relation.parts)
     columns = [part for part in parts if part.component.tag is Tag.VALUE]
-    choices = [render(relation.where) if relation.where is not None else None for relation in below]
+    choices = [None if relation.choice.where is None else render(relation.choice.where) for relation in below]
     return {
         "columns": [
             part.component.of.removeprefix("=") + (f"/{IPV4_BITS - part.drop}" if part.drop else "") for part in columns
         ],
-        "panes": list(dict.fromkeys(panes_text(relation.window.panes) for relation in below)),
+        "panes": list(dict.fromkeys(panes_text(relation.panes) for relation in below)),
         "choices": [choice for choice in dict.fromkeys(choices) if choice is not None],
     }
 
@@ -296,10 +317,6 @@ def _key(below: tuple[Relation, ...]) -> Explained:
 def _states(below: tuple[Relation, ...]) -> list[str]:
     states = dict.fromkeys(state for relation in below for state in relation.states)
     return ["count(*)", *(f"{state.kind}({state.column.removeprefix('=')})" for state in states)]
-
-
-def attribute_text(attribute: Attribute) -> str:
-    return render(attribute.expression if isinstance(attribute, Computed) else attribute)
 
 
 def panes_text(panes: Panes) -> str:

@@ -192,16 +192,29 @@ def _replacement(table: Explained) -> str:
 
 
 def _queries(explained: Explained) -> list[str]:
+    """Every query with what it groups by, and what it closes from where that is not its own alone."""
     leaves = [relation for relation in explained["relations"] if relation["kind"] == "query"]
-    width = max((len(relation["name"]) for relation in leaves), default=0)
+    closings = [(closing, relation) for relation in leaves for closing in relation["closings"]]
+    width = max((len(closing["query"]) for closing, _ in closings), default=0)
     lines = ["queries"]
-    for relation in leaves:
-        keys = ", ".join(relation["group_by"]) or "all tuples together"
-        lines.append(f"  {relation['name']:<{width}}  per {relation['window']}: {keys}")
-        lines += _wrapped(f"keeps {', '.join(relation['states'])}", " " * (width + 6))
-        if relation["where"]:
-            lines += _wrapped(f"where {relation['where']}", " " * (width + 6))
+    for closing, relation in closings:
+        keys = ", ".join(closing["group_by"] or relation["group_by"]) or "all tuples together"
+        lines.append(f"  {closing['query']:<{width}}  per {closing['window']}: {keys}")
+        for text in _closing(closing, relation):
+            lines += _wrapped(text, " " * (width + 6))
     return lines
+
+
+def _closing(closing: Explained, relation: Explained) -> Iterator[str]:
+    if closing["how"] == "roll up":
+        yield f"rolled up from {relation['name']} when a window closes; not stored itself"
+        return
+    yield f"keeps {', '.join(relation['states'])}"
+    others = [one["query"] for one in relation["closings"] if one["how"] == "finish" and one is not closing]
+    if others:
+        yield f"stored once with {', '.join(others)}"
+    if relation["where"]:
+        yield f"where {relation['where']}"
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

@@ -17,7 +17,7 @@ from math import inf, log
 from time import thread_time
 
 from penstock.logical.query import Stream
-from penstock.relations.relation import Relation
+from penstock.relations.storing import Stored
 from penstock.sharing.allocate.peak_load import within_peak
 from penstock.sharing.allocate.registry import allocator
 from penstock.sharing.choose.choice import choose
@@ -66,7 +66,7 @@ class Option:
 
 def plan_stream(
     stream: Stream,
-    relations: tuple[Relation, ...],
+    kept: Stored,
     planning: Planning,
     known: Statistics,
     costs: Costs,
@@ -74,13 +74,13 @@ def plan_stream(
     before: SharedPlan | None = None,
 ) -> SharedPlan:
     """The plan for these queries, by what is known of the stream; `before` is the one that it may replace."""
-    engine = EngineProblem(relations, lattice(relations), known, costs, memory)
+    engine = EngineProblem(kept.relations, lattice(kept.relations), known, costs, memory)
     start = None if before is None or before.basis is None else before.basis.configuration
     considered = dict(_considered(engine, planning, start))
     best = min(considered, key=lambda name: considered[name].cost)
     if planning.plan == AUTO and considered[best].cost > WORTH * considered[NONE].cost:
         best = NONE
-    return _built(stream, engine, best, considered)
+    return _built(stream, kept, engine, best, considered)
 
 
 def reprice(plan: SharedPlan, known: Statistics, costs: Costs) -> float:
@@ -258,10 +258,12 @@ def _bare(engine: EngineProblem) -> Option:
     return _priced(engine, configuration, (0.0,) * len(engine.queries), (DIRECT,) * len(engine.queries))
 
 
-def _built(stream: Stream, engine: EngineProblem, best: str, considered: Mapping[str, Option]) -> SharedPlan:
+def _built(
+    stream: Stream, kept: Stored, engine: EngineProblem, best: str, considered: Mapping[str, Option]
+) -> SharedPlan:
     chosen, queries = considered[best], engine.queries
     configuration, kinds = chosen.configuration, chosen.kinds
-    names = _names(configuration.nodes, queries)
+    names = _names(configuration.nodes, queries, kept.labels)
     tree = engine.filled(configuration, chosen.spaces, kinds).planted(configuration, chosen.spaces, kinds)
     buckets = whole_buckets(tree, chosen.spaces)
     passed = responses(tree, buckets)
@@ -279,15 +281,17 @@ def _built(stream: Stream, engine: EngineProblem, best: str, considered: Mapping
         tuple((name, option.cost) for name, option in considered.items()), priced, configuration, chosen.spaces,
     )  # fmt: skip
     tables = _tables(configuration, names, queries, priced)
-    return SharedPlan(stream, engine.relations, text(configuration, names.__getitem__), tables, basis)
+    return SharedPlan(stream, kept, text(configuration, names.__getitem__), tables, basis)
 
 
-def _names(nodes: Sequence[Node], queries: Mapping[Grain, tuple[str, ...]]) -> dict[Grain, str]:
-    """Queries by their own names, phantoms by their columns; each different."""
+def _names(
+    nodes: Sequence[Node], queries: Mapping[Grain, tuple[str, ...]], labels: Mapping[str, str]
+) -> dict[Grain, str]:
+    """Relations by their queries, phantoms by their columns; each different."""
     found: dict[Grain, str] = {}
     taken: set[str] = set()
     for node in nodes:
-        name = "+".join(queries[node.grain]) if node.query else name_of(node.grain)
+        name = "+".join(labels[name] for name in queries[node.grain]) if node.query else name_of(node.grain)
         given, number = name, 2
         while given in taken:
             given, number = f"{name}~{number}", number + 1
@@ -316,4 +320,4 @@ def _tables(
         place.append(above)
         if node.query and above != STREAM:
             fed[above] += queries[node.grain]
-    return tuple(replace(table, queries=tuple(queries)) for table, queries in zip(made, fed, strict=True))
+    return tuple(replace(table, leaves=tuple(leaves)) for table, leaves in zip(made, fed, strict=True))

@@ -29,9 +29,7 @@ class Job:
 
 
 def columns(plan: SharedPlan) -> list[str]:
-    """Columns that some query reads, and the time, in the stream's order."""
-    used = frozenset().union(*(r.columns for r in plan.relations)) | {plan.stream.time}
-    return [field.name for field in plan.stream.fields if field.name in used]
+    return list(plan.columns)
 
 
 def encode(job: Job) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.logical.window import Window
 from penstock.relations.relation import Relation
 from penstock.runtime.merge.merge import regroup
 from penstock.state.segments.groups import Groups
@@ -18,15 +17,13 @@ from penstock.state.segments.read import FAN
 DEEP = 2 * FAN  # windows of fewer panes read them one by one
 
 
-def panes_of(window: Window) -> int:
-    """How many panes a window is made of; a landmark window of any number."""
-    return 1 << 62 if window.landmark else window.beyond_pane(0) - window.first_pane(0)
+def coarsened(relation: Relation, groups: Groups, reach: int) -> list[Groups]:
+    """The coarser levels of these groups; none where windows are short or the groups lie in few panes.
 
-
-def coarsened(relation: Relation, groups: Groups) -> list[Groups]:
-    """The coarser levels of these groups; none where windows are short or the groups lie in few panes."""
+    `reach` is how many panes the longest window has that is made of them.
+    """
     levels: list[Groups] = []
-    most = panes_of(relation.window)
+    most = reach
     while most >= DEEP and len(np.unique(groups.panes)) >= FAN:
         groups = regroup(relation, groups, groups.panes // FAN)
         levels.append(groups)

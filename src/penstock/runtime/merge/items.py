@@ -1,15 +1,16 @@
 """Which windows a batch closes, cut into merge items that fit a task's memory, and shared out to tasks.
 
-Sizes come from the segments' indexes, so an item's rows are known, not guessed (slots are taken as equal).
-A window too large for one item is cut by hash slots; a slot too large, into passes over finer hash bits.
-Windows that overlap are merged several at a time, since they share most of their panes.
+Queries whose windows are the same and that read the same relations are one piece of work: what is stored is read and
+merged once for all of them. Sizes come from the segments' indexes, so an item's rows are known, not guessed (slots are
+taken as equal). A window too large for one item is cut by hash slots; a slot too large, into passes over finer hash
+bits. Windows that overlap are merged several at a time, since they share most of their panes.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from penstock.aggregates.registry import planned_words
 from penstock.errors import RunError
 from penstock.logical.query import Query
 from penstock.logical.window import Window
-from penstock.relations.relation import Relation, relation
+from penstock.relations.relation import Relation
+from penstock.relations.storage import Source
 from penstock.runtime.settings import TaskSettings
 from penstock.state.segments.read import FAN, Block
 
@@ -31,11 +33,10 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class MergeItem:
-    """Windows [first, beyond) and slots [low, high) of a query; `passes` > 1: shares of a slot, one after the
-    other (`turn` None: all of them in this item) or one of them."""
+class Cut:
+    """Windows [first, beyond) and slots [low, high); `passes` > 1: shares of them by finer hash bits, one after the
+    other (`turn` None: all of them) or one alone. `part` tells the cuts of one query apart."""
 
-    query: str
     part: int
     first: int
     beyond: int
@@ -47,10 +48,42 @@ class MergeItem:
 
 
 @dataclass(frozen=True)
-class Closing:
-    """The windows of one query that a batch closes, ascending, with (about) the partial groups of each."""
+class MergeItem:
+    """A piece of work: some windows of the queries that are read together (`of` says which, by number)."""
+
+    of: int
+    queries: tuple[str, ...]
+    cut: Cut
+
+
+@dataclass(frozen=True)
+class Wanting:
+    """A query, and the relation that its results are finished from."""
 
     query: Query
+    wanted: Relation
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What queries that are read together have in common: their windows, and what is stored of them.
+
+    `time` is the stream's time column, `landmark` where landmark windows begin.
+    """
+
+    window: Window
+    sources: tuple[Source, ...]
+    stream: str
+    time: str
+    landmark: int | None = None
+
+
+@dataclass(frozen=True)
+class Due:
+    """The windows of some queries that a batch closes, ascending, with (about) the partial groups of each."""
+
+    reading: Reading
+    wanting: tuple[Wanting, ...]
     windows: Array
     rows: Array
 
@@ -66,20 +99,21 @@ def span(window: Window, before: int | None, after: int | None, ended: bool, lea
     return (first, closed) if closed is not None and closed > first else (0, 0)
 
 
-def closing(query: Query, blocks: Iterable[Block], first: int, beyond: int, last: int | None) -> Closing:
-    """The windows in [first, beyond) that are not empty, from the indexes of these blocks of the query.
+def due(
+    reading: Reading, wanting: tuple[Wanting, ...], blocks: Iterable[Block], first: int, beyond: int, last: int | None
+) -> Due:
+    """The windows in [first, beyond) that are not empty, from the indexes of the blocks of what is stored.
 
-    `last` is the last window of a landmark query whose stream has ended: nothing comes after its last tuple.
+    `last` is the last window of a landmark query whose stream has ended: nothing comes after its last record.
     """
     found = list(blocks) if first < beyond else []
     panes = np.unique(np.concatenate([block.panes for block in found])) if found else np.empty(0, np.int64)
-    windows = _windows(query, panes, first, beyond, last)
-    return Closing(query, windows, _sizes(query.window, windows, found))
+    windows = _windows(reading.window, wanting[0].query.name, panes, first, beyond, last)
+    return Due(reading, wanting, windows, _sizes(reading.window, windows, found))
 
 
-def _windows(query: Query, panes: Array, first: int, beyond: int, last: int | None) -> Array:
+def _windows(window: Window, name: str, panes: Array, first: int, beyond: int, last: int | None) -> Array:
     """All windows in [first, beyond) that hold one of these panes."""
-    window = query.window
     if not len(panes):
         return np.empty(0, np.int64)
     if window.tumbling:
@@ -92,7 +126,7 @@ def _windows(query: Query, panes: Array, first: int, beyond: int, last: int | No
     count = sum(max(0, b - a) for a, b in clipped)
     if count > MOST_WINDOWS:
         raise RunError(
-            f"query '{query.name}' would close {count:,} windows at once: the stream's time has leapt",
+            f"query '{name}' would close {count:,} windows at once: the stream's time has leapt",
             "a wild timestamp? say how far ahead a time may be: WATERMARK ... MAX AHEAD '1 hour'",
         )
     return np.concatenate([np.arange(a, b) for a, b in clipped if a < b] or [np.empty(0, np.int64)])
@@ -151,18 +185,71 @@ def _rows_between(block: Block, low: Array, high: Array) -> Array:
     return between
 
 
-def items(closings: Iterable[Closing], settings: TaskSettings, parallelism: int) -> list[MergeItem]:
+def items(dues: Iterable[Due], settings: TaskSettings, parallelism: int) -> list[MergeItem]:
     """All items of a batch."""
-    closed = list(closings)
+    closed = list(dues)
     total = sum(int(one.rows.sum()) for one in closed)
     share = max(LEAST_ROWS, total // (ITEMS_PER_TASK * parallelism))
-    cut: list[MergeItem] = []
-    for one in closed:
-        limit = max(1, min(share, settings.task_memory // row_bytes(relation(one.query))))
-        together = 1 << 62 if one.query.window.tumbling else TOGETHER
-        whole = one.query.limit is not None
-        cut += list(cut_windows(one.query.name, one.windows, one.rows, limit, settings.slots, together, whole))
-    return cut
+    return [item for number, one in enumerate(closed) for item in _items(number, one, share, settings)]
+
+
+def _items(number: int, one: Due, share: int, settings: TaskSettings) -> Iterator[MergeItem]:
+    """Whole windows of all queries together, as long as they fit; of a larger window, each kind of query by itself."""
+    kinds, everything = _kinds(one), tuple(wanting.query.name for wanting in one.wanting)
+    memory = max(1, settings.task_memory // max(row_bytes(source.relation) for source in one.reading.sources))
+    limit = min(share, memory)
+    # A window that is read once for several kinds of query is cut for want of memory alone, not to be shared out.
+    most = limit if len(kinds) == 1 and not kinds[0].rolled else memory
+    together, part = 1 << 62 if one.reading.window.tumbling else TOGETHER, 0
+    for first, beyond, size in _whole_windows(one.windows, one.rows, limit, together):
+        whole = Cut(part, first, beyond, 0, settings.slots, None, 1, size)
+        cuts = [(everything, whole)] if size <= most else list(_large(whole, -(-size // most), kinds))
+        part += len(cuts)
+        for queries, cut in cuts:
+            yield MergeItem(number, queries, cut)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Queries whose large windows are cut alike. A LIMIT needs each window `whole`; groups that are `rolled` up stand
+    in several slots."""
+
+    whole: bool
+    rolled: bool
+    queries: tuple[str, ...]
+
+
+def _kinds(one: Due) -> list[Kind]:
+    found: dict[tuple[bool, bool], list[str]] = {}
+    for wanting in one.wanting:
+        rolled = any(source.relation.attributes != wanting.wanted.attributes for source in one.reading.sources)
+        found.setdefault((wanting.query.limit is not None, rolled), []).append(wanting.query.name)
+    return [Kind(whole, rolled, tuple(queries)) for (whole, rolled), queries in found.items()]
+
+
+def _large(large: Cut, shares: int, kinds: list[Kind]) -> Iterator[tuple[tuple[str, ...], Cut]]:
+    """Cuts of windows that do not fit: by slots, or by passes over all slots, each with some groups of a query."""
+    part = itertools.count(large.part)
+    for kind in kinds:
+        if kind.rolled:  # passes by the query's own groups
+            for query in kind.queries:
+                for turn in [None] if kind.whole else range(shares):
+                    yield (query,), replace(large, part=next(part), turn=turn, passes=shares)
+        elif kind.whole:
+            yield kind.queries, replace(large, part=next(part), passes=shares)
+        else:
+            for cut in by_slots(large, shares):
+                yield kind.queries, replace(cut, part=next(part))
+
+
+def by_slots(large: Cut, shares: int) -> Iterator[Cut]:
+    """Cuts by slots; where there are more shares than slots, each slot in passes."""
+    slots = large.high
+    ranges, passes = min(max(1, shares), slots), max(1, -(-shares // slots))
+    edges = [slots * i // ranges for i in range(ranges + 1)]
+    for low, high in itertools.pairwise(edges):
+        for turn in range(passes):
+            yield replace(large, low=low, high=high, turn=turn, passes=passes, rows=large.rows // (ranges * passes))
 
 
 def row_bytes(bare: Relation) -> int:
@@ -171,29 +258,21 @@ def row_bytes(bare: Relation) -> int:
     return 48 * (len(bare.parts) + words + 2)
 
 
-def cut_windows(
-    query: str, windows: Array, rows: Array, limit: int, slots: int, together: int = 1 << 62, whole: bool = False
-) -> Iterator[MergeItem]:
-    """Items of about `limit` rows. `whole`: a window stays in one item, which takes it in passes."""
-    part = start = 0
+def cut_panes(panes: Array, rows: Array, limit: int, slots: int) -> Iterator[Cut]:
+    """Cuts of about `limit` rows, for compaction: panes in place of windows."""
+    part = itertools.count()
+    for first, beyond, size in _whole_windows(panes, rows, limit, 1 << 62):
+        for cut in by_slots(Cut(0, first, beyond, 0, slots, rows=size), -(-size // limit)):
+            yield replace(cut, part=next(part))
+
+
+def _whole_windows(windows: Array, rows: Array, limit: int, together: int) -> Iterator[tuple[int, int, int]]:
+    """(first, beyond, rows): as many whole windows as fit, at least one."""
+    start = 0
     while start < len(windows):
-        # As many whole windows as fit, at least one.
         stop = start + max(1, int(np.searchsorted(np.cumsum(rows[start:]), limit, "right")))
         stop = min(stop, start + together)
-        first, beyond, size = int(windows[start]), int(windows[stop - 1]) + 1, int(rows[start:stop].sum())
-        shares = -(-size // limit)
-        if whole:
-            yield MergeItem(query, part, first, beyond, 0, slots, None, max(1, shares), size)
-            part += 1
-            start = stop
-            continue
-        ranges = min(max(1, shares), slots)
-        passes = max(1, -(-shares // slots))
-        edges = [slots * i // ranges for i in range(ranges + 1)]
-        for low, high in itertools.pairwise(edges):
-            for turn in range(passes):
-                yield MergeItem(query, part, first, beyond, low, high, turn, passes, size // (ranges * passes))
-                part += 1
+        yield int(windows[start]), int(windows[stop - 1]) + 1, int(rows[start:stop].sum())
         start = stop
 
 
@@ -201,8 +280,8 @@ def share_out(items: list[MergeItem], tasks: int) -> list[list[MergeItem]]:
     """Items to tasks, the largest first, each to the task with the least work."""
     bins: list[list[MergeItem]] = [[] for _ in range(min(tasks, len(items)))]
     load = [0] * len(bins)
-    for item in sorted(items, key=lambda i: (-i.rows, i.query, i.part)):
+    for item in sorted(items, key=lambda i: (-i.cut.rows, i.of, i.cut.part)):
         least = load.index(min(load))
         bins[least].append(item)
-        load[least] += item.rows + LEAST_ROWS // 10
+        load[least] += item.cut.rows + LEAST_ROWS // 10
     return bins

@@ -28,11 +28,13 @@ from penstock.kernels.dictionary import Dictionary, hash_strings
 from penstock.kernels.tables import merge as kernels
 from penstock.kernels.tables.pack import all_valid, pack_component
 from penstock.relations.component import (
+    WHOLE,
     Component,
     Tag,
     pane_component,
     value_component,
 )
+from penstock.runtime.merge.prefixes import finer_component, prefix_hashes
 from penstock.relations.layout import WORD, Layout, Place, Range, union
 from penstock.relations.relation import Relation
 from penstock.runtime.merge.inputs import Cells, GroupRows, Piece, Stored
@@ -47,10 +49,12 @@ LEAST_IN_CELL = 32  # rows: with fewer on average, the cells cost more than they
 
 @dataclass(frozen=True)
 class Share:
-    """One of several passes over the same rows: those whose finer hash bits give `turn`."""
+    """One of several passes over the same rows: those whose finer hash bits give `turn`; the hash is that of the keys
+    of another, coarser relation where they are to be rolled up to it (`by`)."""
 
     turn: int = 0
     passes: int = 1
+    by: Relation | None = None
 
 
 def merge(
@@ -181,7 +185,7 @@ class Merge:
 
     @property
     def _pane(self) -> Component:
-        return pane_component(self._relation.window.panes)
+        return self._relation.pane
 
     @property
     def _slots(self) -> int:
@@ -210,9 +214,10 @@ class Merge:
     def _runs(self) -> Array:
         """A number for the run of each piece; -1 where its rows may have equal keys."""
         numbers: dict[Hashable, int] = {}
+        distinct = self._relation.table == EXACT
         return np.array(
             [
-                numbers.setdefault(piece.rows.run, len(numbers)) if isinstance(piece.where, Cells) else -1
+                numbers.setdefault(piece.rows.run, len(numbers)) if distinct and isinstance(piece.where, Cells) else -1
                 for piece in self._pieces
             ],
             np.int64,
@@ -315,8 +320,16 @@ def coded_parts(relation: Relation) -> list[Component]:
 
 def _of_pass(relation: Relation, piece: Piece, share: Share) -> Piece:
     """The rows of a piece that belong to a pass."""
-    components = {part.component: piece.column(part.component.text) for part in relation.parts[1:]}
-    by_code = {name: hash_strings(*piece.rows.dictionary(name)) for name in coded_parts(relation)}
+    wanted = share.by or relation
+    coded, stored = coded_parts(wanted), [part.component for part in relation.parts]
+    components, by_code = {}, {}
+    for part in wanted.parts[1:]:
+        name = part.component
+        finer = finer_component(name, stored)
+        values = piece.column(finer.text)
+        components[name] = values >> part.drop << part.drop if part.drop else values
+        if name in coded:
+            by_code[name] = prefix_hashes(piece.rows.dictionary(finer), name.length if finer != name else WHOLE)
     turns = (canonical_hashes(components, by_code, len(piece)) >> np.uint64(PASS_SHIFT)) % np.uint64(share.passes)
     return piece.only(np.flatnonzero(turns == share.turn))
 

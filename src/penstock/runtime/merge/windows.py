@@ -1,13 +1,15 @@
-"""HFTA: merge the panes of closed windows and finish them. Runs in Spark tasks, one item after the other.
+"""Merge the panes of closed windows, and finish the queries that close from them. Runs in tasks, item after item.
 
-An item is a range of windows and hash slots of one query, small enough for a task's memory (`merge_plan`).
-Windows that overlap share most of their panes: what all windows of an item have in common, its *core*, is merged once
-and then given to each; only the panes at the fringes are taken window by window.
+An item is a range of windows and hash slots of queries that are read together, small enough for a task's memory
+(`runtime.merge.items`). What is stored is read and merged once for all of them; each is then finished from the merged
+groups, or from those rolled up (`runtime.merge.rollup`). Windows that overlap share most of their panes: what all windows
+of an item have in common, its *core*, is merged once and then given to each; only the panes at the fringes are taken
+window by window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +18,16 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.aggregates.extremes import GREATEST, LEAST
-from penstock.logical.query import Query
 from penstock.logical.window import ROWS, Window
-from penstock.relations.relation import Relation, bounds_relation, relation
+from penstock.relations.relation import bounds_relation
+from penstock.relations.storage import Source
+from penstock.relations.storing import fineness
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece, cells_of
-from penstock.runtime.merge.items import FOREVER, MergeItem
+from penstock.runtime.merge.items import FOREVER, Cut, Reading, Wanting
 from penstock.runtime.merge.merge import Share, merge
 from penstock.runtime.merge.ordering import Ranked, first_rows
+from penstock.runtime.merge.rollup import Closer
 from penstock.runtime.merge.tally import Tally, per_window, tally
 from penstock.state.segments import opened
 from penstock.state.segments.groups import Groups
@@ -50,56 +54,65 @@ class Segments(opened.Segments):
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What finishing needs to know beside the groups: the stream's time column, where landmark windows begin."""
-
-    time: str
-    landmark: int | None = None
-
-
-@dataclass(frozen=True)
 class Merged:
-    """The finished result rows of an item, and the account of its windows."""
+    """The finished result rows of a query in an item, and the account of its windows."""
 
+    query: str
     table: pa.Table
     tally: Tally
 
 
-def merge_item(query: Query, item: MergeItem, segments: Segments, setting: Setting) -> Merged:
-    """Merge and finish one item, pass by pass."""
-    bare = relation(query)
-    bounds = window_bounds(query.window, item, segments, setting)
+def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments: Segments) -> Iterator[Merged]:
+    """Merge one item and finish its queries, one after the other; in passes where it has some."""
+    bounds = window_bounds(reading, cut, segments)
 
-    def one_pass(turn: int) -> tuple[Ranked, tuple[Array, Array]]:  # its groups are gone before the next ones come
-        groups = merge_windows(bare, item, segments, Share(turn, item.passes))
-        return first_rows(query, finish(query, groups, bounds)), per_window(groups.panes, groups.count)
+    def closer(turn: int) -> Closer:
+        share = Share(turn, cut.passes)
+        return Closer(
+            reading.sources, share, lambda source, share: merge_windows(reading.window, source, cut, segments, share)
+        )
 
-    turns = range(item.passes) if item.turn is None else [item.turn]
-    ranked, exact = zip(*(one_pass(turn) for turn in turns), strict=True)
-    rows = ranked[0] if len(ranked) == 1 else first_rows(query, ranked[0].joined(ranked[1:]))
-    return Merged(rows.table, tally(exact, rows.windows, bounds.of))
+    def one_pass(one: Wanting, groups: Groups) -> tuple[Ranked, tuple[Array, Array]]:
+        return first_rows(one.query, finish(one.query, groups, bounds)), per_window(groups.panes, groups.count)
+
+    ordered = sorted(wanting, key=lambda one: -fineness(one.wanted))  # the coarse ones from what the fine ones made
+    if cut.passes == 1 or cut.turn is not None:
+        closing = closer(cut.turn or 0)
+        for one in ordered:
+            rows, exact = one_pass(one, closing.groups(one.wanted))
+            yield Merged(one.query.name, rows.table, tally([exact], rows.windows, bounds.of))
+        return
+    found: dict[str, list[tuple[Ranked, tuple[Array, Array]]]] = {}
+    for turn in range(cut.passes):  # the groups of a pass are gone before those of the next one come
+        closing = closer(turn)
+        for one in ordered:
+            found.setdefault(one.query.name, []).append(one_pass(one, closing.groups(one.wanted)))
+    for one in ordered:
+        ranked, exacts = zip(*found[one.query.name], strict=True)
+        rows = first_rows(one.query, ranked[0].joined(ranked[1:]))
+        yield Merged(one.query.name, rows.table, tally(exacts, rows.windows, bounds.of))
 
 
-def merge_windows(bare: Relation, item: MergeItem, segments: Segments, share: Share) -> Groups:
-    """The groups of an item's windows; `panes` of the result are windows."""
-    window, last = bare.window, item.beyond - 1
+def merge_windows(window: Window, source: Source, cut: Cut, segments: Segments, share: Share) -> Groups:
+    """The groups of a relation in the windows of a cut; `panes` of the result are windows."""
+    last, relation = cut.beyond - 1, source.relation
     if window.tumbling:
-        return merge(bare, list(pane_pieces(bare, item, segments)), share, segments.vocabulary)
-    low, high = _span(window, item.first)[0], _span(window, last)[1]
-    core = _span(window, last)[0], _span(window, item.first)[1]
+        return merge(relation, list(pane_pieces(source, cut, segments)), share, segments.vocabulary)
+    low, high = _span(window, cut.first)[0], _span(window, last)[1]
+    core = _span(window, last)[0], _span(window, cut.first)[1]
     if core[0] >= core[1]:
-        return merge(bare, list(_fringe(bare, item, segments, low, high)), share, segments.vocabulary)
-    if item.first == last:
-        return merge(bare, list(_core(bare, item, segments, core)), share, segments.vocabulary)
-    common = merge(bare, list(_core(bare, item, segments, core)), share, segments.vocabulary)
+        return merge(relation, list(_fringe(window, source, cut, segments, low, high)), share, segments.vocabulary)
+    common = merge(relation, list(_core(source, cut, segments, core)), share, segments.vocabulary)
+    if cut.first == last:
+        return common
     pieces = [
-        *_fringe(bare, item, segments, low, core[0]),
-        *_fringe(bare, item, segments, core[1], high),
+        *_fringe(window, source, cut, segments, low, core[0]),
+        *_fringe(window, source, cut, segments, core[1], high),
     ]
     rows = GroupRows(common)
     if len(common):
-        pieces += [Piece(rows, np.full(len(common), number)) for number in range(item.first, item.beyond)]
-    return merge(bare, pieces, share, segments.vocabulary)
+        pieces += [Piece(rows, np.full(len(common), number)) for number in range(cut.first, cut.beyond)]
+    return merge(relation, pieces, share, segments.vocabulary)
 
 
 def _span(window: Window, number: int) -> tuple[int, int]:
@@ -107,11 +120,11 @@ def _span(window: Window, number: int) -> tuple[int, int]:
     return -FOREVER if window.landmark else window.first_pane(number), window.beyond_pane(number)
 
 
-def pane_pieces(bare: Relation, item: MergeItem, segments: Segments, gather: int | None = None) -> Iterator[Piece]:
-    """Rows of the panes [first, beyond) of an item, by pane; those before `gather` go into that one."""
-    first = item.first if gather is None or item.first > gather else -FOREVER
-    for block in segments.blocks(bare.query):
-        for start, stop, index in _chosen(block, *block.row_range(first, item.beyond), item):
+def pane_pieces(source: Source, cut: Cut, segments: Segments, gather: int | None = None) -> Iterator[Piece]:
+    """Rows of the panes [first, beyond) of a cut, by pane; those before `gather` go into that one."""
+    first = cut.first if gather is None or cut.first > gather else -FOREVER
+    for block in segments.blocks(source.relation.name, source.storages):
+        for start, stop, index in _chosen(block, *block.row_range(first, cut.beyond), cut):
             rows = BlockRows(block, start, stop)
             if gather is None:
                 yield Piece(rows, cells_of(block, start, stop, index), index)
@@ -120,38 +133,30 @@ def pane_pieces(bare: Relation, item: MergeItem, segments: Segments, gather: int
                 yield Piece(rows, numbers if index is None else numbers[index], index)
 
 
-def _core(bare: Relation, item: MergeItem, segments: Segments, panes: tuple[int, int]) -> Iterator[Piece]:
-    """Rows of panes that all windows of the item hold, as rows of the first window; coarse where there is such."""
-    for block in segments.blocks(bare.query):
+def _core(source: Source, cut: Cut, segments: Segments, panes: tuple[int, int]) -> Iterator[Piece]:
+    """Rows of panes that all windows of the cut hold, as rows of the first window; coarse where there is such."""
+    for block in segments.blocks(source.relation.name, source.storages):
         for level, begin, end in block.cover(*panes):
-            for start, stop, index in _chosen(level, begin, end, item):
+            for start, stop, index in _chosen(level, begin, end, cut):
                 count = stop - start if index is None else len(index)
-                yield Piece(BlockRows(level, start, stop), np.full(count, item.first), index)
+                yield Piece(BlockRows(level, start, stop), np.full(count, cut.first), index)
 
 
-def _fringe(bare: Relation, item: MergeItem, segments: Segments, low: int, high: int) -> Iterator[Piece]:
-    """Rows of the panes [low, high), each as often as windows of the item hold its pane."""
-    window = bare.window
+def _fringe(
+    window: Window, source: Source, cut: Cut, segments: Segments, low: int, high: int
+) -> Iterator[Piece]:
+    """Rows of the panes [low, high), each as often as windows of the cut hold its pane."""
     if low >= high:
         return
-    for block in segments.blocks(bare.query):
-        for start, stop, index in _chosen(block, *block.row_range(low, high), item):
+    for block in segments.blocks(source.relation.name, source.storages):
+        for start, stop, index in _chosen(block, *block.row_range(low, high), cut):
             panes = block.pane_numbers(start, stop)
             panes = panes if index is None else panes[index]
-            first = np.maximum(first_windows(window, panes), item.first)
-            last = np.full(len(panes), item.beyond - 1)
+            first = np.maximum(window.first_window(panes), cut.first)
+            last = np.full(len(panes), cut.beyond - 1)
             if not window.landmark:
-                last = np.minimum(panes // window.panes.per_slide, last)
+                last = np.minimum(window.last_window(panes), last)
             yield from _repeated(BlockRows(block, start, stop), index, first, np.maximum(0, last - first + 1))
-
-
-def first_windows(window: Window, panes: Array) -> Array:
-    """`Window.first_window` of many panes."""
-    if window.landmark:
-        return panes
-    whole, rest = divmod(window.length, window.slide)
-    slide, second = np.divmod(panes, window.panes.per_slide)
-    return slide - whole + ((second > 0) | (rest == 0))
 
 
 def _repeated(rows: BlockRows, index: Array | None, first: Array, counts: Array) -> Iterator[Piece]:
@@ -170,16 +175,16 @@ def _repeated(rows: BlockRows, index: Array | None, first: Array, counts: Array)
         begin = stop
 
 
-def _chosen(block: Block, begin: int, end: int, item: MergeItem) -> Iterator[tuple[int, int, Array | None]]:
-    """The item's rows among [begin, end), which are whole panes: ranges of bounded size, and which of their rows (None:
+def _chosen(block: Block, begin: int, end: int, cut: Cut) -> Iterator[tuple[int, int, Array | None]]:
+    """The rows of a cut among [begin, end), which are whole panes: ranges of bounded size, and which of their rows (None:
     all).
 
     Rows stand by pane and slot, so a range of slots is one run of rows in every pane: where the runs are long, only
     they are read.
     """
     runs, inside = [(begin, end)], None
-    if begin < end and (item.low > 0 or item.high < block.segment.slots):
-        starts, stops = block.runs(begin, end, item.low, item.high)
+    if begin < end and (cut.low > 0 or cut.high < block.segment.slots):
+        starts, stops = block.runs(begin, end, cut.low, cut.high)
         lengths = stops - starts
         if len(lengths) * SHORT < max(1, int(lengths.sum())):
             runs = list(zip(starts.tolist(), stops.tolist(), strict=True))
@@ -219,13 +224,13 @@ class Bounds:
         return windows * self.window.slide, ends
 
 
-def window_bounds(window: Window, item: MergeItem, segments: Segments, setting: Setting) -> Bounds:
-    """Bounds of an item's windows. Windows of rows are labelled with the first and last time among all their rows."""
-    none = np.empty(0, np.int64)
+def window_bounds(reading: Reading, cut: Cut, segments: Segments) -> Bounds:
+    """Bounds of a cut's windows. Windows of rows are labelled with the first and last time among all their rows."""
+    none, window = np.empty(0, np.int64), reading.window
     if window.axis != ROWS:
-        return Bounds(window, setting.landmark, none, none, none)
-    bare = bounds_relation(window, setting.time)
-    groups = merge_windows(bare, replace(item, low=0, high=FOREVER), segments, Share())
+        return Bounds(window, reading.landmark, none, none, none)
+    source = Source(bounds_relation(reading.stream, window.panes, reading.time), None)
+    groups = merge_windows(window, source, replace(cut, low=0, high=FOREVER), segments, Share())
     order = np.argsort(groups.panes)
-    (low,), (high,) = (groups.states[one.state(setting.time)] for one in (LEAST, GREATEST))
+    (low,), (high,) = (groups.states[one.state(reading.time)] for one in (LEAST, GREATEST))
     return Bounds(window, None, groups.panes[order], low[order], high[order])

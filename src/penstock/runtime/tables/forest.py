@@ -60,13 +60,13 @@ class Tree:
 
     def lay_out(self, layout: Layout, shape: Shape, leaves: list[Leaf]) -> None:
         """Start all tables anew; they must be drained."""
-        self._leaves = {leaf.relation.query: leaf for leaf in leaves}
+        self._leaves = {leaf.relation.name: leaf for leaf in leaves}
         self._cuts: dict[str, Cut] = {}
         for branch in self.branches:
             parent = branch.table.parent
             above = layout if parent == STREAM else self.branches[parent].format.cut.layout
             branch.lay_out(above, shape)
-            for query in branch.table.queries:
+            for query in branch.table.leaves:
                 leaf = self._leaves[query]
                 self._cuts[query] = Cut(branch.format.cut.layout, leaf.relation.parts, leaf.format.cut.layout)
 
@@ -75,7 +75,7 @@ class Tree:
         for number, branch in enumerate(self.branches):
             if branch.table.parent != STREAM:
                 continue
-            rows = _any_of([masks[r.query] for r in self._plan.below[number]], chunk.words.shape[1])
+            rows = _any_of([masks[r.name] for r in self._plan.below[number]], chunk.words.shape[1])
             if len(rows):
                 branch.absorb(chunk, rows)
                 if branch.waiting >= ENOUGH:
@@ -92,12 +92,12 @@ class Tree:
         """What a table has evicted reaches its leaves and the tables below it."""
         branch = self.branches[number]
         passed = Passed(branch.format, branch.taken(), dictionaries)
-        for query in branch.table.queries:
+        for query in branch.table.leaves:
             chunk = passed.through({self._sieves[query]})
             self._absorb(self._leaves[query], chunk, passed.rows(chunk), self._cuts[query])
         for child in self._children[number]:
             below = self.branches[child]
-            chunk = passed.through({self._sieves[r.query] for r in self._plan.below[child]})
+            chunk = passed.through({self._sieves[r.name] for r in self._plan.below[child]})
             if len(chunk.weights):
                 below.absorb(chunk, passed.rows(chunk))
                 if below.waiting >= ENOUGH:
@@ -132,7 +132,7 @@ class Passed:
 
 def _parts(below: tuple[Relation, ...], sieves: Mapping[str, str]) -> tuple[Part, ...]:
     """The key of a table that feeds these relations."""
-    bits = (Part(sieve_component(name)) for name in dict.fromkeys(sieves[r.query] for r in below))
+    bits = (Part(sieve_component(name)) for name in dict.fromkeys(sieves[r.name] for r in below))
     return joined_parts((*(part for r in below for part in r.parts), *bits))
 
 

@@ -115,7 +115,7 @@ class Leaf:
         dense = self.rows[start : min(self.count, self.count if stop is None else stop)]
         components = {part.component: self.format.component(dense, part.component) for part in self.relation.parts}
         blank_nulls(components, self.shape.strings)
-        panes = components.pop(pane_component(self.relation.window.panes))
+        panes = components.pop(self.relation.pane)
         states = {state: self.format.state_words(dense, state) for state in self.format.columns}
         named = {*coded_states(self.relation).values(), *components}
         used = {name: dictionaries[name] for name in sorted(named & dictionaries.keys())}
@@ -130,7 +130,7 @@ class Leaf:
         groups, capacity = self.groups({}), len(self.rows)
         self._lay_out(layout, shape)
         self._clear(capacity)
-        components = {pane_component(self.relation.window.panes): groups.panes, **groups.components}
+        components = {self.relation.pane: groups.panes, **groups.components}
         everything = np.arange(len(groups), dtype=np.int32)
         keys = self.keys(pack_words(layout, components, len(groups)), everything)
         at = np.empty(len(groups), np.int64)

@@ -19,7 +19,7 @@ def counted(tree: Tree, leaves: Iterable[Leaf]) -> Work:
         for branch in tree.branches
     }  # fmt: skip
     return tables | {
-        leaf.relation.query: {"probes": leaf.probes, "groups": leaf.seen, "nanoseconds": leaf.nanoseconds}
+        leaf.relation.name: {"probes": leaf.probes, "groups": leaf.seen, "nanoseconds": leaf.nanoseconds}
         for leaf in leaves
     }
 
@@ -27,4 +27,4 @@ def counted(tree: Tree, leaves: Iterable[Leaf]) -> Work:
 def sizes(tree: Tree, leaves: Iterable[Leaf]) -> Counts:
     """Bytes of the relations of a task, by the names of `counted`."""
     tables = {TABLE + branch.table.name: branch.size for branch in tree.branches}
-    return tables | {leaf.relation.query: leaf.nbytes for leaf in leaves}
+    return tables | {leaf.relation.name: leaf.nbytes for leaf in leaves}

@@ -7,7 +7,7 @@ exact. Relations that judge alike share one selection; every WHERE is evaluated 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,8 @@ import numpy as np
 
 from penstock.logical.expressions import Expression
 from penstock.logical.window import ROWS
-from penstock.relations.relation import BOUNDS, Relation
+from penstock.relations.relation import Choice
+from penstock.relations.storing import Stored
 from penstock.runtime.epoch import Epoch, cutoff
 from penstock.runtime.expressions.evaluate import Scope, truth
 from penstock.runtime.task.columns import Ingested
@@ -36,13 +37,23 @@ class Judgement:
 
 
 @dataclass(frozen=True)
+class Judged:
+    """A query, whose account is booked, or a relation, which stores the exact records of all its queries."""
+
+    judgement: Judgement
+    columns: frozenset[str]
+    query: str | None = None
+    relation: str | None = None
+
+
+@dataclass(frozen=True)
 class Alike:
-    """Queries that judge alike. Equal WHEREs have the same number: looking one up by itself would hash all of it."""
+    """Those that judge alike. Equal WHEREs have the same number: looking one up by itself would hash all of it."""
 
     judgement: Judgement
     where: int
     queries: tuple[str, ...]
-    booked: bool
+    relations: tuple[str, ...]
 
 
 @dataclass
@@ -78,26 +89,30 @@ class Tuples:
 class Selector:
     """Judges chunk after chunk; `ledger` holds the account so far."""
 
-    def __init__(self, relations: tuple[Relation, ...], epoch: Epoch) -> None:
-        self.ledger = Ledger(queries={r.query: account.empty() for r in relations if _booked(r)})
-        self._relations = relations
+    def __init__(self, stored: Stored, epoch: Epoch) -> None:
+        self.ledger = Ledger(queries={reader.query: account.empty() for reader in stored.readers})
+        self._stored = stored
         self.start(epoch)
 
     def start(self, epoch: Epoch) -> None:
         """Judge by this epoch from now on: again when the stream's first tuple is known."""
-        self._judgements = {relation.query: _judgement(relation, epoch) for relation in self._relations}
+        self._judged = [*_readers(self._stored, epoch), *_relations(self._stored, epoch)]
         self._usual = self._grouped(frozenset())
 
     def _grouped(self, bad: frozenset[str]) -> list[Alike]:
-        """Relations that judge alike, where these columns hold bad values."""
-        alike: dict[Judgement, list[Relation]] = {}
-        for relation in self._relations:
-            judgement = _with_bad(self._judgements[relation.query], relation.columns & bad)
-            alike.setdefault(judgement, []).append(relation)
+        """Queries and relations that judge alike, where these columns hold bad values."""
+        alike: dict[Judgement, list[Judged]] = {}
+        for one in self._judged:
+            alike.setdefault(_with_bad(one.judgement, one.columns & bad), []).append(one)
         wheres = {where: number for number, where in enumerate(dict.fromkeys(judgement.where for judgement in alike))}
         return [
-            Alike(judgement, wheres[judgement.where], tuple(r.query for r in relations), any(map(_booked, relations)))
-            for judgement, relations in alike.items()
+            Alike(
+                judgement,
+                wheres[judgement.where],
+                tuple(one.query for one in judged if one.query is not None),
+                tuple(one.relation for one in judged if one.relation is not None),
+            )
+            for judgement, judged in alike.items()
         ]
 
     def select(self, tuples: Tuples) -> dict[str, Array | None]:
@@ -118,9 +133,9 @@ class Selector:
             sounds, passes, exacts = _count(sound, n), _count(passed, n), _count(exact, n)
             entry = account.entry(n, exacts, passes - exacts, sounds - passes)
             kept = None if exacts == n else exact
-            for query in alike.queries:
-                chosen[query], entries[query] = kept, entry
-            if alike.booked:
+            chosen.update(dict.fromkeys(alike.relations, kept))
+            entries.update(dict.fromkeys(alike.queries, entry))
+            if alike.queries:
                 fates.book(sound, passed, exact)
         self._book(fates, entries)
         return chosen
@@ -132,14 +147,23 @@ class Selector:
             ledger.queries[query] = account.add(ledger.queries[query], entries[query])
 
 
-def _booked(relation: Relation) -> bool:
-    return not relation.query.startswith(BOUNDS)
+def _readers(stored: Stored, epoch: Epoch) -> Iterator[Judged]:
+    """Every query, for its account."""
+    for one in stored.readers:
+        late = cutoff(one.window, epoch, one.query)
+        yield Judged(_judgement(one.choice, one.window.axis, late), one.choice.columns, query=one.query)
 
 
-def _judgement(relation: Relation, epoch: Epoch) -> Judgement:
-    window = relation.window
-    gap = (window.slide, window.length) if window.gaps and _booked(relation) else None
-    return Judgement(relation.where, frozenset(), window.axis, cutoff(window, epoch, relation.query), gap)
+def _relations(stored: Stored, epoch: Epoch) -> Iterator[Judged]:
+    """Every relation: what is late for all queries that read it is not stored."""
+    for one in stored.relations:
+        cutoffs = [cutoff(reader.window, epoch, reader.query) for reader in stored.reading(one.name)]
+        late = None if None in cutoffs else min((c for c in cutoffs if c is not None), default=None)
+        yield Judged(_judgement(one.choice, one.panes.axis, late), one.choice.columns, relation=one.name)
+
+
+def _judgement(choice: Choice, axis: str, late: int | None) -> Judgement:
+    return Judgement(choice.where, frozenset(), axis, late, choice.gap)
 
 
 def _with_bad(judgement: Judgement, bad: frozenset[str]) -> Judgement:
@@ -206,10 +230,11 @@ def _count(mask: Array | None, rows: int) -> int:
     return rows if mask is None else int(np.count_nonzero(mask))
 
 
-def sieves(relations: tuple[Relation, ...], epoch: Epoch) -> dict[str, str]:
-    """For each relation the first that always chooses the same tuples."""
-    first: dict[Any, str] = {}
-    return {
-        r.query: first.setdefault((r.where, r.columns, r.window, epoch.origins.get(r.query), _booked(r)), r.query)
-        for r in relations
-    }
+def sieves(stored: Stored, epoch: Epoch) -> dict[str, str]:
+    """For each relation the first that always chooses the same records."""
+    first: dict[object, str] = {}
+    found = {}
+    for one in stored.relations:
+        readers = frozenset((r.window, epoch.origins.get(r.query)) for r in stored.reading(one.name))
+        found[one.name] = first.setdefault((one.choice, readers, one.booked), one.name)
+    return found

@@ -76,19 +76,18 @@ class Lfta:
         sample: Path | None = None,
     ) -> None:
         self.plan, self.settings, self.epoch, self.writer, self.sample = plan, settings, epoch, writer, sample
-        used = frozenset().union(*(r.columns for r in plan.relations)) | {plan.stream.time}
-        self.fields = tuple(f for f in plan.stream.fields if f.name in used)
+        self.fields = tuple(f for f in plan.stream.fields if f.name in plan.columns)
         self.computed = tuple(dict.fromkeys(c for r in plan.relations for c in r.computed))
         self.prefixes = frozenset(
             (a.column.name, a.length) for r in plan.relations for a in r.attributes if isinstance(a, Prefix)
         )
         self.ingest = Ingest(self.fields, self.prefixes, self.computed)
-        self.selector = Selector(plan.relations, epoch)
-        windows = [relation.window for relation in plan.relations]
-        self.panes = tuple(dict.fromkeys(window.panes for window in windows))
+        self.selector = Selector(plan.stored, epoch)
+        windows = [reader.window for reader in plan.readers]
+        self.panes = tuple(dict.fromkeys(relation.panes for relation in plan.relations))
         longest = max((w.length + w.slide for w in windows if w.axis != ROWS), default=0)
         self.times = Times(plan.stream, epoch, longest, self.selector.ledger)
-        self.tree = Tree(plan, sieves(plan.relations, epoch), self._absorb)
+        self.tree = Tree(plan, sieves(plan.stored, epoch), self._absorb)
         self.components = sorted({p.component for r in plan.relations for p in r.parts} | self.tree.components)
         types = {f.name: f.type for f in self.fields} | {c.name: c.type for c in self.computed}
         self.shape = Shape.of(types)
@@ -270,7 +269,7 @@ class Lfta:
     def _capacities(self) -> list[int]:
         """Rows of fresh tables: as many groups as each relation had in the worker's last run, memory permitting."""
         # A little more than last time: growing by one group costs a new index.
-        seen = [_groups_seen.get(relation.query, 0) * 9 // 8 for relation in self.plan.relations]
+        seen = [_groups_seen.get(relation.name, 0) * 9 // 8 for relation in self.plan.relations]
         part = min(1.0, 0.8 * self.settings.task_memory / (ROW_BYTES * max(1, sum(seen))))
         return [max(self.settings.table_rows, int(part * groups)) for groups in seen]
 
@@ -279,7 +278,7 @@ class Lfta:
         chosen: dict[int, Array] = {}
         for leaf in self.leaves:
             if leaf.relation in self.plan.unfed:
-                mask = masks[leaf.relation.query]
+                mask = masks[leaf.relation.name]
                 if id(mask) not in chosen:
                     chosen[id(mask)] = numbers(mask, chunk.words.shape[1])
                 rows = chosen[id(mask)]
@@ -309,10 +308,11 @@ class Lfta:
             return
         for leaf in self.leaves:
             # A task's last run is often short: forget slowly.
-            query = leaf.relation.query
-            _groups_seen[query] = max(leaf.count, _groups_seen.get(query, 0) * 3 // 4)
+            relation = leaf.relation
+            _groups_seen[relation.name] = max(leaf.count, _groups_seen.get(relation.name, 0) * 3 // 4)
+            reach = self.plan.stored.reach[relation.name]
             for groups in leaf.pieces(self.ingest.dictionaries):
-                self.writer.add(query, groups, coarsened(leaf.relation, groups))
+                self.writer.add(relation.name, groups, coarsened(relation, groups, reach), relation.slot_key)
             leaf.restart()
         self.writer.end_run(self.ingest.dictionaries)
 

@@ -16,7 +16,7 @@ from penstock.logical.query import Attribute
 from penstock.logical.window import Panes
 from penstock.relations.component import Tag, component_of, pane_component, sieve_component, value_component
 from penstock.relations.layout import Part
-from penstock.relations.relation import BOUNDS, Relation, attribute_parts
+from penstock.relations.relation import Relation, attribute_parts
 from penstock.sharing.graph.grain import Grain
 
 WHOLE = 129
@@ -51,23 +51,23 @@ class Lattice:
 
 
 def lattice(relations: Iterable[Relation]) -> Lattice:
-    relations = [relation for relation in relations if not relation.query.startswith(BOUNDS)]
-    chosen, nested = choosers(relations), _nested({relation.window.panes for relation in relations})
+    relations = [relation for relation in relations if relation.booked]
+    chosen, nested = choosers(relations), _nested({relation.panes for relation in relations})
     whole = (a.column if isinstance(a, Prefix) else a for r in relations for a in r.attributes)
     return Lattice(
-        {r.query: _grain(r, chosen[r.query], nested[r.window.panes]) for r in relations},
+        {r.name: _grain(r, chosen[r.name], nested[r.panes]) for r in relations},
         {value_component(column.name).text: column for column in whole},
         {entry: panes for panes, entry in nested.items()},
     )
 
 
 def choosers(relations: Iterable[Relation]) -> dict[str, str]:
-    """For each query the first that chooses the same tuples, as long as none of them is late."""
+    """For each relation the first that chooses the same records, as long as none of them is late."""
     first: dict[object, str] = {}
     return {
-        r.query: first.setdefault((r.where, r.window.gaps and r.window), r.query)
+        r.name: first.setdefault((r.choice.where, r.choice.gap), r.name)
         for r in relations
-        if not r.query.startswith(BOUNDS)
+        if r.booked
     }
 
 
@@ -93,7 +93,7 @@ def _grain(relation: Relation, chooser: str, panes: Entry) -> Grain:
         column, length = (attribute.column, attribute.length) if isinstance(attribute, Prefix) else (attribute, WHOLE)
         base = value_component(column.name).text
         fine[base] = max(length, fine.get(base, 0))
-    everything = relation.where is None and not relation.window.gaps
+    everything = relation.choice.where is None and relation.choice.gap is None
     fine[EVERY if everything else sieve_component(chooser).text] = 1
     return frozenset(fine.items())
 

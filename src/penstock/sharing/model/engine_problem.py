@@ -84,7 +84,7 @@ class EngineProblem:
 
     @cached_property
     def _states(self) -> dict[str, States]:
-        return {r.query: frozenset((s, r.types[s.column].kind) for s in r.states) for r in self.relations}
+        return {r.name: frozenset((s, r.types[s.column].kind) for s in r.states) for r in self.relations}
 
     @cached_property
     def _alike(self) -> dict[States, list[Grain]]:

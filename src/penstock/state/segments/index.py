@@ -44,9 +44,9 @@ Dictionaries = dict[Component, tuple[Column, Column]]  # offsets and bytes, by c
 
 @dataclass(frozen=True)
 class Shape:
-    """A query's columns by name, in the order of their places, and how many words each of its states has."""
+    """A relation's columns by name, in the order of their places, and how many words each of its states has."""
 
-    query: str
+    relation: str
     names: tuple[str, ...]
     states: tuple[tuple[State, int], ...]
 
@@ -92,7 +92,7 @@ class IndexWriter:
         names = json.dumps(
             {
                 "slots": slots,
-                "shapes": [[s.query, s.names, [[t.kind, t.column, n] for t, n in s.states]] for s in self._shapes],
+                "shapes": [[s.relation, s.names, [[t.kind, t.column, n] for t, n in s.states]] for s in self._shapes],
                 "dictionaries": [{name.text: where for name, where in run.items()} for run in self.dictionaries],
                 "sizes": [len(self._records), len(self._numbers), len(pages)],
             },
@@ -111,8 +111,8 @@ class Index:
         found = json.loads(data[8:end].rstrip(b"\0"))
         self.slots: int = found["slots"]
         self.shapes = [
-            Shape(query, tuple(names), tuple((State(kind, column), n) for kind, column, n in states))
-            for query, names, states in found["shapes"]
+            Shape(relation, tuple(names), tuple((State(kind, column), n) for kind, column, n in states))
+            for relation, names, states in found["shapes"]
         ]
         self.dictionaries: list[Dictionaries] = [
             {component_of(name): (Column(*offsets), Column(*bytes_)) for name, (offsets, bytes_) in run.items()}

@@ -7,7 +7,7 @@ than all merging.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,15 @@ class Segments:
         some._open = self._open
         return some
 
-    def blocks(self, query: str, below: int | None = None) -> Iterator[Block]:
-        """The query's blocks; only of segments that hold a pane before `below`."""
+    def blocks(
+        self, relation: str, storages: Collection[int] | None = None, below: int | None = None
+    ) -> Iterator[Block]:
+        """The relation's blocks; only of segments of these storages, and of those that hold a pane before `below`."""
         for reference in self._references:
-            panes = reference["panes"].get(query)
-            if panes is not None and (below is None or panes[0] < below):
-                yield from self._opened(reference).of(query)
+            panes = reference["panes"].get(relation)
+            wanted = storages is None or not set(storages).isdisjoint(reference["storages"])
+            if panes is not None and wanted and (below is None or panes[0] < below):
+                yield from self._opened(reference).of(relation)
 
     def _opened(self, reference: Mapping[str, Any]) -> Segment:
         path = reference["path"]

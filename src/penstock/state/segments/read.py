@@ -78,7 +78,7 @@ def cover(first: int, beyond: int, level: int) -> Iterator[tuple[int, int, int]]
 
 @dataclass(frozen=True)
 class Block:
-    """One query's groups of one run, readable by row range; `records` are its own in the index and those of its coarser
+    """One relation's groups of one run, readable by row range; `records` are its own in the index and those of its coarser
     levels."""
 
     segment: Segment
@@ -89,8 +89,8 @@ class Block:
         return self.segment.index.shapes[self._head(SHAPE)]
 
     @property
-    def query(self) -> str:
-        return self.shape.query
+    def relation(self) -> str:
+        return self.shape.relation
 
     @property
     def run(self) -> int:
@@ -254,14 +254,14 @@ class Segment:
         self.blocks = [Block(self, tuple(records)) for records in self.index.blocks()]
         self._of: dict[str, list[Block]] = {}
         for block in self.blocks:
-            self._of.setdefault(block.query, []).append(block)
+            self._of.setdefault(block.relation, []).append(block)
 
     @property
     def slots(self) -> int:
         return self.index.slots
 
-    def of(self, query: str) -> list[Block]:
-        return self._of.get(query, [])
+    def of(self, relation: str) -> list[Block]:
+        return self._of.get(relation, [])
 
     def integers(self, column: Column, start: int = 0, stop: int | None = None) -> Array:
         """Values [start, stop) of an integer column as int64."""

@@ -40,20 +40,26 @@ class SegmentWriter:
         self._panes: dict[str, list[int]] = {}
         self._write(MAGIC)
 
-    def add(self, query: str, groups: Groups, coarse: Sequence[Groups] = ()) -> None:
-        """One query's groups of the current run, put in order here; `coarse` are the same by 8, 64 … panes."""
+    def add(
+        self, relation: str, groups: Groups, coarse: Sequence[Groups] = (), slot_key: Sequence[Component] | None = None
+    ) -> None:
+        """One relation's groups of the current run, put in order here; `coarse` are the same by 8, 64 … panes.
+
+        The hash of the components of `slot_key` decides the slot of a group; None: of all its components.
+        """
         reach("segment.write")
         for level, one in enumerate([groups, *coarse]):
-            self._block(query, one, level)
+            self._block(relation, one, level, slot_key)
         if len(groups):
             low, high = int(groups.panes.min()), int(groups.panes.max())
-            known = self._panes.setdefault(query, [low, high])
+            known = self._panes.setdefault(relation, [low, high])
             known[:] = min(low, known[0]), max(high, known[1])
 
-    def _block(self, query: str, groups: Groups, level: int) -> None:
+    def _block(self, relation: str, groups: Groups, level: int, slot_key: Sequence[Component] | None) -> None:
         panes, index = distinct(groups.panes)
         by_code = {name: groups.dictionaries[name].hashes for name in groups.components if name in groups.dictionaries}
-        hashes = canonical_hashes(groups.components, by_code, len(groups))
+        names = groups.components if slot_key is None else slot_key
+        hashes = canonical_hashes({name: groups.components[name] for name in names}, by_code, len(groups))
         cuts = np.zeros(len(panes) * self.slots + 1, np.int64)
         cells, order = (np.empty(len(groups), np.int32) for _ in range(2))
         order_groups(hashes, index, slot_table(self.slots), cuts, cells, order)
@@ -66,7 +72,7 @@ class SegmentWriter:
         columns = [self._integers(array) for array in (panes, cuts[:: self.slots], where)]
         columns += [self._ordered(values, order) for values in named.values()]
         states = tuple((state, len(words)) for state, words in groups.states.items())
-        self._index.add(Shape(query, tuple(named), states), len(groups), level, slotted, columns)
+        self._index.add(Shape(relation, tuple(named), states), len(groups), level, slotted, columns)
 
     def end_run(self, dictionaries: Mapping[Component, Dictionary]) -> None:
         """Store the dictionaries that the run's codes refer to."""

@@ -1,0 +1,76 @@
+"""Closings: how the result of a query's window is made of stored relations.
+
+A relation is what is stored; a query is what is computed from relations when a window closes. HAVING, the select list,
+ORDER BY and LIMIT follow the closing, whatever it is.
+
+| closing | the groups of a window are |
+| --- | --- |
+| `Finish` | those of the relation |
+| `RollUp` | those of a finer relation, merged into coarser ones: `src/8` from `src` |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.logical.expressions import Prefix
+from penstock.logical.query import Attribute
+from penstock.logical.window import Window
+from penstock.relations.relation import Choice, Relation
+
+
+@dataclass(frozen=True)
+class Finish:
+    """`relation` is the name of the one that is stored."""
+
+    relation: str
+
+
+@dataclass(frozen=True)
+class RollUp:
+    """`to` is what the query would be finished from."""
+
+    relation: str
+    to: Relation
+
+
+Closing = Finish | RollUp
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A query as tasks and planning see it: which records it takes, and from what it closes."""
+
+    query: str
+    window: Window
+    choice: Choice
+    closing: Closing
+
+
+def closing_of(wanted: Relation, stored: Relation) -> Closing:
+    """How a query that wants one relation closes from another that is stored."""
+    return Finish(stored.name) if wanted.attributes == stored.attributes else RollUp(stored.name, wanted)
+
+
+def rolls_up(fine: Relation, coarse: Relation) -> bool:
+    """Whether groups of `coarse` can be made of those of `fine`, record for record."""
+    return (
+        alike(fine, coarse)
+        and set(coarse.states) <= set(fine.states)
+        and all(any(_tells(known, wanted) for known in fine.attributes) for wanted in coarse.attributes)
+    )
+
+
+def alike(one: Relation, other: Relation) -> bool:
+    """Whether two relations take the same records into the same panes."""
+    return (one.stream, one.panes, one.choice, one.landmark, one.booked) == (
+        other.stream, other.panes, other.choice, other.landmark, other.booked,
+    )  # fmt: skip
+
+
+def _tells(known: Attribute, wanted: Attribute) -> bool:
+    """Whether the value of one attribute follows from that of another: a prefix from all longer ones."""
+    if isinstance(wanted, Prefix):
+        column, length = wanted.column, wanted.length
+        return known == column or (isinstance(known, Prefix) and known.column == column and known.length >= length)
+    return known == wanted

@@ -1,0 +1,79 @@
+"""Storages: what was stored by the versions of an app, and from which relation each query reads it.
+
+Queries come and go, and the stored relations change with them, while windows are open that hold panes of before. What a
+segment has is therefore read as the version that wrote it says. A *storage* is what versions that store the same have in
+common; segments name the storages that they are of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from penstock.relations.relation import Relation
+from penstock.relations.storing import Stored
+
+
+@dataclass(frozen=True)
+class Storage:
+    """`reads` has the relation of every query; `relations` are those of all streams."""
+
+    number: int
+    relations: tuple[Relation, ...]
+    reads: Mapping[str, str]
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        return frozenset(relation.name for relation in self.relations)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A relation that a query reads, in segments of these storages (None: of all)."""
+
+    relation: Relation
+    storages: frozenset[int] | None = None
+
+
+def first_storage(plans: Iterable[Stored], number: int = 0) -> Storage:
+    """What these plans store."""
+    made = list(plans)
+    reads = {reader.query: reader.closing.relation for one in made for reader in one.readers}
+    return Storage(number, tuple(relation for one in made for relation in one.relations), reads)
+
+
+def next_storages(
+    last: Sequence[Storage], plans: Iterable[Stored], number: int, needed: Collection[int]
+) -> tuple[Storage, ...]:
+    """The storages of a new version: those before that are `needed`, and what its plans store, which comes last.
+
+    A version that stores what the one before does has the same storage.
+    """
+    new, before = first_storage(plans, number), last[-1]
+    if (set(new.relations), new.reads) == (set(before.relations), before.reads):
+        return tuple(one for one in last if one.number in needed or one is before)
+    return (*(one for one in last if one.number in needed or one is before), new)
+
+
+def sources(storages: Iterable[Storage], query: str) -> tuple[Source, ...]:
+    """The relations that a query reads, in the order of storages."""
+    found: dict[str, set[int]] = {}
+    known: dict[str, Relation] = {}
+    for storage in storages:
+        if query in storage.reads:
+            name = storage.reads[query]
+            found.setdefault(name, set()).add(storage.number)
+            known |= {relation.name: relation for relation in storage.relations if relation.name == name}
+    return tuple(Source(known[name], frozenset(numbers)) for name, numbers in found.items())
+
+
+def mixable(one: Storage, other: Storage) -> bool:
+    """Whether segments of both can be merged into one: no query would read a relation that it must not read there."""
+    common = one.reads.keys() & other.reads.keys()
+    # A query that only one of them knows was dropped since, or added: its windows begin after all that was stored.
+    return all(
+        one.reads[query] == other.reads[query]
+        or (one.reads[query] not in other.names and other.reads[query] not in one.names)
+        for query in common
+    )
