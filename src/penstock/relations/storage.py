@@ -1,8 +1,8 @@
 """Storages: what was stored by the versions of an app, and from which relation each query reads it.
 
 Queries come and go, and the stored relations change with them, while windows are open that hold panes of before. What a
-segment has is therefore read as the version that wrote it says. A *storage* is what versions that store the same have in
-common; segments name the storages that they are of.
+segment has is therefore read as the version that wrote it says. A *storage* is what versions that store the same have
+in common; segments name the storages that they are of.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ class Storage:
     reads: Mapping[str, str]
 
     @cached_property
-    def names(self) -> frozenset[str]:
-        return frozenset(relation.name for relation in self.relations)
+    def of(self) -> dict[str, Relation]:
+        """Relations by name."""
+        return {relation.name: relation for relation in self.relations}
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def sources(storages: Iterable[Storage], query: str) -> tuple[Source, ...]:
         if query in storage.reads:
             name = storage.reads[query]
             found.setdefault(name, set()).add(storage.number)
-            known |= {relation.name: relation for relation in storage.relations if relation.name == name}
+            known[name] = storage.of[name]
     return tuple(Source(known[name], frozenset(numbers)) for name, numbers in found.items())
 
 
@@ -74,6 +75,6 @@ def mixable(one: Storage, other: Storage) -> bool:
     # A query that only one of them knows was dropped since, or added: its windows begin after all that was stored.
     return all(
         one.reads[query] == other.reads[query]
-        or (one.reads[query] not in other.names and other.reads[query] not in one.names)
+        or (one.reads[query] not in other.of and other.reads[query] not in one.of)
         for query in common
     )

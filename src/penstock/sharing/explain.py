@@ -15,8 +15,8 @@ from typing import Any
 
 from penstock.logical.render import render
 from penstock.logical.window import ROWS, Panes, Window
-from penstock.relations.component import Tag
 from penstock.relations.closing import Reader, RollUp
+from penstock.relations.component import Tag
 from penstock.relations.relation import IPV4_BITS, Relation, attribute_text, joined_parts
 from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.model.kinds.registry import EXACT, is_bounded

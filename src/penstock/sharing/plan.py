@@ -24,7 +24,8 @@ from penstock.sharing.model.unit_costs import Costs
 
 @dataclass(frozen=True)
 class Table:
-    """A table of bounded size. What it evicts falls to the leaves of some relations and to the tables it is the parent of.
+    """A table of bounded size. What it evicts falls to the leaves of some relations and to the tables it is the parent
+    of.
 
     Its key and states are those that all relations at or below it need, so it need not say them. `policy` is the name
     of a replacement, which tells the kind of table (`sharing.model.kinds`).

@@ -11,14 +11,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from penstock.aggregates.registry import planned_words
 from penstock.errors import RunError
 from penstock.logical.query import Query
-from penstock.logical.window import Window
-from penstock.relations.relation import Relation
+from penstock.logical.window import ROWS, Window
+from penstock.relations.relation import Relation, bounds_relation
 from penstock.relations.storage import Source
 from penstock.runtime.settings import TaskSettings
 from penstock.state.segments.read import FAN, Block
@@ -49,10 +50,11 @@ class Cut:
 
 @dataclass(frozen=True)
 class MergeItem:
-    """A piece of work: some windows of the queries that are read together (`of` says which, by number)."""
+    """A piece of work: some windows of the queries `names`, which are read together; of a compaction some panes of a
+    relation. `of` tells what belongs together."""
 
     of: int
-    queries: tuple[str, ...]
+    names: tuple[str, ...]
     cut: Cut
 
 
@@ -76,6 +78,17 @@ class Reading:
     stream: str
     time: str
     landmark: int | None = None
+
+    @cached_property
+    def bounds(self) -> Relation | None:
+        """Where the first and last times of panes of rows are."""
+        return bounds_relation(self.stream, self.window.panes, self.time) if self.window.axis == ROWS else None
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """All that is read."""
+        names = tuple(source.relation.name for source in self.sources)
+        return names if self.bounds is None else (*names, self.bounds.name)
 
 
 @dataclass(frozen=True)
@@ -202,7 +215,7 @@ def _items(number: int, one: Due, share: int, settings: TaskSettings) -> Iterato
     most = limit if len(kinds) == 1 and not kinds[0].rolled else memory
     together, part = 1 << 62 if one.reading.window.tumbling else TOGETHER, 0
     for first, beyond, size in _whole_windows(one.windows, one.rows, limit, together):
-        whole = Cut(part, first, beyond, 0, settings.slots, None, 1, size)
+        whole = Cut(part, first, beyond, 0, settings.slots, None if any(k.whole for k in kinds) else 0, 1, size)
         cuts = [(everything, whole)] if size <= most else list(_large(whole, -(-size // most), kinds))
         part += len(cuts)
         for queries, cut in cuts:

@@ -24,19 +24,18 @@ from penstock.aggregates.shape import Shape
 from penstock.aggregates.values import Into
 from penstock.aggregates.values import Rows as Numbers
 from penstock.faults import reach
-from penstock.kernels.dictionary import Dictionary, hash_strings
+from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import merge as kernels
 from penstock.kernels.tables.pack import all_valid, pack_component
 from penstock.relations.component import (
     WHOLE,
     Component,
     Tag,
-    pane_component,
     value_component,
 )
 from penstock.runtime.merge.prefixes import finer_component, prefix_hashes
 from penstock.relations.layout import WORD, Layout, Place, Range, union
-from penstock.relations.relation import Relation
+from penstock.relations.relation import EXACT, Relation
 from penstock.runtime.merge.inputs import Cells, GroupRows, Piece, Stored
 from penstock.runtime.tables.chunk import coded_states
 from penstock.state.segments.groups import Groups, blank_nulls, canonical_hashes
@@ -70,7 +69,8 @@ def merge(
 
 def regroup(relation: Relation, groups: Groups, panes: Array) -> Groups:
     """The same aggregates by other panes; codes and dictionaries stay as they are."""
-    return Merge(relation, [Piece(GroupRows(groups), panes)], groups.dictionaries).groups()
+    pieces = [Piece(GroupRows(groups), panes)] if len(groups) else []
+    return Merge(relation, pieces, groups.dictionaries).groups()
 
 
 def snug(ranges: Mapping[Component, Range]) -> Layout:

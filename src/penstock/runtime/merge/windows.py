@@ -2,9 +2,9 @@
 
 An item is a range of windows and hash slots of queries that are read together, small enough for a task's memory
 (`runtime.merge.items`). What is stored is read and merged once for all of them; each is then finished from the merged
-groups, or from those rolled up (`runtime.merge.rollup`). Windows that overlap share most of their panes: what all windows
-of an item have in common, its *core*, is merged once and then given to each; only the panes at the fringes are taken
-window by window.
+groups, or from those rolled up (`runtime.merge.rollup`). Windows that overlap share most of their panes: what all
+windows of an item have in common, its *core*, is merged once and then given to each; only the panes at the fringes are
+taken window by window.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from penstock.aggregates.extremes import GREATEST, LEAST
 from penstock.logical.window import ROWS, Window
-from penstock.relations.relation import bounds_relation
 from penstock.relations.storage import Source
 from penstock.relations.storing import fineness
 from penstock.runtime.merge.finish import finish
@@ -142,9 +141,7 @@ def _core(source: Source, cut: Cut, segments: Segments, panes: tuple[int, int]) 
                 yield Piece(BlockRows(level, start, stop), np.full(count, cut.first), index)
 
 
-def _fringe(
-    window: Window, source: Source, cut: Cut, segments: Segments, low: int, high: int
-) -> Iterator[Piece]:
+def _fringe(window: Window, source: Source, cut: Cut, segments: Segments, low: int, high: int) -> Iterator[Piece]:
     """Rows of the panes [low, high), each as often as windows of the cut hold its pane."""
     if low >= high:
         return
@@ -176,8 +173,8 @@ def _repeated(rows: BlockRows, index: Array | None, first: Array, counts: Array)
 
 
 def _chosen(block: Block, begin: int, end: int, cut: Cut) -> Iterator[tuple[int, int, Array | None]]:
-    """The rows of a cut among [begin, end), which are whole panes: ranges of bounded size, and which of their rows (None:
-    all).
+    """The rows of a cut among [begin, end), which are whole panes: ranges of bounded size, and which of their rows
+    (None: all).
 
     Rows stand by pane and slot, so a range of slots is one run of rows in every pane: where the runs are long, only
     they are read.
@@ -227,10 +224,9 @@ class Bounds:
 def window_bounds(reading: Reading, cut: Cut, segments: Segments) -> Bounds:
     """Bounds of a cut's windows. Windows of rows are labelled with the first and last time among all their rows."""
     none, window = np.empty(0, np.int64), reading.window
-    if window.axis != ROWS:
+    if reading.bounds is None:
         return Bounds(window, reading.landmark, none, none, none)
-    source = Source(bounds_relation(reading.stream, window.panes, reading.time), None)
-    groups = merge_windows(window, source, replace(cut, low=0, high=FOREVER), segments, Share())
+    groups = merge_windows(window, Source(reading.bounds), replace(cut, low=0, high=FOREVER), segments, Share())
     order = np.argsort(groups.panes)
     (low,), (high,) = (groups.states[one.state(reading.time)] for one in (LEAST, GREATEST))
     return Bounds(window, None, groups.panes[order], low[order], high[order])

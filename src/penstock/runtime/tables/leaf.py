@@ -19,7 +19,7 @@ from penstock.aggregates.shape import Shape
 from penstock.aggregates.values import Rows
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import probe as tables
-from penstock.relations.component import Component, pane_component
+from penstock.relations.component import Component
 from penstock.relations.layout import Layout
 from penstock.relations.relation import Relation
 from penstock.runtime.tables.chunk import Chunk, coded_states, fold_chunk, pack_words

@@ -64,11 +64,7 @@ def lattice(relations: Iterable[Relation]) -> Lattice:
 def choosers(relations: Iterable[Relation]) -> dict[str, str]:
     """For each relation the first that chooses the same records, as long as none of them is late."""
     first: dict[object, str] = {}
-    return {
-        r.name: first.setdefault((r.choice.where, r.choice.gap), r.name)
-        for r in relations
-        if r.booked
-    }
+    return {r.name: first.setdefault((r.choice.where, r.choice.gap), r.name) for r in relations if r.booked}
 
 
 def _nested(panes: Iterable[Panes]) -> dict[Panes, Entry]:

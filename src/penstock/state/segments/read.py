@@ -78,8 +78,8 @@ def cover(first: int, beyond: int, level: int) -> Iterator[tuple[int, int, int]]
 
 @dataclass(frozen=True)
 class Block:
-    """One relation's groups of one run, readable by row range; `records` are its own in the index and those of its coarser
-    levels."""
+    """One relation's groups of one run, readable by row range; `records` are its own in the index and those of its
+    coarser levels."""
 
     segment: Segment
     records: tuple[int, ...]

@@ -20,18 +20,20 @@ from penstock.logical.expressions import Aggregate, Arithmetic, Column, Computed
 from penstock.logical.query import Field, Key, Order, Output, Query, QuerySet, Stream
 from penstock.logical.types import BIGINT, DOUBLE, INET, INT, STRING, TIMESTAMP
 from penstock.logical.window import ROWS, Window
+from penstock.relations.relation import Relation
+from penstock.relations.storing import stored
 from penstock.runtime.batch.compaction import CompactionWork, Keep, _items, compact_share
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.merge import windows as closings
-from penstock.runtime.merge.items import FOREVER, MergeItem, closing, cut_windows, items, share_out
-from penstock.runtime.merge.windows import Segments, Setting, merge_item, window_bounds
+from penstock.runtime.merge.items import FOREVER, _items, share_out
+from penstock.runtime.merge.windows import Segments, window_bounds
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task.task import run_task
 from penstock.sharing.plan import SharedPlan, unshared_plan
-from penstock.sinks.schema import result_schema
 from penstock.testing.asserts import assert_same_rows
 from penstock.testing.oracle.expected import expect
 from support.amounts import quick_and
+from support.closed import blocks_of, closed_rows, due_of, engine_cuts, reading_of
 
 A, B, S, I = Column("a", INT), Column("b", DOUBLE), Column("s", STRING), Column("i", INET)  # noqa: E741
 STREAM = Stream("st", tuple(Field(c.name, c.type) for c in (Column("ts", TIMESTAMP), A, B, S, I)), "x", (), "ts")
@@ -120,16 +122,20 @@ class Ran:
         """The windows [first, beyond), in items as the engine cuts them or of any size."""
         segments, window = Segments(self.folder, self.references), query.window
         last = self.greatest // window.slide if window.landmark else None
-        due = closing(query, segments.blocks(query.name), first, beyond, last)
-        cut = items([due], self.settings, 2)
+        landmark = self.first // window.slide * window.slide if window.landmark else None
+        reading = reading_of(query, [self.stored_for(query)], landmark=landmark)
+        due = due_of(reading, (query,), blocks_of(reading, segments), first, beyond, last)
+        cut = engine_cuts(due, self.settings)
         if rng.random() < 0.5:
             limit = max(rng.choice([1, 20, 300]), int(due.rows.sum()) // 40)
-            whole = query.limit is not None
-            together = rng.randint(1, 20)
-            cut = list(cut_windows(query.name, due.windows, due.rows, limit, self.settings.slots, together, whole))
-        setting = Setting("ts", self.first // window.slide * window.slide if window.landmark else None)
-        tables = [merge_item(query, item, segments, setting).table.cast(result_schema(query)) for item in cut]
-        return pa.concat_tables(tables) if tables else result_schema(query).empty_table()
+            small = replace(self.settings, task_memory=limit * row_bytes(self.stored_for(query)))
+            cut = [(item.names, item.cut) for item in _items(0, due, limit, small)]
+        return closed_rows(due, segments, cut)[query.name]
+
+    def stored_for(self, query: Query) -> Relation:
+        """The relation that a query closes from."""
+        (reader,) = (reader for reader in self.plan.readers if reader.query == query.name)
+        return self.plan.stored.of[reader.closing.relation]
 
 
 def run(app: QuerySet, data: pa.Table, folder: Path, rng: random.Random) -> Ran:
@@ -140,7 +146,7 @@ def run(app: QuerySet, data: pa.Table, folder: Path, rng: random.Random) -> Ran:
         task_memory=rng.choice([20_000 + 200 * rows, 10**8]),
         slots=rng.choice([1, 3, 8]),
     )
-    plan = unshared_plan(app, "st", rng.choice([0, 2000]))
+    plan = unshared_plan(STREAM, stored(app, "st"), rng.choice([0, 2000]))
     edges = sorted({0, rows, *(rng.randint(0, rows) for _ in range(rng.randint(0, 3)))})
     references, first = [], None
     for start, stop in itertools.pairwise(edges):
@@ -168,7 +174,7 @@ def test_every_window_of_every_kind(seed: int, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(closings, "PIECE", rng.choice([1 << 16, few]))
     ran = run(app, data, tmp_path, rng)
     if rng.random() < 0.5:
-        ran.compact(rng, {r.query: Keep(r, -FOREVER, None) for r in ran.plan.relations})
+        ran.compact(rng, {r.name: Keep(r, -FOREVER, None, ran.plan.stored.reach[r.name]) for r in ran.plan.relations})
     expected = expect(app, data, [data.num_rows])
     for query in app.queries:
         got = ran.close(query, -FOREVER, FOREVER, rng)

@@ -15,7 +15,7 @@ from penstock.logical.query import Key, Output, Query
 from penstock.logical.types import BIGINT, INT, STRING
 from penstock.logical.window import Window
 from penstock.relations.component import null_component, value_component
-from penstock.relations.relation import relation
+from penstock.relations.relation import relation_of
 from penstock.runtime.merge.inputs import Cells, GroupRows, Piece
 from penstock.runtime.merge.merge import LEAST_IN_CELL, Share, merge, snug
 from penstock.state.segments.groups import Groups, canonical_hashes
@@ -27,7 +27,7 @@ QUERY = Query(
     "q", "st", Window(10, 10), None, (Key("a", A), Key("s", S)), (Output("n", Aggregate("count", None, BIGINT)),), None,
     (Aggregate("sum", B, BIGINT), Aggregate("min", S, STRING)), None, (), None,
 )  # fmt: skip
-RELATION = relation(QUERY)
+RELATION = relation_of(QUERY)
 SUM, LEAST_TEXT = State("sum", "b"), State("min", "s")
 
 

@@ -14,16 +14,18 @@ from penstock.logical.query import Key, Query
 from penstock.logical.types import BIGINT, INT
 from penstock.logical.window import ROWS, Window
 from penstock.relations.component import component_of as named
-from penstock.relations.relation import relation
+from penstock.relations.relation import relation_of
+from penstock.runtime.merge import items as module
 from penstock.runtime.merge.coarse import coarsened
 from penstock.runtime.merge.items import (
     FOREVER,
     MOST_WINDOWS,
     TOGETHER,
-    Closing,
+    Cut,
+    Due,
     MergeItem,
-    closing,
-    cut_windows,
+    _items,
+    cut_panes,
     items,
     row_bytes,
     share_out,
@@ -33,6 +35,7 @@ from penstock.runtime.settings import TaskSettings
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.read import Block, Segment
 from penstock.state.segments.write import SegmentWriter
+from support.closed import due_of, reading_of, wanting_of
 
 
 def query(window: Window, name: str = "q", limit: int | None = None) -> Query:
@@ -106,11 +109,15 @@ def blocks_of(folder: Path, query: Query, rng: np.random.Generator) -> list[Bloc
         }
         groups = Groups(panes.astype(np.int64), components, {}, np.ones(len(panes), np.int64), {})
         writer = SegmentWriter(folder / f"{number}.seg", 3)
-        writer.add(query.name, groups, coarsened(relation(query), groups))
+        writer.add(query.name, groups, coarsened(relation_of(query), groups, query.window.reach))
         writer.end_run({})
         writer.close()
         found += Segment(folder / f"{number}.seg").blocks
     return found
+
+
+def closing(query: Query, blocks: list[Block], first: int, beyond: int, last: int | None) -> Due:
+    return due_of(reading_of(query), (query,), blocks, first, beyond, last)
 
 
 def held(window: Window, number: int) -> tuple[int, int]:
@@ -177,7 +184,18 @@ def test_a_leap_of_time_is_refused(tmp_path: Path) -> None:
 # -- items
 
 
-def assert_covered(cut: list[MergeItem], windows: np.ndarray, slots: int) -> None:
+def made(query: Query, windows: np.ndarray, rows: np.ndarray) -> Due:
+    return Due(reading_of(query), wanting_of(query), windows, rows)
+
+
+def cuts_of(query: Query, windows: np.ndarray, rows: np.ndarray, limit: int, slots: int) -> list[Cut]:
+    """Of one query whose items have at most so many rows."""
+    one = made(query, windows, rows)
+    settings = TaskSettings(task_memory=limit * row_bytes(one.wanting[0].wanted), slots=slots)
+    return [item.cut for item in _items(0, one, limit, settings)]
+
+
+def assert_covered(cut: list[Cut], windows: np.ndarray, slots: int) -> None:
     """Every window, slot and pass in exactly one item."""
     assert len({item.part for item in cut}) == len(cut)
     for window in windows:
@@ -197,16 +215,17 @@ def test_items_cover_every_window_slot_and_pass_once(seed: int) -> None:
     windows = np.unique(rng.integers(-50, 50, int(rng.integers(1, 40))))
     rows = rng.integers(1, 2000, len(windows))
     slots, limit = int(rng.integers(1, 9)), int(rng.integers(1, 3000))
-    cut = list(cut_windows("q", windows, rows, limit, slots))
+    cut = list(cut_panes(windows, rows, limit, slots))
     assert_covered(cut, windows, slots)
     assert all(item.rows <= limit for item in cut)
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_few_overlapping_windows_stand_in_one_item(seed: int) -> None:
+def test_few_overlapping_windows_stand_in_one_item(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(seed)
     windows, together = np.arange(200), int(rng.integers(1, 30))
-    cut = list(cut_windows("q", windows, rng.integers(0, 5, 200), 10**9, 4, together))
+    monkeypatch.setattr(module, "TOGETHER", together)
+    cut = cuts_of(query(Window(9, 1)), windows, rng.integers(0, 5, 200), 10**9, 4)
     assert_covered(cut, windows, 4)
     assert max(item.beyond - item.first for item in cut) == together
     assert len(cut) == -(-200 // together)
@@ -218,7 +237,7 @@ def test_a_window_with_a_limit_stays_in_one_item(seed: int) -> None:
     rng = np.random.default_rng(seed)
     windows, rows = np.arange(30), rng.integers(1, 2000, 30)
     limit = int(rng.integers(1, 1500))
-    cut = list(cut_windows("q", windows, rows, limit, 8, whole=True))
+    cut = cuts_of(query(Window(9, 9), limit=1), windows, rows, limit, 8)
     assert [(item.low, item.high, item.turn) for item in cut] == [(0, 8, None)] * len(cut)
     assert [n for item in cut for n in range(item.first, item.beyond)] == windows.tolist()
     for item in cut:
@@ -227,13 +246,13 @@ def test_a_window_with_a_limit_stays_in_one_item(seed: int) -> None:
 
 def test_items_of_a_batch() -> None:
     closed = [
-        Closing(query(Window(60, 60), "tumbling"), np.arange(1000), np.full(1000, 10)),
-        Closing(query(Window(120, 60), "sliding"), np.arange(1000), np.full(1000, 10)),
-        Closing(query(Window(60, 60), "limited", limit=3), np.arange(2), np.array([10, 100_000])),
+        made(query(Window(60, 60), "tumbling"), np.arange(1000), np.full(1000, 10)),
+        made(query(Window(120, 60), "sliding"), np.arange(1000), np.full(1000, 10)),
+        made(query(Window(60, 60), "limited", limit=3), np.arange(2), np.array([10, 100_000])),
     ]
-    bytes_per_row = row_bytes(relation(closed[0].query))
+    bytes_per_row = row_bytes(closed[0].wanting[0].wanted)
     cut = items(closed, TaskSettings(task_memory=20_000 * bytes_per_row, slots=4), 2)
-    tumbling, sliding, limited = ([i for i in cut if i.query == one.query.name] for one in closed)
+    tumbling, sliding, limited = ([i.cut for i in cut if i.of == number] for number in range(3))
     assert [(item.first, item.beyond) for item in tumbling] == [(0, 1000)]
     assert_covered(sliding, np.arange(1000), 4)
     assert max(item.beyond - item.first for item in sliding) == TOGETHER
@@ -242,8 +261,8 @@ def test_items_of_a_batch() -> None:
 
 
 def test_shares_have_all_items_once() -> None:
-    cut = [MergeItem("q", part, 0, 1, 0, 1, rows=part * 1000) for part in range(9)]
+    cut = [MergeItem(0, ("q",), Cut(part, 0, 1, 0, 1, rows=part * 1000)) for part in range(9)]
     shares = share_out(cut, 4)
-    assert sorted(item.part for share in shares for item in share) == list(range(9))
+    assert sorted(item.cut.part for share in shares for item in share) == list(range(9))
     assert len(share_out(cut[:2], 4)) == 2
     assert share_out([], 4) == []
