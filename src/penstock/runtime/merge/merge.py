@@ -33,10 +33,10 @@ from penstock.relations.component import (
     Tag,
     value_component,
 )
-from penstock.runtime.merge.prefixes import finer_component, prefix_hashes
 from penstock.relations.layout import WORD, Layout, Place, Range, union
 from penstock.relations.relation import EXACT, Relation
 from penstock.runtime.merge.inputs import Cells, GroupRows, Piece, Stored
+from penstock.runtime.merge.prefixes import finer_component, prefix_hashes
 from penstock.runtime.tables.chunk import coded_states
 from penstock.state.segments.groups import Groups, blank_nulls, canonical_hashes
 from penstock.state.segments.vocabulary import Vocabulary, compacted

@@ -10,12 +10,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from penstock.aggregates.base import State
 from penstock.kernels import inet
 from penstock.kernels.dictionary import Dictionary
 from penstock.logical.query import Query
 from penstock.logical.resolve.app import resolve_app
 from penstock.relations.component import Component, component_of
-from penstock.aggregates.base import State
 from penstock.relations.relation import Relation, relation_of
 from penstock.relations.storage import Source
 from penstock.runtime.merge.inputs import GroupRows, Piece
