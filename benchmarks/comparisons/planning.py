@@ -123,7 +123,7 @@ def arrange(count: int, rows: int, place: Path) -> Case:
 
 def measure(case: Case, chooser: str, times: int) -> dict[str, Any]:
     """Seconds by this chooser, the number of tables it plans and its cost of a record; a note if it refuses."""
-    from penstock.relations.relation import relations
+    from penstock.relations.storing import stored
     from penstock.runtime.batch.replan import Planner
     from penstock.runtime.profile.calibrate import calibrated
     from penstock.runtime.profile.statistics import Known
@@ -132,7 +132,7 @@ def measure(case: Case, chooser: str, times: int) -> dict[str, Any]:
     from penstock.sharing.planner import plan_stream
     from penstock.state.versions import Version
 
-    planning, kept, costs = Planning(chooser), relations(case.app, STREAM), calibrated()
+    planning, kept, costs = Planning(chooser), stored(case.app, STREAM), calibrated()
     memory, net = Planner(planning).memory, lattice(kept)
 
     def unknown() -> Known:

@@ -10,7 +10,6 @@ from typing import Any
 
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve.app import resolve_app
-from penstock.relations.relation import relations
 from penstock.sharing.graph.configuration import STREAM, Configuration, Node
 from penstock.sharing.graph.grain import Grain, union
 from penstock.sharing.graph.lattice import lattice
@@ -24,6 +23,8 @@ from penstock.sharing.model.unit_costs import USUAL
 from penstock.sharing.plan import Basis, Priced, SharedPlan, Table
 from penstock.sources.base import fields
 from penstock.sources.generate.source import open_generate
+from support.alone import alone as stored_alone
+from support.alone import names as relations_of
 
 APP = """
 CREATE STREAM flows FROM 'generate:flows' WATERMARK ts DELAY '2 seconds';
@@ -47,14 +48,15 @@ def app() -> QuerySet:
 def shared_plan(**changes: Any) -> SharedPlan:
     """`changes` are of its basis."""
     queries = app()
-    kept = relations(queries, "flows")
-    net = lattice(kept)
-    by_grain = {grain: query for query, grain in net.grains.items()}
-    phantom = union(net.grains["talkers"], net.grains["pairs"], net.grains["nets"])
+    kept, of = stored_alone(queries, "flows"), relations_of(queries, "flows")
+    net = lattice(kept.relations)
+    grains = {query: net.grains[name] for query, name in of.items()}
+    by_grain = {grain: query for query, grain in grains.items()}
+    phantom = union(grains["talkers"], grains["pairs"], grains["nets"])
     nodes = (
         Node(phantom, STREAM, False),
-        *(Node(net.grains[query], 0, True) for query in ("nets", "pairs", "talkers")),
-        Node(net.grains["rate"], STREAM, True),
+        *(Node(grains[query], 0, True) for query in ("nets", "pairs", "talkers")),
+        Node(grains["rate"], STREAM, True),
     )
     names = {node.grain: by_grain.get(node.grain, "dst.src") for node in nodes}
 
@@ -80,7 +82,7 @@ def shared_plan(**changes: Any) -> SharedPlan:
             names[node.grain], configuration.depth(i), problem.groups(node.grain), BUCKETS[i], 40.0,
             LENGTHS[configuration.depth(i) - 1], flow.rate, flow.occupied, share(node.grain),
             problem.probe(node.grain), problem.evict(node.grain) if node.query else 0.0,
-            (names[node.grain],) if node.query else (),
+            (of[names[node.grain]],) if node.query else (),
         )
         for i, (node, flow) in enumerate(zip(nodes, found, strict=True))
     )  # fmt: skip
@@ -92,7 +94,10 @@ def shared_plan(**changes: Any) -> SharedPlan:
         "gc-sl", 1 << 18, ROWS, USUAL, cost, flush_cost(tree, BUCKETS, standing(tree, BUCKETS)),
         (("none", alone), ("gc-sl", cost)), priced, configuration, spaces,
     )  # fmt: skip
-    tables = (Table("dst.src", STREAM, ("pairs", "talkers"), 5_000), Table("nets", 0, ("nets",), 100, policy=KEEP))
+    tables = (
+        Table("dst.src", STREAM, (of["pairs"], of["talkers"]), 5_000),
+        Table("nets", 0, (of["nets"],), 100, policy=KEEP),
+    )
     notation = text(configuration, names.__getitem__)
     return SharedPlan(queries.stream("flows"), kept, notation, tables, replace(basis, **changes))
 
@@ -107,14 +112,15 @@ def counted(rows: int, c1: float = 20.0, passing: float = 30.0, c2: float = 15.0
     def leaf(probes: int, groups: int) -> dict[str, int]:
         return {"probes": probes, "groups": groups, "nanoseconds": round(c2 * probes)}
 
+    of = relations_of(app(), "flows")
     evicted, flushed = rows // 8, 4_000
     down = evicted + flushed
     work = {
         "@dst.src": table(rows, evicted, flushed),
         "@nets": table(down, down // 2, 90),
-        "talkers": leaf(down, 1_900),
-        "pairs": leaf(down // 2, 7_000),
-        "nets": leaf(down // 2 + 90, 280),
-        "rate": leaf(rows, 40),
+        of["talkers"]: leaf(down, 1_900),
+        of["pairs"]: leaf(down // 2, 7_000),
+        of["nets"]: leaf(down // 2 + 90, 280),
+        of["rate"]: leaf(rows, 40),
     }
     return {"stream": "flows", "rows": rows, "work": work, "bytes": dict.fromkeys(work, 1000)}

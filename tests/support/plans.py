@@ -28,7 +28,7 @@ def random_tables(plan: SharedPlan, rng: random.Random) -> tuple[Table, ...]:
     for relation in plan.relations:
         place = rng.randrange(-1, count)
         if place >= 0:
-            fed[place].append(relation.query)
+            fed[place].append(relation.name)
     while parents and not all(fed[n] or n in parents for n in range(len(parents))):
         bare = max(n for n in range(len(parents)) if not fed[n] and n not in parents)
         del parents[bare], fed[bare]

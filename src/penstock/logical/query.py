@@ -85,6 +85,11 @@ class Query:
     hidden: bool = False
 
     @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """What it groups by; two keys may be the same attribute under two names."""
+        return tuple(dict.fromkeys(key.attribute for key in self.keys))
+
+    @property
     def columns(self) -> frozenset[str]:
         """Stream columns this query reads, besides the time column."""
         used = columns(self.where)

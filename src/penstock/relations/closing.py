@@ -39,11 +39,13 @@ Closing = Finish | RollUp
 
 @dataclass(frozen=True)
 class Reader:
-    """A query as tasks and planning see it: which records it takes, and from what it closes."""
+    """A query as tasks and planning see it: which records it takes, what it groups them by, in its own order, and from
+    what it closes."""
 
     query: str
     window: Window
     choice: Choice
+    keys: tuple[Attribute, ...]
     closing: Closing
 
 

@@ -140,8 +140,7 @@ def attribute_parts(attribute: Attribute) -> tuple[Part, ...]:
 
 def relation_of(query: Query, since: int = 0) -> Relation:
     """What a query is finished from, if nothing is shared; `since` is the version of the app that brought it."""
-    # Two keys may be the same attribute under two names: the relation groups by it once.
-    attributes = sorted({key.attribute for key in query.keys}, key=attribute_text)
+    attributes = sorted(query.attributes, key=attribute_text)
     arguments = {a.argument for a in query.aggregates if a.argument is not None}
     window = query.window
     return named(

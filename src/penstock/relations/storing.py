@@ -67,7 +67,9 @@ def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None) -
     wanted = {query.name: relation_of(query, (since or {}).get(query.name, 0)) for query in queries}
     kept = _finest(_joined(tuple(wanted.values())))
     readers = tuple(
-        Reader(query.name, query.window, wanted[query.name].choice, closing_of(wanted[query.name], one))
+        Reader(
+            query.name, query.window, wanted[query.name].choice, query.attributes, closing_of(wanted[query.name], one)
+        )
         for query in queries
         for one in (_nearest(wanted[query.name], kept),)
     )

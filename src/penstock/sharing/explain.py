@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.logical.query import Attribute
 from penstock.logical.render import render
 from penstock.logical.window import ROWS, Panes, Window
-from penstock.relations.closing import Reader, RollUp
+from penstock.relations.closing import Finish, Reader, RollUp
 from penstock.relations.component import Tag
 from penstock.relations.relation import IPV4_BITS, Relation, attribute_text, joined_parts
 from penstock.sharing.graph.configuration import STREAM
-from penstock.sharing.model.kinds.registry import EXACT, is_bounded
+from penstock.sharing.model.kinds.registry import is_bounded
 from penstock.sharing.model.unit_costs import Costs
 from penstock.sharing.options import AUTO, NONE
 from penstock.sharing.plan import Basis, SharedPlan
@@ -137,7 +138,7 @@ def _leaves(plan: SharedPlan, predicted: Mapping[str, Predicted], rows: int | No
             "table": relation.table,
             "parent": parent,
             "fed_by": "stream" if parent is None else plan.tables[parent].name,
-            "group_by": [attribute_text(attribute) for attribute in relation.attributes],
+            "group_by": [attribute_text(attribute) for attribute in _keys(relation, readers)],
             "panes": panes_text(relation.panes),
             "window": ", ".join(dict.fromkeys(window_text(reader.window) for reader in readers)),
             "closings": [_closing(reader) for reader in readers],
@@ -150,15 +151,19 @@ def _leaves(plan: SharedPlan, predicted: Mapping[str, Predicted], rows: int | No
     return found
 
 
+def _keys(relation: Relation, readers: tuple[Reader, ...]) -> tuple[Attribute, ...]:
+    """In the order of the first query that is finished from a relation."""
+    finished = (reader.keys for reader in readers if isinstance(reader.closing, Finish))
+    return next(finished, relation.attributes)
+
+
 def _closing(reader: Reader) -> Explained:
     """How a query closes: its own groups, or finer ones rolled up."""
-    closing = reader.closing
-    rolled = closing.to.attributes if isinstance(closing, RollUp) else None
     return {
         "query": reader.query,
         "window": window_text(reader.window),
-        "how": "finish" if rolled is None else "roll up",
-        "group_by": None if rolled is None else [attribute_text(attribute) for attribute in rolled],
+        "how": "roll up" if isinstance(reader.closing, RollUp) else "finish",
+        "group_by": [attribute_text(attribute) for attribute in reader.keys],
     }
 
 

@@ -198,7 +198,7 @@ def _queries(explained: Explained) -> list[str]:
     width = max((len(closing["query"]) for closing, _ in closings), default=0)
     lines = ["queries"]
     for closing, relation in closings:
-        keys = ", ".join(closing["group_by"] or relation["group_by"]) or "all tuples together"
+        keys = ", ".join(closing["group_by"]) or "all tuples together"
         lines.append(f"  {closing['query']:<{width}}  per {closing['window']}: {keys}")
         for text in _closing(closing, relation):
             lines += _wrapped(text, " " * (width + 6))

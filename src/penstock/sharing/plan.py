@@ -9,6 +9,7 @@ tree (`Table`): phantoms, which feed several relations, and fronts of single one
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -105,7 +106,8 @@ class SharedPlan:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Columns that some query reads, and the time, in the stream's order."""
-        used = frozenset().union(*(one.choice.columns for one in (*self.readers, *self.relations))) | {self.stream.time}
+        choices = [one.choice for one in self.readers] + [one.choice for one in self.relations]
+        used = frozenset().union(*(choice.columns for choice in choices)) | {self.stream.time}
         return tuple(field.name for field in self.stream.fields if field.name in used)
 
     @cached_property
@@ -125,16 +127,17 @@ class SharedPlan:
         return tuple(r for r in self.relations if r.name not in fed)
 
 
-def unshared_plan(stream: Stream, kept: Stored, memory: int = 0) -> SharedPlan:
-    """A leaf for every relation. `memory` bytes, if any, are shared by direct-mapped tables before them."""
+def unshared_plan(app: QuerySet, stream: str, memory: int = 0, since: Mapping[str, int] | None = None) -> SharedPlan:
+    """A leaf for every relation. `memory` bytes, if any, are shared by direct-mapped tables before them; `since`
+    are the versions of the app that brought its queries."""
+    kept = stored(app, stream, since)
     booked = [relation for relation in kept.relations if relation.booked]
     share = memory // max(1, len(booked))
     fronts = [(r, share // (8 * (2 + len(r.attributes) + 2 * len(r.states)))) for r in booked]
     tables = tuple(Table(kept.labels[r.name], STREAM, (r.name,), buckets) for r, buckets in fronts if buckets)
-    return SharedPlan(stream, kept, " ".join(kept.labels[r.name] for r in booked), tables)
+    return SharedPlan(app.stream(stream), kept, " ".join(kept.labels[r.name] for r in booked), tables)
 
 
 def unshared_plans(app: QuerySet, memory: int = 0) -> dict[str, SharedPlan]:
     """Plans for every stream, and for every query whose results are read."""
-    names = dict.fromkeys(query.stream for query in app.queries)
-    return {name: unshared_plan(app.stream(name), stored(app, name), memory) for name in names}
+    return {name: unshared_plan(app, name, memory) for name in dict.fromkeys(query.stream for query in app.queries)}

@@ -12,7 +12,7 @@ import pytest
 from penstock.errors import ConfigError
 from penstock.logical.query import QuerySet, Stream
 from penstock.logical.resolve.app import resolve_app
-from penstock.relations.relation import Relation, relations
+from penstock.relations.storing import Stored
 from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.graph.grain import Grain
 from penstock.sharing.model.engine_problem import EngineProblem
@@ -22,6 +22,7 @@ from penstock.sharing.model.unit_costs import USUAL
 from penstock.sharing.options import ALLOCATIONS, AUTO, NONE, PLANS, TABLES, Planning
 from penstock.sharing.plan import SharedPlan
 from penstock.sharing.planner import plan_stream, reprice
+from support.alone import alone
 
 TEXT = "CREATE STREAM s (ts TIMESTAMP, a INT, b INT, c INT, src INET, x DOUBLE, v INT) FROM 'parquet:nowhere';"
 KEYS = ("a", "b", "c", "src", "src/24", "src/8", "a + b")
@@ -88,21 +89,21 @@ def planned(seed: int, planning: Planning) -> tuple[SharedPlan, Guessed]:
     app = random_app(rng)
     known = Guessed(seed, rng.choice([100.0, 1e4, 1e6]), rng.random() < 0.5)
     memory = rng.choice([0, 100, 4 << 10, 256 << 10, 64 << 20])
-    return plan_stream(app.streams[0], relations(app, "s"), planning, known, USUAL, memory), known
+    return plan_stream(app.streams[0], alone(app, "s"), planning, known, USUAL, memory), known
 
 
 def check(plan: SharedPlan, story: str) -> None:
     """A tree of tables that feeds every query from one place, with room for all of it in its memory."""
     names = [table.name for table in plan.tables]
     assert len(set(names)) == len(names), story
-    queries = [query for table in plan.tables for query in table.queries]
+    queries = [name for table in plan.tables for name in table.leaves]
     assert len(set(queries)) == len(queries), story
-    assert set(queries) | {r.query for r in plan.unfed} == {r.query for r in plan.relations}, story
+    assert set(queries) | {r.name for r in plan.unfed} == {r.name for r in plan.relations}, story
     assert len(queries) + len(plan.unfed) == len(plan.relations), story
     for number, table in enumerate(plan.tables):
         assert STREAM <= table.parent < number, story
         assert table.buckets >= 1, story
-        assert table.queries or any(other.parent == number for other in plan.tables), story
+        assert table.leaves or any(other.parent == number for other in plan.tables), story
     assert plan.basis is not None
     entries = {priced.name: priced.entry for priced in plan.basis.relations}
     taken = sum(table.buckets * entries[table.name] for table in plan.tables)
@@ -185,10 +186,10 @@ def test_a_limited_flush_is_below_the_limit_by_the_model() -> None:
             assert plan.basis.flushing <= limit * (1 + 1e-9), f"seed {seed}, {limit}"
 
 
-def one_app(*selects: str) -> tuple[Stream, tuple[Relation, ...]]:
+def one_app(*selects: str) -> tuple[Stream, Stored]:
     text = [f"CREATE QUERY q{i} AS {select};" for i, select in enumerate(selects)]
     app = resolve_app("\n".join([TEXT, *text]), "app.sql", None)
-    return app.streams[0], relations(app, "s")
+    return app.streams[0], alone(app, "s")
 
 
 def test_too_many_candidates_for_epes_are_told() -> None:
@@ -210,8 +211,8 @@ def test_states_are_counted_as_they_take_room() -> None:
     )
     from penstock.sharing.graph.lattice import lattice
 
-    task = EngineProblem(kept, lattice(kept), Guessed(1, 1e4), USUAL, 1 << 20)
-    assert [task.state_words([f"q{i}"]) for i in range(3)] == [1, 2, 6]
+    task = EngineProblem(kept.relations, lattice(kept.relations), Guessed(1, 1e4), USUAL, 1 << 20)
+    assert [task.state_words([reader.closing.relation]) for reader in kept.readers] == [1, 2, 6]
     assert task.state_words(["q0", "q1", "q2"]) == 9
 
 
@@ -227,4 +228,5 @@ def test_queries_of_the_same_groups_are_one_relation() -> None:
     plan = plan_stream(stream, kept, Planning("gc", memory=1 << 16), known, USUAL, 1 << 16)
     check(plan, plan.configuration)
     assert "q0+q1" in plan.configuration
-    assert any(set(table.queries) >= {"q0", "q1"} for table in plan.tables)
+    two = {reader.closing.relation for reader in kept.readers[:2]}
+    assert any(set(table.leaves) >= two for table in plan.tables)
