@@ -34,9 +34,9 @@ def state_of(checkpoint: str, most: int = WINDOWS) -> dict[str, Any]:
     version = versions.load(path, number) if number is not None else None
     known: dict[str, Any] = {
         "checkpoint": str(path),
-        "id": known_as["id"],
+        "id": known_as.id,
         "queries": [query.name for query in version.app.queries if not query.hidden] if version else [],
-        "slots": known_as["slots"],
+        "slots": known_as.slots,
         "plan_version": number,
         "owner": None if owner is None else {"host": owner["host"], "process": owner["processes"][0][0]},
         "files": {"segments": len(list((path / "segments").glob("*.seg"))), "manifests": len(manifests.batches(path))},

@@ -7,8 +7,6 @@ The offset of a batch names its version, so a replay runs what was decided, what
 
 from __future__ import annotations
 
-import base64
-import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -51,8 +49,7 @@ def levels(app: QuerySet) -> list[tuple[Query, ...]]:
 
 
 def store(checkpoint: Path, version: Version) -> None:
-    data = checked.encode({"version": base64.b64encode(pickle.dumps(version)).decode()})
-    if not put_if_absent(path_of(checkpoint, version.number), data):
+    if not put_if_absent(path_of(checkpoint, version.number), checked.dump(version)):
         raise StateError(f"version {version.number} of the app in {checkpoint} was written by another run")
 
 
@@ -64,9 +61,7 @@ def load(checkpoint: Path, number: int) -> Version:
         data = path.read_bytes()
     except FileNotFoundError:
         raise StateError(f"version {number} of the app is missing in {checkpoint}", "restore it from a copy") from None
-    version = pickle.loads(base64.b64decode(checked.decode(data, path, "version")["version"]))
-    assert isinstance(version, Version)
-    return version
+    return checked.parse(data, Version, path, "version")
 
 
 def newest(checkpoint: Path) -> int | None:

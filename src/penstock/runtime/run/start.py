@@ -41,6 +41,7 @@ from penstock.state import lease as leases
 from penstock.state import manifest as manifests
 from penstock.state.files import local_path
 from penstock.state.garbage import SEGMENTS
+from penstock.state.identity import Identity
 from penstock.state.manifest import Manifest, first_manifest
 
 Listener = Callable[[BatchReport, Manifest], None]
@@ -61,13 +62,14 @@ def start(
     reach("driver.start")
     begun = time.monotonic()
     checkpoint = _open_checkpoint(settings.checkpoint)
+    identity.check(checkpoint)
     sinks = _open_sinks(app, functions, settings.output, checkpoint)
     places = {name: sink.place() for name, sink in sinks.items()}
     _check(checkpoint, app, inputs, places)
     mine = _identify(checkpoint, inputs, settings)
     lease = leases.acquire(checkpoint, _processes(spark))
     try:
-        owner = Owner(mine["id"], str(checkpoint))
+        owner = Owner(mine.id, str(checkpoint))
         manifest = manifests.newest(checkpoint) or first_manifest()
         for sink in sinks.values():
             sink.bind(spark)
@@ -79,7 +81,7 @@ def start(
         adopt(checkpoint, app, planner.planning, lambda: planner.plans(app), places)
         job = Job(
             continued(checkpoint, inputs.sources, settings.until == STOPPED),
-            replace(settings.task, slots=mine["slots"]),
+            replace(settings.task, slots=mine.slots),
             str(checkpoint),
             settings.batch_rows,
             settings.parallelism or spark.sparkContext.defaultParallelism,
@@ -159,21 +161,12 @@ def _open_checkpoint(uri: str | None) -> Path:
     return path
 
 
-def _identify(checkpoint: Path, inputs: Inputs, settings: RunSettings) -> dict[str, Any]:
+def _identify(checkpoint: Path, inputs: Inputs, settings: RunSettings) -> Identity:
     """Whose checkpoint this is: written by its first run, compared by every later one."""
-    mine = {
-        "version": 3,
-        "id": uuid.uuid4().hex,
-        "sources": inputs.fingerprints(),
-        "slots": settings.task.slots,
-    }
+    mine = Identity(identity.FORMAT, uuid.uuid4().hex, inputs.fingerprints(), settings.task.slots)
     found = identity.claim(checkpoint, mine)
-    if found["version"] != mine["version"]:
-        raise StateError(
-            f"checkpoint {checkpoint} was made by another version of penstock", "use that one, or another checkpoint"
-        )
-    for name, fingerprint in inputs.fingerprints().items():
-        if found["sources"].get(name, fingerprint) != fingerprint:
+    for name, fingerprint in mine.sources.items():
+        if found.sources.get(name, fingerprint) != fingerprint:
             raise StateError(
                 f"the source of stream '{name}' differs from the one that checkpoint {checkpoint} was made with",
                 "restore it, or use another checkpoint",
