@@ -18,13 +18,16 @@ from itertools import combinations
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.comparisons.peers import named
 from benchmarks.measure import machine
 from penstock.errors import ConfigError
 from penstock.sharing.options import AUTO, NONE, PLANS, Planning
 from penstock.sources.generate.source import FLOW_ATTRIBUTES
+
+if TYPE_CHECKING:
+    from penstock.state.protocol import TaskReport
 
 Progress = Callable[[str], None]
 
@@ -52,7 +55,7 @@ class Case:
     app: Any  # QuerySet
     survey: Any
     rows: float
-    task: dict[str, Any]
+    task: TaskReport
     place: Path  # where the task left its sample
 
 

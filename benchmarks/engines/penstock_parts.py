@@ -22,13 +22,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from benchmarks.engines.penstock import STREAM, _version, opened
 from benchmarks.measure.job import Answer, Job, elapsed, serve
 from benchmarks.measure.profiled import Profiled
+
+if TYPE_CHECKING:
+    from penstock.state.protocol import SegmentRef, TaskReport
 
 TASK_PARTS = {  # of taking tuples: module, functions
     "decode": ("engines.penstock_parts", "_decoded"),
@@ -69,17 +72,17 @@ def _once(job: Job) -> tuple[dict[str, float], dict[str, Any]]:
     place = Path(job.work) / "parts"
     (place / "segments").mkdir(parents=True)
     try:
-        tasks, seconds = _tasks(job, place)
-        results, merging = _merged(job, place, [task["segment"] for task in tasks])
-        partial = sum(counts.get("groups", 0) for task in tasks for counts in task["work"].values())
-        told = {"records": job.rows, "partial_groups": partial, "groups": results, "plan": tasks[-1]["plan"]}
+        plan, tasks, seconds = _tasks(job, place)
+        results, merging = _merged(job, place, tuple(task.segment for task in tasks))
+        partial = sum(counts.get("groups", 0) for task in tasks for counts in task.work.values())
+        told = {"records": job.rows, "partial_groups": partial, "groups": results, "plan": plan}
         return {**seconds, **merging}, told
     finally:
         shutil.rmtree(place)
 
 
-def _tasks(job: Job, place: Path) -> tuple[list[dict[str, Any]], dict[str, float]]:
-    """All records through tasks as large as those of a micro-batch; the plan is the first one."""
+def _tasks(job: Job, place: Path) -> tuple[str, list[TaskReport], dict[str, float]]:
+    """All records through tasks as large as those of a micro-batch, by the plan that is made first."""
     from penstock.runtime.batch.job import columns
     from penstock.runtime.epoch import Epoch
     from penstock.runtime.settings import TaskSettings
@@ -94,7 +97,7 @@ def _tasks(job: Job, place: Path) -> tuple[list[dict[str, Any]], dict[str, float
     source = app.inputs(queries).sources[STREAM]
     plan = app.plans(plan=job.mode or "auto", batch_rows=job.batch_rows, parallelism=job.threads)[0]
     taking, ending = Profiled(), Profiled()
-    reports: list[dict[str, Any]] = []
+    reports: list[TaskReport] = []
     tables, leaves, at = 0, 0, START
     while at < job.rows:
         stop = source.cut(at, max(1, job.batch_rows // job.threads))
@@ -106,7 +109,7 @@ def _tasks(job: Job, place: Path) -> tuple[list[dict[str, Any]], dict[str, float
             while (batch := _decoded(batches)) is not None:
                 lfta.take(batch)
 
-        def end(lfta: Any = lfta) -> dict[str, Any]:
+        def end(lfta: Any = lfta) -> TaskReport:
             lfta.end()
             return task_report(lfta)
 
@@ -116,23 +119,23 @@ def _tasks(job: Job, place: Path) -> tuple[list[dict[str, Any]], dict[str, float
                 tables += counts["nanoseconds"]
             else:
                 leaves += counts["nanoseconds"]
-        reports.append({**ending(end), "plan": plan.configuration})
+        reports.append(ending(end))
         at = stop
     seconds = {part: taking.within(*where) for part, where in TASK_PARTS.items()}
     early, flush = seconds.pop("segment"), ending.within(*FLUSH)
     seconds |= {"tables": tables / 1e9, "leaves": leaves / 1e9}
     seconds |= {"other": max(0.0, taking.seconds - early - sum(seconds.values()))}
     seconds |= {"flush": flush, "segment": early + ending.seconds - flush}
-    return reports, seconds
+    return plan.configuration, reports, seconds
 
 
 def _decoded(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
     return next(batches, None)
 
 
-def _merged(job: Job, place: Path, segments: list[dict[str, Any]]) -> tuple[int, dict[str, float]]:
+def _merged(job: Job, place: Path, segments: tuple[SegmentRef, ...]) -> tuple[int, dict[str, float]]:
     """Close all windows; returns the number of result rows."""
-    from penstock.runtime.batch.spark_job import Closed, MergeWork, merge_share
+    from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
     from penstock.runtime.epoch import Epoch
     from penstock.runtime.merge.items import FOREVER, closing, items
     from penstock.runtime.merge.tally import least_kept
@@ -144,18 +147,18 @@ def _merged(job: Job, place: Path, segments: list[dict[str, Any]]) -> tuple[int,
     settings, folder, merging = TaskSettings(), place / "segments", Profiled()
     closings, closed = [], {}
     for query in opened(job).query_set().queries:
-        blocks = [block for one in segments for block in Segment(folder / one["path"], one).of(query.name)]
+        blocks = [block for one in segments for block in Segment(folder / one.path, one).of(query.name)]
         closings.append(closing(query, blocks, -FOREVER, FOREVER, None))
         sink = open_query_sink(query, None, str(place / "results"), place)
         sink.prepare(Owner("bench", str(place)), overwrite=True)
         least = least_kept(closings[-1].windows)
         closed[query.name] = Closed(query, sink, job.time, None, None, Epoch(0), least)
-    work = MergeWork(closed, str(folder), segments, settings, 0)
+    work = ShareWork(closed, str(folder), segments, settings, 0)
     report = merging(lambda: merge_share([items(closings, settings, job.threads)], work, 0))
     seconds = {part: merging.within(*where) for part, where in MERGE_PARTS.items()}
     seconds["sink"] = sum(merging.within(f"sinks.{name}", "stage") for name in ("folder", "discard"))
     seconds["merge"] += max(0.0, merging.seconds - sum(seconds.values()))  # opening segments, accounts of windows
-    return sum(report["rows"].values()), seconds
+    return sum(report.rows.values()), seconds
 
 
 if __name__ == "__main__":

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.logical.window import ROWS, Window
-
-Origin = tuple[int | None, int]
+from penstock.state.protocol import Origin
 
 
 @dataclass(frozen=True)

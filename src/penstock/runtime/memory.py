@@ -11,6 +11,8 @@ import resource
 import sys
 from pathlib import Path
 
+from penstock.state.protocol import Memory
+
 _baseline: dict[int, int] = {}  # by process id: forked children must not inherit it
 
 
@@ -19,9 +21,9 @@ def note_baseline() -> int:
     return _baseline.setdefault(os.getpid(), _resident())
 
 
-def memory_report() -> dict[str, int]:
-    """What a task reports when it ends, in bytes."""
-    return {"baseline_memory": note_baseline(), "peak_memory": _peak()}
+def memory_report() -> Memory:
+    """What a task reports when it ends."""
+    return Memory(note_baseline(), _peak())
 
 
 def _resident() -> int:

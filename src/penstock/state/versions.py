@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from penstock.errors import StateError
-from penstock.logical.query import Query, QuerySet
+from penstock.logical.query import QuerySet
 from penstock.sharing.options import Planning
 from penstock.sharing.plan import SharedPlan
 from penstock.state import checked
@@ -34,18 +34,6 @@ class Version:
     outputs: Mapping[str, str]
     retired: frozenset[str] = frozenset()
     planning: Planning = field(default_factory=Planning)
-
-
-def levels(app: QuerySet) -> list[tuple[Query, ...]]:
-    """Queries on streams, then queries on their results, and so on."""
-    found: list[tuple[Query, ...]] = []
-    names = {stream.name for stream in app.streams}
-    while names:
-        level = tuple(query for query in app.queries if query.stream in names)
-        names = {query.name for query in level}
-        if level:
-            found.append(level)
-    return found
 
 
 def store(checkpoint: Path, version: Version) -> None:

@@ -20,6 +20,7 @@ from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE
 from penstock.relations.component import Component, Tag, value_component
 from penstock.state.data import codec, from_data, reachable, stored, to_data
 from penstock.state.identity import Identity
+from penstock.state.manifest import Manifest
 from penstock.state.tags import TAGS
 from penstock.state.versions import Version
 
@@ -162,7 +163,7 @@ def test_types_that_cannot_be_written_are_told() -> None:
 
 def test_everything_a_checkpoint_holds_can_be_written() -> None:
     """Whoever adds a class to a union adds its tag."""
-    found = reachable(Version) | reachable(Identity)
+    found = reachable(Version) | reachable(Manifest) | reachable(Identity)
     assert {QuerySet, Column} <= found
     for kind in found:
         codec(kind).parts  # type: ignore[attr-defined]  # noqa: B018

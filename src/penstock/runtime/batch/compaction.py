@@ -10,23 +10,22 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from pyspark.sql import SparkSession
 
 from penstock.faults import reach
 from penstock.logical.window import ROWS
 from penstock.relations.relation import Relation
-from penstock.runtime.batch.job import Job
-from penstock.runtime.batch.spark_job import run_job
+from penstock.runtime.batch.context import Context, Streams, roots_state
+from penstock.runtime.batch.merge_job import ShareWork
 from penstock.runtime.merge.items import FOREVER, MergeItem, cut_windows, row_bytes, share_out
 from penstock.runtime.settings import TaskSettings
-from penstock.state.garbage import SEGMENTS, segment_name
+from penstock.state.garbage import segment_name
+from penstock.state.protocol import CompactionReport, SegmentRef
 from penstock.state.segments import opened as indexes
 from penstock.state.versions import Version
 
@@ -42,23 +41,12 @@ class Keep:
     gather: int | None
 
 
-@dataclass(frozen=True)
-class CompactionWork:
-    """What all tasks of a compaction share."""
-
-    keeps: Mapping[str, Keep]
-    segments: str
-    references: list[dict[str, Any]]
-    settings: TaskSettings
-    batch: int
-
-
-def chosen(segments: list[dict[str, Any]]) -> int:
+def chosen(segments: Sequence[SegmentRef]) -> int:
     """How many of the first segments stay as they are; those after them are merged."""
-    units = [list(unit) for _, unit in itertools.groupby(segments, lambda segment: segment["unit"])]
+    units = [list(unit) for _, unit in itertools.groupby(segments, lambda segment: segment.unit)]
     if len(units) <= MOST:
         return len(segments)
-    sizes = [sum(segment["bytes"] for segment in unit) for unit in units]
+    sizes = [sum(segment.bytes for segment in unit) for unit in units]
     newer = list(itertools.accumulate(reversed(sizes), initial=0))[-2::-1]
     first = next(
         i for i, (size, rest) in enumerate(zip(sizes, newer, strict=True)) if size <= rest or i == len(units) - 2
@@ -67,26 +55,22 @@ def chosen(segments: list[dict[str, Any]]) -> int:
 
 
 def compact(
-    spark: SparkSession,
-    job: Job,
-    version: Version,
-    segments: list[dict[str, Any]],
-    opened: indexes.Segments,
-    keeps: Mapping[str, Keep],
-    batch: int,
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    context: Context, segments: Sequence[SegmentRef], opened: indexes.Segments, keeps: Mapping[str, Keep]
+) -> tuple[list[SegmentRef], list[CompactionReport]]:
     """(segments afterwards, reports of the tasks)."""
     at = chosen(segments)
-    old = segments[at:]
+    old = tuple(segments[at:])
     if not old:
-        return segments, []
+        return list(segments), []
     reach("compaction.start")
-    folder = Path(job.checkpoint) / SEGMENTS
-    work = CompactionWork(keeps, str(folder), old, job.settings, batch)
-    cut = [item for keep in keeps.values() for item in _items(keep, opened.only(old), job.settings)]
-    shares = share_out(cut, max(1, job.parallelism))
-    reports = run_job(spark, len(shares), partial(compact_share, shares, work)) if shares else []
-    return segments[:at] + [report["segment"] | {"unit": f"{batch} compacted"} for report in reports], reports
+    settings, executor, batch = context.settings, context.executor, context.batch
+    work = ShareWork(keeps, str(context.folder), old, settings, batch)
+    cut = [item for keep in keeps.values() for item in _items(keep, opened.only(old), settings)]
+    shares = share_out(cut, executor.parallelism)
+    run = partial(compact_share, shares, work)
+    reports = executor.run_shares(len(shares), run, CompactionReport) if shares else []
+    new = [replace(report.segment, unit=f"{batch} compacted") for report in reports]
+    return [*segments[:at], *new], reports
 
 
 def _items(keep: Keep, opened: indexes.Segments, settings: TaskSettings) -> list[MergeItem]:
@@ -106,7 +90,7 @@ def gathered(panes: np.ndarray, into: int | None) -> np.ndarray:
     return panes if into is None else np.maximum(panes, into)
 
 
-def compact_share(shares: list[list[MergeItem]], work: CompactionWork, number: int) -> dict[str, Any]:
+def compact_share(shares: list[list[MergeItem]], work: ShareWork[Keep], number: int) -> CompactionReport:
     """Merge some items into one new segment, a run each."""
     from penstock.runtime.merge.coarse import coarsened
     from penstock.runtime.merge.merge import Share, merge
@@ -114,20 +98,20 @@ def compact_share(shares: list[list[MergeItem]], work: CompactionWork, number: i
     from penstock.state.segments.write import SegmentWriter
 
     name = segment_name(work.batch, f"c{number:03d}", uuid.uuid4().hex[:8])
-    writer = SegmentWriter(Path(work.segments) / name, work.settings.slots)
-    with Segments(Path(work.segments), work.references) as opened:
+    writer = SegmentWriter(Path(work.folder) / name, work.settings.slots)
+    with Segments(Path(work.folder), work.references) as opened:
         for item in shares[number]:
-            keep = work.keeps[item.query]
+            keep = work.named[item.query]
             pieces = list(pane_pieces(keep.relation, item, opened, keep.gather))
             assert item.turn is not None
             groups = merge(keep.relation, pieces, Share(item.turn, item.passes), opened.vocabulary)
             if len(groups):
                 writer.add(item.query, groups, coarsened(keep.relation, groups))
                 writer.end_run(groups.dictionaries)
-    return {"segment": writer.close(), "read": opened.bytes_read}
+    return CompactionReport(writer.close(), opened.bytes_read)
 
 
-def keeps_of(version: Version, floors: Mapping[str, int], streams: Mapping[str, Mapping[str, Any]]) -> dict[str, Keep]:
+def keeps_of(version: Version, floors: Mapping[str, int], streams: Streams) -> dict[str, Keep]:
     """What of each relation is still needed after a batch."""
     keeps = {}
     for plan in version.plans.values():
@@ -138,9 +122,9 @@ def keeps_of(version: Version, floors: Mapping[str, int], streams: Mapping[str, 
     return keeps
 
 
-def _gather(version: Version, relation: Relation, streams: Mapping[str, Mapping[str, Any]]) -> int | None:
+def _gather(version: Version, relation: Relation, streams: Streams) -> int | None:
     """The next landmark window to close holds all panes up to its own, and so do all after it."""
     if not relation.window.landmark or relation.window.axis == ROWS:
         return None
-    root = version.app.root(version.app.query(relation.query)).name
-    return relation.window.first_open(streams[root]["watermark"])
+    query = version.app.query(relation.query)
+    return relation.window.first_open(roots_state(version.app, query, streams).watermark)

@@ -1,16 +1,35 @@
-"""What a run may change on a checkpoint: queries may be added and dropped; anything else is refused, with advice."""
+"""What may change about an app on a checkpoint: queries may be added and dropped, between runs (`adopt`) and while one
+goes on (`Amending`); anything else is refused, with advice.
+
+Either makes a new version of the app, which the next batch that is decided takes up.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from penstock.errors import StateError
+from penstock.errors import ConfigError, QueryError, StateError
 from penstock.logical.query import Query, QuerySet
+from penstock.logical.resolve.app import resolve_query
+from penstock.runtime.batch.held import Held
+from penstock.runtime.batch.job import columns
+from penstock.runtime.batch.replan import Planner
+from penstock.runtime.settings import RunSettings
 from penstock.sharing.options import Planning
 from penstock.sharing.plan import SharedPlan
+from penstock.sinks.base import Sink
+from penstock.sinks.registry import check_claims
+from penstock.sinks.schema import open_query_sink
+from penstock.sources.base import Abilities, Source
+from penstock.sources.fit import check_fields, check_window
 from penstock.state import versions
 from penstock.state.versions import Version
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Plans = Mapping[str, SharedPlan]
 ADVICE = "drop it and add the changed one under a new name, or use another checkpoint"
@@ -87,3 +106,76 @@ def _difference(old: object, new: object) -> str:
         if name != "aggregates" and getattr(old, name) != getattr(new, name):  # those follow from the others
             return f"{words.get(name, name)} changed"
     return "it changed"
+
+
+# -- while it runs
+
+
+@dataclass(frozen=True)
+class Amending:
+    """What changing a running app takes; `sinks` are those of the driver, by query."""
+
+    spark: SparkSession
+    held: Held
+    planner: Planner
+    sinks: dict[str, Sink]
+    sources: Mapping[str, Source]
+    abilities: Callable[[str], Abilities]  # of a stream
+    settings: RunSettings
+
+    def add(self, name: str, select: str, sink: Any) -> None:
+        with self.held.changing:
+            self.held.amend(self._added(name, select, sink))
+
+    def drop(self, name: str) -> None:
+        with self.held.changing:
+            self.held.amend(self._dropped(name))
+
+    def _added(self, name: str, select: str, sink: Any) -> Version:
+        """The app with one more query; its sink is ready before any batch may use it."""
+        last = self.held.version
+        taken = {query.name.casefold() for query in last.app.queries} | {old.casefold() for old in last.retired}
+        if name.casefold() in taken:
+            raise QueryError(f"the name '{name}' is taken, or a dropped query had it", "choose another name")
+        uri = sink if isinstance(sink, str) else None
+        found = resolve_query(name, select, last.app.streams, uri, last.app.queries)
+        app = QuerySet(last.app.streams, (*last.app.queries, *found))
+        for one in found:
+            for root in app.roots(one):
+                check_window(name, one.window, self.abilities(root.name))
+        opened = open_query_sink(found[-1], None if uri else sink, self.settings.output, self.held.path)
+        check_claims({**self.sinks, name: opened})
+        outputs = {**last.outputs, name: opened.place()}
+        new = Version(last.number + 1, app, self.planner.plans(app), outputs, last.retired, last.planning)
+        self._check_sources(new)
+        opened.bind(self.spark)
+        opened.prepare(self.held.owner, self.settings.overwrite)
+        self.sinks[name] = opened
+        return new
+
+    def _check_sources(self, new: Version) -> None:
+        """Columns that only the new query reads must fit, too."""
+        for name, source in self.sources.items():
+            if name in new.plans:
+                plan = new.plans[name]
+                used = columns(plan)
+                fields = tuple(field for field in plan.stream.fields if field.name in used)
+                check_fields(fields, source.schema(), f"'{plan.stream.source}'")
+
+    def _dropped(self, name: str) -> Version:
+        """The app without a query, and without the hidden ones that only it reads."""
+        last = self.held.version
+        queries = {query.name: query for query in last.app.queries if not query.hidden}
+        if name not in queries:
+            raise ConfigError(f"there is no query '{name}'", f"queries are {', '.join(sorted(queries))}")
+        readers = last.app.readers(name)
+        if readers:
+            raise ConfigError(f"query '{readers[0].name}' reads the results of '{name}'", "drop that one first")
+        gone = {name} | {q.name for q in last.app.queries if q.hidden and q.name.startswith(f"{name}.")}
+        left = tuple(query for query in last.app.queries if query.name not in gone)
+        app = QuerySet(last.app.streams, left)
+        read = {stream.name for query in left for stream in app.roots(query)}
+        for stream in last.app.streams:
+            if stream.name not in read:
+                raise ConfigError(f"'{name}' is the last query on stream '{stream.name}'", "stop the run instead")
+        return Version(last.number + 1, app, self.planner.plans(app), last.outputs, last.retired | gone, last.planning)

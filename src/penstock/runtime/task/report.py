@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from penstock.runtime.tables.forest import Tree
 from penstock.runtime.tables.leaf import Leaf
-from penstock.runtime.work import TABLE, Counts, Work
+from penstock.runtime.work import TABLE
+from penstock.state.protocol import Counts, Work
 
 
 def counted(tree: Tree, leaves: Iterable[Leaf]) -> Work:

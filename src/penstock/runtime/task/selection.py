@@ -20,6 +20,7 @@ from penstock.runtime.epoch import Epoch, cutoff
 from penstock.runtime.expressions.evaluate import Scope, truth
 from penstock.runtime.task.columns import Ingested
 from penstock.state import account
+from penstock.state.account import Entry
 
 Array = np.ndarray
 
@@ -49,8 +50,8 @@ class Alike:
 class Ledger:
     """Counts of one task. `reasons` counts bad values and records, `places` has the rows of the first of each."""
 
-    stream: dict[str, int] = field(default_factory=account.empty)
-    queries: dict[str, dict[str, int]] = field(default_factory=dict)
+    stream: Entry = field(default_factory=Entry)
+    queries: dict[str, Entry] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict)
     places: dict[str, list[int]] = field(default_factory=dict)
 
@@ -79,7 +80,7 @@ class Selector:
     """Judges chunk after chunk; `ledger` holds the account so far."""
 
     def __init__(self, relations: tuple[Relation, ...], epoch: Epoch) -> None:
-        self.ledger = Ledger(queries={r.query: account.empty() for r in relations if _booked(r)})
+        self.ledger = Ledger(queries={r.query: Entry() for r in relations if _booked(r)})
         self._relations = relations
         self.start(epoch)
 
@@ -104,7 +105,7 @@ class Selector:
         """For each relation which tuples are its own (None: all); books the chunk."""
         n = len(tuples.time)
         chosen: dict[str, Array | None] = {}
-        entries: dict[str, dict[str, int]] = {}
+        entries: dict[str, Entry] = {}
         bad = frozenset(name for name, column in tuples.columns.items() if column.bad is not None)
         fates = Fates(n)
         where: dict[int, Array | None] = {}
@@ -125,11 +126,11 @@ class Selector:
         self._book(fates, entries)
         return chosen
 
-    def _book(self, fates: Fates, entries: dict[str, dict[str, int]]) -> None:
+    def _book(self, fates: Fates, entries: dict[str, Entry]) -> None:
         ledger = self.ledger
-        ledger.stream = account.add(ledger.stream, fates.entry())
+        ledger.stream += fates.entry()
         for query in ledger.queries:
-            ledger.queries[query] = account.add(ledger.queries[query], entries[query])
+            ledger.queries[query] += entries[query]
 
 
 def _booked(relation: Relation) -> bool:
@@ -160,7 +161,7 @@ class Fates:
             _or(self._sound, sound), _or(self._passed, passed), _or(self._exact, exact)
         )  # fmt: skip
 
-    def entry(self) -> dict[str, int]:
+    def entry(self) -> Entry:
         # exact ⊂ passed ⊂ sound for every query, hence for their unions.
         sound, passed, exact = (_count(mask, self._rows) for mask in (self._sound, self._passed, self._exact))
         return account.entry(self._rows, exact, passed - exact, sound - passed)

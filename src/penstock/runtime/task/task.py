@@ -52,6 +52,8 @@ from penstock.runtime.task.selection import Ledger, Selector, Tuples, sieves
 from penstock.runtime.task.times import Times
 from penstock.sharing.plan import SharedPlan
 from penstock.sources.base import BAD, FAULT, START, UNREADABLE, Position, Source, Split
+from penstock.state.account import TaskAccount
+from penstock.state.protocol import Spent, TaskReport
 from penstock.state.segments.write import SegmentWriter
 
 Array = np.ndarray
@@ -325,8 +327,8 @@ def run_task(
     path: Path,
     before: Iterable[pa.RecordBatch] = (),
     sample: Path | None = None,
-) -> dict[str, Any]:
-    """Aggregate a split into a segment at `path`; returns the reference that the manifest keeps.
+) -> TaskReport:
+    """Aggregate a split into a segment at `path`.
 
     `before` has the times of the batch that stand before the split, where the stream has MAX AHEAD; `sample` is where
     to leave a sample of the tuples.
@@ -340,7 +342,7 @@ def run_task(
     survey = lfta.sampler.survey(plan.relations)
     if sample is not None and survey is not None:
         store(sample, survey)
-    return task_report(lfta) | {"seconds": time.perf_counter() - started, **memory_report()}
+    return replace(task_report(lfta), spent=Spent(time.perf_counter() - started, memory_report()))
 
 
 def sampled(plan: SharedPlan, source: Source, batch_rows: int) -> Survey | None:
@@ -366,18 +368,18 @@ def _runs(source: Source, batch_rows: int) -> list[Split]:
     return [Split(Position(start), Position(start + run)) for start in range(0, FIRST_RUNS * step, step)]
 
 
-def task_report(lfta: Lfta) -> dict[str, Any]:
+def task_report(lfta: Lfta) -> TaskReport:
     """What a task tells the driver; ends its segment."""
     ledger, times = lfta.selector.ledger, lfta.times
-    return {
-        "stream": lfta.plan.stream.name,
-        "segment": lfta.writer.close(),
-        "account": {"stream": ledger.stream, "queries": ledger.queries, "malformed": ledger.reasons},
-        "places": ledger.places,
-        "greatest": times.greatest,
-        "least": times.least,
-        "first": times.first,
-        "work": counted(lfta.tree, lfta.leaves),
-        "bytes": sizes(lfta.tree, lfta.leaves),
-        "lfta_seconds": lfta.seconds,
-    }
+    return TaskReport(
+        lfta.plan.stream.name,
+        lfta.writer.close(),
+        TaskAccount(ledger.stream, ledger.queries, ledger.reasons),
+        {reason: tuple(rows) for reason, rows in ledger.places.items()},
+        times.greatest,
+        times.least,
+        times.first,
+        counted(lfta.tree, lfta.leaves),
+        sizes(lfta.tree, lfta.leaves),
+        lfta.seconds,
+    )

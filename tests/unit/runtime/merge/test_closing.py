@@ -10,7 +10,6 @@ import itertools
 import random
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,8 @@ from penstock.logical.expressions import Aggregate, Arithmetic, Column, Computed
 from penstock.logical.query import Field, Key, Order, Output, Query, QuerySet, Stream
 from penstock.logical.types import BIGINT, DOUBLE, INET, INT, STRING, TIMESTAMP
 from penstock.logical.window import ROWS, Window
-from penstock.runtime.batch.compaction import CompactionWork, Keep, _items, compact_share
+from penstock.runtime.batch.compaction import Keep, _items, compact_share
+from penstock.runtime.batch.merge_job import ShareWork
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.merge import windows as closings
 from penstock.runtime.merge.items import FOREVER, MergeItem, closing, cut_windows, items, share_out
@@ -29,6 +29,7 @@ from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task.task import run_task
 from penstock.sharing.plan import SharedPlan, unshared_plan
 from penstock.sinks.schema import result_schema
+from penstock.state.protocol import SegmentRef
 from penstock.testing.asserts import assert_same_rows
 from penstock.testing.oracle.expected import expect
 from support.amounts import quick_and
@@ -103,7 +104,7 @@ class Ran:
     plan: SharedPlan
     settings: TaskSettings
     folder: Path
-    references: list[dict[str, Any]]
+    references: tuple[SegmentRef, ...]
     first: int
     greatest: int
     number: int = 0
@@ -113,8 +114,8 @@ class Ran:
         cut = [item for keep in keeps.values() for item in _items(keep, opened, self.settings)]
         shares = share_out(cut, rng.randint(1, 3))
         self.number += 1
-        work = CompactionWork(keeps, str(self.folder), self.references, self.settings, self.number)
-        self.references = [compact_share(shares, work, share)["segment"] for share in range(len(shares))]
+        work = ShareWork(keeps, str(self.folder), self.references, self.settings, self.number)
+        self.references = tuple(compact_share(shares, work, share).segment for share in range(len(shares)))
 
     def close(self, query: Query, first: int, beyond: int, rng: random.Random) -> pa.Table:
         """The windows [first, beyond), in items as the engine cuts them or of any size."""
@@ -147,11 +148,11 @@ def run(app: QuerySet, data: pa.Table, folder: Path, rng: random.Random) -> Ran:
         epoch = Epoch(0, first=first, row=start)
         batches = iter(data.slice(start, stop - start).to_batches(max_chunksize=settings.chunk_rows))
         told = run_task(plan, settings, epoch, batches, folder / f"{start}.seg")
-        first = told["first"]
-        references.append(told["segment"])
+        first = told.first
+        references.append(told.segment)
     times = data["ts"].cast(pa.int64()).to_numpy()
     assert first == times[0]
-    return Ran(plan, settings, folder, references, int(times[0]), int(times.max()))
+    return Ran(plan, settings, folder, tuple(references), int(times[0]), int(times.max()))
 
 
 def random_app(seed: int) -> tuple[random.Random, QuerySet, pa.Table]:
@@ -245,6 +246,6 @@ def test_windows_of_rows_are_labelled_with_the_times_of_all_their_rows(tmp_path:
 
 
 def test_a_segment_is_opened_once_and_only_where_it_has_the_query(tmp_path: Path) -> None:
-    segments = Segments(tmp_path, [{"path": "gone.seg", "panes": {"other": [0, 1]}, "bytes": 1, "checksum": 1}])
+    segments = Segments(tmp_path, [SegmentRef("gone.seg", 1, 1, {"other": (0, 1)})])
     assert list(segments.blocks("q")) == []
     assert segments.bytes_read == 0
