@@ -15,6 +15,7 @@ this process and without Spark:
 | changes | calls from one module into another |
 | ways | the same, each pair of functions once: what a reader has to follow, however many queries there are |
 | modules | modules that the way touches |
+| rooms | changes from one package into another |
 | callbacks | changes into a module that is waiting further up for a call of its own |
 
 Modules and classes are found by their names at run time, so the script also walks through other commits: put it beside
@@ -93,10 +94,16 @@ class Walk:
             "changes": self.pairs.total(),
             "ways": len(self.ways),
             "modules": len(self.modules),
+            "rooms": sum(count for (one, other), count in self.pairs.items() if _room(one) != _room(other)),
             "callbacks": self.callbacks.total(),
             "pairs": {f"{one} -> {other}": count for (one, other), count in self.pairs.most_common()},
             "callback_pairs": {f"{one} -> {other}": count for (one, other), count in self.callbacks.most_common()},
         }
+
+
+def _room(module: str) -> str:
+    """The package that a module stands in."""
+    return module.rpartition(".")[0]
 
 
 def walk_chunk(folder: Path, text: str) -> Walk:
@@ -111,11 +118,12 @@ def walk_chunk(folder: Path, text: str) -> Walk:
     app, sources = _opened(text)
     plan, settings = unshared_plan(app, "flows", TABLES), TaskSettings(chunk_rows=CHUNK)
     names = [field.name for field in plan.stream.fields]
-    walks = []
+    start: Any = 0  # positions had no type of their own at first
+    walks, whole = [], Split(start, start + ROWS)
     for number in range(2):  # the first task of a worker has no figures of tasks before
         writer = SegmentWriter(folder / f"{number}.seg", settings.slots)
         task = _with_method(tasks, "look_back")(plan, settings, Epoch(0), writer)
-        batches: Iterator[Any] = sources["flows"].read(Split(0, ROWS), names, CHUNK)
+        batches: Iterator[Any] = sources["flows"].read(whole, names, CHUNK)
         for _ in range(STEADY):
             task.take(next(batches))
         steady = next(batches)
@@ -181,7 +189,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(json.dumps(walked, indent=2))
         return
     for name, told in walked.items():
-        figures = ", ".join(f"{told[one]} {one}" for one in ("changes", "ways", "modules", "callbacks"))
+        figures = ", ".join(f"{told[one]} {one}" for one in ("changes", "ways", "modules", "rooms", "callbacks"))
         print(f"{name}: {figures}")
         for kind in ("pairs", "callback_pairs"):
             for pair, count in list(told[kind].items())[: asked.pairs]:
@@ -190,14 +198,20 @@ def main(arguments: list[str] | None = None) -> None:
 
 def walked_ways() -> dict[str, dict[str, Any]]:
     """Figures of both ways."""
+    ways: dict[str, Callable[[Path, str], Walk]] = {"chunk": walk_chunk, "run": walk_run}
+    with tempfile.TemporaryDirectory() as place:
+        text = app_text(Path(place))
+        return {name: way(Path(place), text).figures() for name, way in ways.items()}
+
+
+def app_text(folder: Path) -> str:
+    """The text of a small app, and the records that it reads in a file of this folder."""
     from penstock.sources.generate.source import open_generate
     from penstock.sources.parquet.write import write_parquet
 
-    ways: dict[str, Callable[[Path, str], Walk]] = {"chunk": walk_chunk, "run": walk_run}
-    with tempfile.TemporaryDirectory() as place:
-        folder, file = Path(place), Path(place) / "flows.parquet"
-        write_parquet(open_generate("flows", {"rows": str(ROWS), "rate": "1000", "seed": "7"}), file)
-        return {name: way(folder, QUERIES.format(file=file)).figures() for name, way in ways.items()}
+    file = folder / "flows.parquet"
+    write_parquet(open_generate("flows", {"rows": str(ROWS), "rate": "1000", "seed": "7"}), file)
+    return QUERIES.format(file=file)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import PenstockError, RunError
 from penstock.logical.query import Query
 from penstock.runtime.epoch import Epoch
-from penstock.runtime.memory import memory_report, note_baseline
+from penstock.runtime.machine import memory_report, note_baseline
 from penstock.runtime.merge.items import MergeItem
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import SharedPlan
@@ -131,14 +131,14 @@ def _size(staged: str) -> int:
 
 def _feed(feeds: dict[str, Any], closed: Closed, work: MergeWork, task: str, table: pa.Table) -> None:
     """Give result rows to the queries that read them."""
-    from penstock.runtime.task.task import Lfta
+    from penstock.runtime.task.task import Task
     from penstock.state.segments.write import SegmentWriter
 
     name = closed.query.name
     if name not in feeds:
         assert closed.readers is not None
         path = Path(work.segments) / segment_name(work.batch, task, f"{len(feeds):02d}")
-        feeds[name] = Lfta(closed.readers, work.settings, closed.epoch, SegmentWriter(path, work.settings.slots))
+        feeds[name] = Task(closed.readers, work.settings, closed.epoch, SegmentWriter(path, work.settings.slots))
     if "ts" not in table.schema.names:
         table = table.append_column("ts", table.column("window_end"))
     for batch in table.to_batches(max_chunksize=work.settings.chunk_rows):
@@ -149,7 +149,7 @@ def _ended(feeds: dict[str, Any]) -> list[dict[str, Any]]:
     from penstock.runtime.task.task import task_report
 
     reports = []
-    for lfta in feeds.values():
-        lfta.end()
-        reports.append(task_report(lfta))
+    for task in feeds.values():
+        task.end()
+        reports.append(task_report(task))
     return reports
