@@ -37,7 +37,7 @@ TASK_PARTS = {  # of taking tuples: module, functions
     "decode": ("engines.penstock_parts", "_decoded"),
     "ingest": ("runtime.task.task", "_choose"),
     "layout": ("runtime.task.task", "_fit"),
-    "pack": ("runtime.tables.accumulators", "pack_words"),
+    "pack": ("runtime.tables.chunk", "pack_words"),
     "segment": ("runtime.task.task", "_write_run"),  # early, where memory is full
 }
 FLUSH = ("runtime.task.task", "_drain")
@@ -86,8 +86,7 @@ def _tasks(job: Job, place: Path) -> tuple[str, list[TaskReport], dict[str, floa
     from penstock.runtime.batch.job import columns
     from penstock.runtime.epoch import Epoch
     from penstock.runtime.settings import TaskSettings
-    from penstock.runtime.task.report import counted
-    from penstock.runtime.task.task import Lfta, task_report
+    from penstock.runtime.task.task import Task, task_report
     from penstock.runtime.work import TABLE
     from penstock.sources.base import START, Split
     from penstock.state.segments.write import SegmentWriter
@@ -102,19 +101,19 @@ def _tasks(job: Job, place: Path) -> tuple[str, list[TaskReport], dict[str, floa
     while at < job.rows:
         stop = source.cut(at, max(1, job.batch_rows // job.threads))
         path = place / "segments" / f"{len(reports):04d}.seg"
-        lfta = Lfta(plan, settings, Epoch(len(reports), row=at), SegmentWriter(path, settings.slots))
+        task = Task(plan, settings, Epoch(len(reports), row=at), SegmentWriter(path, settings.slots))
         batches = source.read(Split(at, stop), columns(plan), settings.chunk_rows)
 
-        def take(lfta: Any = lfta, batches: Iterator[pa.RecordBatch] = batches) -> None:
+        def take(task: Any = task, batches: Iterator[pa.RecordBatch] = batches) -> None:
             while (batch := _decoded(batches)) is not None:
-                lfta.take(batch)
+                task.take(batch)
 
-        def end(lfta: Any = lfta) -> TaskReport:
-            lfta.end()
-            return task_report(lfta)
+        def end(task: Any = task) -> TaskReport:
+            task.end()
+            return task_report(task)
 
         taking(take)
-        for name, counts in counted(lfta.tree, lfta.leaves).items():
+        for name, counts in task.forest.work().items():
             if name.startswith(TABLE):
                 tables += counts["nanoseconds"]
             else:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from penstock.logical.query import QuerySet, Stream
+from penstock.logical.query import Field, QuerySet, Stream
 from penstock.relations.relation import Relation, relations
 from penstock.sharing.graph.configuration import STREAM, Configuration
 from penstock.sharing.model.kinds.direct import DIRECT, EVICT
@@ -90,6 +90,12 @@ class SharedPlan:
     configuration: str
     tables: tuple[Table, ...] = ()
     basis: Basis | None = None
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """Columns of the stream that some query reads, and the time, in the stream's order."""
+        used = frozenset().union(*(r.columns for r in self.relations)) | {self.stream.time}
+        return tuple(field for field in self.stream.fields if field.name in used)
 
     @cached_property
     def below(self) -> tuple[tuple[Relation, ...], ...]:

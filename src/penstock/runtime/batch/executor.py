@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import pyarrow as pa
 
 from penstock.runtime.batch.outcome import heard, told
-from penstock.runtime.memory import memory_report, note_baseline
-from penstock.state.protocol import CompactionReport, MergeReport, Spent, TaskReport
+from penstock.runtime.machine import memory_taken, note_baseline
+from penstock.state.protocol import CompactionReport, Memory, MergeReport, Spent, TaskReport
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,6 +75,6 @@ def share_told(run: Callable[[int], R], number: int) -> str:
         started = time.perf_counter()
         note_baseline()
         report = run(number)
-        return replace(report, spent=Spent(time.perf_counter() - started, memory_report()))
+        return replace(report, spent=Spent(time.perf_counter() - started, Memory(*memory_taken())))
 
     return told(number, measured, lambda error: f"a merge task failed: {error}")

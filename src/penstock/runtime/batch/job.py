@@ -29,9 +29,8 @@ class Job:
 
 
 def columns(plan: SharedPlan) -> list[str]:
-    """Columns that some query reads, and the time, in the stream's order."""
-    used = frozenset().union(*(r.columns for r in plan.relations)) | {plan.stream.time}
-    return [field.name for field in plan.stream.fields if field.name in used]
+    """Names of the columns that some query reads, and of the time."""
+    return [field.name for field in plan.fields]
 
 
 def encode(job: Job) -> str:

@@ -25,7 +25,7 @@ from penstock.state.protocol import MergeReport, SegmentRef, Staged, TaskReport,
 
 if TYPE_CHECKING:
     from penstock.runtime.merge.windows import Segments
-    from penstock.runtime.task.task import Lfta
+    from penstock.runtime.task.task import Task
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ def _merge_items(items: list[MergeItem], work: ShareWork[Closed], number: int, o
     staged: list[Staged] = []
     rows, size = dict.fromkeys(sorted({item.query for item in items}), 0), 0
     windows: list[WindowCounts] = []
-    feeds: dict[str, Lfta] = {}
+    feeds: dict[str, Task] = {}
     for item in items:
         closed = work.named[item.query]
         merged = merge_item(closed.query, item, opened, Setting(closed.time, closed.landmark))
@@ -94,25 +94,25 @@ def _size(staged: str) -> int:
     return Path(staged).stat().st_size if staged else 0
 
 
-def _feed(feeds: dict[str, Lfta], closed: Closed, work: ShareWork[Closed], task: str, table: pa.Table) -> None:
+def _feed(feeds: dict[str, Task], closed: Closed, work: ShareWork[Closed], task: str, table: pa.Table) -> None:
     """Give result rows to the queries that read them."""
-    from penstock.runtime.task.task import Lfta
+    from penstock.runtime.task.task import Task
     from penstock.state.segments.write import SegmentWriter
 
     name = closed.query.name
     if name not in feeds:
         assert closed.readers is not None
         path = Path(work.folder) / segment_name(work.batch, task, f"{len(feeds):02d}")
-        feeds[name] = Lfta(closed.readers, work.settings, closed.epoch, SegmentWriter(path, work.settings.slots))
+        feeds[name] = Task(closed.readers, work.settings, closed.epoch, SegmentWriter(path, work.settings.slots))
     if "ts" not in table.schema.names:
         table = table.append_column("ts", table.column("window_end"))
     for batch in table.to_batches(max_chunksize=work.settings.chunk_rows):
         feeds[name].take(batch)
 
 
-def _ended(feeds: dict[str, Lfta]) -> tuple[TaskReport, ...]:
+def _ended(feeds: dict[str, Task]) -> tuple[TaskReport, ...]:
     from penstock.runtime.task.task import task_report
 
-    for lfta in feeds.values():
-        lfta.end()
-    return tuple(task_report(lfta) for lfta in feeds.values())
+    for task in feeds.values():
+        task.end()
+    return tuple(task_report(task) for task in feeds.values())

@@ -63,12 +63,14 @@ def lattice(relations: Iterable[Relation]) -> Lattice:
 
 def choosers(relations: Iterable[Relation]) -> dict[str, str]:
     """For each query the first that chooses the same tuples, as long as none of them is late."""
+    chosen = [relation for relation in relations if not relation.query.startswith(BOUNDS)]
+    return alike((r.query, (r.where, r.window.gaps and r.window)) for r in chosen)
+
+
+def alike(choices: Iterable[tuple[str, object]]) -> dict[str, str]:
+    """For each name the first one whose choice is equal."""
     first: dict[object, str] = {}
-    return {
-        r.query: first.setdefault((r.where, r.window.gaps and r.window), r.query)
-        for r in relations
-        if not r.query.startswith(BOUNDS)
-    }
+    return {name: first.setdefault(choice, name) for name, choice in choices}
 
 
 def _nested(panes: Iterable[Panes]) -> dict[Panes, Entry]:

@@ -93,7 +93,7 @@ def test_a_sample_is_found_again(stream: Path, tmp_path: Path) -> None:
 def test_a_sample_goes_across_groups_of_rows(stream: Path) -> None:
     """The file has groups of 3,000 rows: the first one alone would say little."""
     app, sources = made(stream)
-    assert sample_of(app, sources).tuples == sampling.TUPLES
+    assert sample_of(app, sources).tuples == sampling.RECORDS
 
 
 @pytest.mark.parametrize("kept", [0, 1, 4, 50, 0.5, 0.99])
