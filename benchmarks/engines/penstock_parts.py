@@ -34,7 +34,7 @@ TASK_PARTS = {  # of taking tuples: module, functions
     "decode": ("engines.penstock_parts", "_decoded"),
     "ingest": ("runtime.task.task", "_choose"),
     "layout": ("runtime.task.task", "_fit"),
-    "pack": ("runtime.tables.accumulators", "pack_words"),
+    "pack": ("runtime.tables.chunk", "pack_words"),
     "segment": ("runtime.task.task", "_write_run"),  # early, where memory is full
 }
 FLUSH = ("runtime.task.task", "_drain")
