@@ -17,6 +17,7 @@
 | `tree_plans` | the ways to plan them that are compared, SLC among them |
 | `tree_eviction`, `tree_memory`, `tree_queries` | one module for each id; its claims and parts in `tree_*` beside it |
 | `summary` | claims as Markdown, for docs/reproduce.md |
+| `models` | formulas of the papers that the engine does not plan with |
 | `pictures` | panels, drawn; needs the extra `plot` |
 
 A paper's claim is a question. An experiment answers it with numbers and the inputs behind them, also where the answer

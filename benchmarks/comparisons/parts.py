@@ -12,7 +12,7 @@ from benchmarks.comparisons.peers import run_engine
 from benchmarks.data import files as data
 from benchmarks.measure import jobs
 from benchmarks.measure.job import Answer
-from penstock.runtime.pages import without_huge_pages
+from penstock.runtime.machine import without_huge_pages
 
 MOST_ROWS = 2_000_000  # a part of the records is enough
 TIMEOUT = 1800.0

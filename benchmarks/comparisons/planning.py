@@ -18,13 +18,16 @@ from itertools import combinations
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.comparisons.peers import named
 from benchmarks.measure import machine
 from penstock.errors import ConfigError
 from penstock.sharing.options import AUTO, NONE, PLANS, Planning
 from penstock.sources.generate.source import FLOW_ATTRIBUTES
+
+if TYPE_CHECKING:
+    from penstock.state.protocol import TaskReport
 
 Progress = Callable[[str], None]
 
@@ -52,7 +55,7 @@ class Case:
     app: Any  # QuerySet
     survey: Any
     rows: float
-    task: dict[str, Any]
+    task: TaskReport
     place: Path  # where the task left its sample
 
 
@@ -133,7 +136,7 @@ def measure(case: Case, chooser: str, times: int) -> dict[str, Any]:
     from penstock.state.versions import Version
 
     planning, kept, costs = Planning(chooser), stored(case.app, STREAM), calibrated()
-    memory, net = Planner(planning).memory, lattice(kept)
+    memory, net = Planner(planning).memory, lattice(kept.relations)
 
     def unknown() -> Known:
         return Known(net, Survey(case.survey.layout, case.survey.words), case.rows)

@@ -88,6 +88,7 @@ def _tasks(kind: str, job: PacketJob) -> tuple[int, dict[str, Any]]:
     from penstock.runtime.task.task import run_task
     from penstock.sharing.options import Planning
     from penstock.sources.base import START, Split
+    from penstock.state.protocol import Work
     from penstock.state.versions import Version
 
     app = penstock.App().sql(app_text(job.file))
@@ -95,7 +96,8 @@ def _tasks(kind: str, job: PacketJob) -> tuple[int, dict[str, Any]]:
     source = app.inputs(queries).sources[NAME]
     planner.look(queries, {NAME: source}, job.batch_rows, job.threads)
     version = Version(0, queries, planner.plans(queries), {})
-    settings, at, number, done = TaskSettings(), START, 0, work.Work()
+    settings, at, number = TaskSettings(), START, 0
+    done: Work = {}
     place, spent = Path(job.work), 0.0
     segments = place / "segments"
     segments.mkdir()
@@ -104,7 +106,7 @@ def _tasks(kind: str, job: PacketJob) -> tuple[int, dict[str, Any]]:
         batches = source.read(Split(at, stop), columns(plan), settings.chunk_rows)
         path, sample = segments / f"{number:04d}.seg", sampling.path_of(place, NAME) if planner.sampling else None
         task = run_task(plan, settings, Epoch(number, row=at), batches, path, sample=sample)
-        done, spent = work.added(done, [plan], [task]), spent + task["lfta_seconds"]
+        done, spent = work.added(done, [plan], [task]), spent + task.lfta_seconds
         at, number = stop, number + 1
         version = planner.next(place, version, [task]) or version
     shutil.rmtree(segments)

@@ -33,7 +33,7 @@ class Watch:
         from penstock.runtime.work import TABLE
 
         self.used.append(session_seconds())
-        work = [(name, counts["nanoseconds"]) for task in report.tasks for name, counts in task["work"].items()]
+        work = [(name, counts["nanoseconds"]) for task in report.tasks for name, counts in task.work.items()]
         self.tables.append(sum(spent for name, spent in work if name.startswith(TABLE)))
         self.leaves.append(sum(spent for name, spent in work if not name.startswith(TABLE)))
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -30,11 +30,14 @@ from benchmarks.engines.penstock import STREAM, _version, opened
 from benchmarks.measure.job import Answer, Job, elapsed, serve
 from benchmarks.measure.profiled import Profiled
 
+if TYPE_CHECKING:
+    from penstock.state.protocol import SegmentRef, TaskReport
+
 TASK_PARTS = {  # of taking tuples: module, functions
     "decode": ("engines.penstock_parts", "_decoded"),
     "ingest": ("runtime.task.task", "_choose"),
     "layout": ("runtime.task.task", "_fit"),
-    "pack": ("runtime.tables.accumulators", "pack_words"),
+    "pack": ("runtime.tables.chunk", "pack_words"),
     "segment": ("runtime.task.task", "_write_run"),  # early, where memory is full
 }
 FLUSH = ("runtime.task.task", "_drain")
@@ -69,22 +72,21 @@ def _once(job: Job) -> tuple[dict[str, float], dict[str, Any]]:
     place = Path(job.work) / "parts"
     (place / "segments").mkdir(parents=True)
     try:
-        tasks, seconds = _tasks(job, place)
-        results, merging = _merged(job, place, [task["segment"] for task in tasks])
-        partial = sum(counts.get("groups", 0) for task in tasks for counts in task["work"].values())
-        told = {"records": job.rows, "partial_groups": partial, "groups": results, "plan": tasks[-1]["plan"]}
+        plan, tasks, seconds = _tasks(job, place)
+        results, merging = _merged(job, place, tuple(task.segment for task in tasks))
+        partial = sum(counts.get("groups", 0) for task in tasks for counts in task.work.values())
+        told = {"records": job.rows, "partial_groups": partial, "groups": results, "plan": plan}
         return {**seconds, **merging}, told
     finally:
         shutil.rmtree(place)
 
 
-def _tasks(job: Job, place: Path) -> tuple[list[dict[str, Any]], dict[str, float]]:
-    """All records through tasks as large as those of a micro-batch; the plan is the first one."""
+def _tasks(job: Job, place: Path) -> tuple[str, list[TaskReport], dict[str, float]]:
+    """All records through tasks as large as those of a micro-batch, by the plan that is made first."""
     from penstock.runtime.batch.job import columns
     from penstock.runtime.epoch import Epoch
     from penstock.runtime.settings import TaskSettings
-    from penstock.runtime.task.report import counted
-    from penstock.runtime.task.task import Lfta, task_report
+    from penstock.runtime.task.task import Task, task_report
     from penstock.runtime.work import TABLE
     from penstock.sources.base import START, Split
     from penstock.state.segments.write import SegmentWriter
@@ -94,47 +96,49 @@ def _tasks(job: Job, place: Path) -> tuple[list[dict[str, Any]], dict[str, float
     source = app.inputs(queries).sources[STREAM]
     plan = app.plans(plan=job.mode or "auto", batch_rows=job.batch_rows, parallelism=job.threads)[0]
     taking, ending = Profiled(), Profiled()
-    reports: list[dict[str, Any]] = []
+    reports: list[TaskReport] = []
     tables, leaves, at = 0, 0, START
     while at < job.rows:
         stop = source.cut(at, max(1, job.batch_rows // job.threads))
         path = place / "segments" / f"{len(reports):04d}.seg"
-        lfta = Lfta(plan, settings, Epoch(len(reports), row=at), SegmentWriter(path, settings.slots))
+        task = Task(plan, settings, Epoch(len(reports), row=at), SegmentWriter(path, settings.slots))
         batches = source.read(Split(at, stop), columns(plan), settings.chunk_rows)
 
-        def take(lfta: Any = lfta, batches: Iterator[pa.RecordBatch] = batches) -> None:
+        def take(task: Any = task, batches: Iterator[pa.RecordBatch] = batches) -> None:
             while (batch := _decoded(batches)) is not None:
-                lfta.take(batch)
+                task.take(batch)
 
-        def end(lfta: Any = lfta) -> dict[str, Any]:
-            lfta.end()
-            return task_report(lfta)
+        def end(task: Any = task) -> TaskReport:
+            task.end()
+            return task_report(task)
 
         taking(take)
-        for name, counts in counted(lfta.tree, lfta.leaves).items():
+        for name, counts in task.forest.work().items():
             if name.startswith(TABLE):
                 tables += counts["nanoseconds"]
             else:
                 leaves += counts["nanoseconds"]
-        reports.append({**ending(end), "plan": plan.configuration})
+        reports.append(ending(end))
         at = stop
     seconds = {part: taking.within(*where) for part, where in TASK_PARTS.items()}
     early, flush = seconds.pop("segment"), ending.within(*FLUSH)
     seconds |= {"tables": tables / 1e9, "leaves": leaves / 1e9}
     seconds |= {"other": max(0.0, taking.seconds - early - sum(seconds.values()))}
     seconds |= {"flush": flush, "segment": early + ending.seconds - flush}
-    return reports, seconds
+    return plan.configuration, reports, seconds
 
 
 def _decoded(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
     return next(batches, None)
 
 
-def _merged(job: Job, place: Path, segments: list[dict[str, Any]]) -> tuple[int, dict[str, float]]:
+def _merged(job: Job, place: Path, segments: tuple[SegmentRef, ...]) -> tuple[int, dict[str, float]]:
     """Close all windows; returns the number of result rows."""
-    from penstock.runtime.batch.spark_job import Closed, MergeWork, merge_share
+    from penstock.relations.storage import Source
+    from penstock.relations.storing import stored
+    from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
     from penstock.runtime.epoch import Epoch
-    from penstock.runtime.merge.items import FOREVER, closing, items
+    from penstock.runtime.merge.items import FOREVER, Reading, Wanting, due, items
     from penstock.runtime.merge.tally import least_kept
     from penstock.runtime.settings import TaskSettings
     from penstock.sinks.base import Owner
@@ -142,20 +146,22 @@ def _merged(job: Job, place: Path, segments: list[dict[str, Any]]) -> tuple[int,
     from penstock.state.segments.read import Segment
 
     settings, folder, merging = TaskSettings(), place / "segments", Profiled()
-    closings, closed = [], {}
-    for query in opened(job).query_set().queries:
-        blocks = [block for one in segments for block in Segment(folder / one["path"], one).of(query.name)]
-        closings.append(closing(query, blocks, -FOREVER, FOREVER, None))
+    app, dues, closed = opened(job).query_set(), [], {}
+    kept = stored(app, STREAM)
+    for query, reader in zip(app.queries, kept.readers, strict=True):
+        relation = kept.of[reader.closing.relation]
+        blocks = [block for one in segments for block in Segment(folder / one.path, one).of(relation.name)]
+        reading, wanting = Reading(query.window, (Source(relation),), STREAM, job.time), Wanting(query, relation)
+        dues.append(due(reading, (wanting,), blocks, -FOREVER, FOREVER, None))
         sink = open_query_sink(query, None, str(place / "results"), place)
         sink.prepare(Owner("bench", str(place)), overwrite=True)
-        least = least_kept(closings[-1].windows)
-        closed[query.name] = Closed(query, sink, job.time, None, None, Epoch(0), least)
-    work = MergeWork(closed, str(folder), segments, settings, 0)
-    report = merging(lambda: merge_share([items(closings, settings, job.threads)], work, 0))
+        closed[query.name] = Closed(reading, wanting, sink, None, Epoch(0), least_kept(dues[-1].windows))
+    work = ShareWork(closed, str(folder), segments, settings, 0)
+    report = merging(lambda: merge_share([items(dues, settings, job.threads)], work, 0))
     seconds = {part: merging.within(*where) for part, where in MERGE_PARTS.items()}
     seconds["sink"] = sum(merging.within(f"sinks.{name}", "stage") for name in ("folder", "discard"))
     seconds["merge"] += max(0.0, merging.seconds - sum(seconds.values()))  # opening segments, accounts of windows
-    return sum(report["rows"].values()), seconds
+    return sum(report.rows.values()), seconds
 
 
 if __name__ == "__main__":

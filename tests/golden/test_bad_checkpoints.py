@@ -112,9 +112,17 @@ def broken_arrives(folder: Path) -> None:
     (folder / "data" / "b.parquet").write_bytes(b"PAR1")
 
 
-def other_version(folder: Path) -> None:
-    found = identity.load(folder / "ckpt") | {"version": 1}
-    (folder / "ckpt" / "app.json").write_bytes(checked.encode(found))
+def other_format(number: int) -> Callable[[Path], None]:
+    """A checkpoint of another format. Nothing else of it can be read, and nothing else is looked at."""
+
+    def change(folder: Path) -> None:
+        found = identity.load(folder / "ckpt")
+        old = {"version": number, "id": found.id, "anything": ["else"]}
+        (folder / "ckpt" / "app.json").write_bytes(checked.encode(old))
+        for path in (*folder.glob("ckpt/versions/*"), *folder.glob("ckpt/manifests/*")):
+            path.write_bytes(b"of another format")
+
+    return change
 
 
 def changed(old: str, new: str) -> str:
@@ -150,7 +158,8 @@ CASES = [
     Case("checkpoint_version_damaged", RUN, arrange=damage("ckpt/versions/*.json")),
     Case("checkpoint_identity_damaged", RUN, arrange=damage("ckpt/app.json")),
     Case("checkpoint_file_log_damaged", RUN, arrange=damage("ckpt/files/s/*.json")),
-    Case("checkpoint_of_another_version", RUN, arrange=other_version),
+    Case("checkpoint_of_an_older_format", RUN, arrange=other_format(3)),
+    Case("checkpoint_of_a_newer_format", RUN, arrange=other_format(99)),
     # In use.
     Case("checkpoint_in_use", RUN, arrange=lambda folder: held(folder / "ckpt"), hide=PROCESS),
     Case("checkpoint_on_another_host", RUN, arrange=lambda folder: held(folder / "ckpt", "elsewhere", 17)),
@@ -158,6 +167,8 @@ CASES = [
     Case("state_manifest_damaged", STATE, arrange=damage("ckpt/manifests/*.json")),
     Case("state_version_damaged", STATE, arrange=damage("ckpt/versions/*.json")),
     Case("state_version_missing", STATE, arrange=remove("ckpt/versions/*.json")),
+    Case("state_of_an_older_format", STATE, arrange=other_format(3)),
+    Case("state_of_a_newer_format", f"{STATE} --json", arrange=other_format(99)),
     Case("state_identity_damaged", f"{STATE} --json", arrange=cut("ckpt/app.json", 20)),
 ]
 

@@ -15,19 +15,17 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from penstock.logical.query import Query, QuerySet
-from penstock.runtime.batch import close as hfta
-from penstock.runtime.batch import compaction
 from penstock.runtime.batch.driver import BatchDriver
-from penstock.runtime.batch.feed import Task, parsed
+from penstock.runtime.batch.executor import R, share_told
 from penstock.runtime.batch.fused import FusedReader
+from penstock.runtime.batch.held import Held
 from penstock.runtime.batch.job import Job
-from penstock.runtime.batch.offsets import Offset
-from penstock.runtime.batch.replan import Planner
-from penstock.runtime.batch.spark_job import _reported
-from penstock.runtime.run.summary import summarise, window_account
+from penstock.runtime.batch.outcome import heard
+from penstock.runtime.batch.replan import Planner, Replanning
+from penstock.runtime.run.history import History
+from penstock.runtime.run.summary import Clock, summarise, window_account
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.options import NONE, Planning
 from penstock.sharing.plan import SharedPlan, unshared_plans
@@ -38,8 +36,10 @@ from penstock.sources.base import OF_FILES, Abilities, Source
 from penstock.state import lease as leases
 from penstock.state import manifest as manifests
 from penstock.state import versions
+from penstock.state.data import from_data
 from penstock.state.garbage import SEGMENTS
 from penstock.state.manifest import Manifest, first_manifest
+from penstock.state.protocol import Offset, TaskReport
 from penstock.state.versions import Version
 from penstock.state.windows import CAPACITY
 from penstock.testing.apps.generators import Settings
@@ -53,28 +53,35 @@ def bearable(settings: Settings, rows: int) -> Settings:
     return replace(settings, task_memory=max(settings.task_memory, 40 * rows))
 
 
-def run_here(spark: None, shares: int, run: Callable[[int], dict[str, Any]]) -> list[dict[str, Any]]:
-    """A Spark job without Spark; what a task returns must survive JSON."""
-    reports = [json.loads(json.dumps(_reported(run, number))) for number in range(shares)]
-    for report in reports:
-        assert "error" not in report, report
-    return reports
+class HereExecutor:
+    """Tasks one after the other in this process; what they tell must survive JSON."""
+
+    parallelism = 2
+
+    def run_tasks(self, given: list[str]) -> list[TaskReport]:
+        return heard(given, TaskReport)
+
+    def run_shares(self, count: int, run: Callable[[int], R], kind: type[R]) -> list[R]:
+        return heard([share_told(run, number) for number in range(count)], kind)
 
 
 @dataclass
 class HandFeed:
-    """What was decided, and the references of tasks that ran, as the loop below has them."""
+    """What was decided, and what the tasks told, as the loop below has them."""
 
     commits: Path
-    offset: Offset = field(default_factory=dict)
+    offset: Offset = field(default_factory=Offset)
     references: list[str] = field(default_factory=list)
 
     def decision(self, batch: int, before: Manifest) -> Offset:
-        assert self.offset["n"] == batch + 1
+        assert self.offset.batch == batch
         return self.offset
 
-    def tasks(self, given: None, offset: Offset) -> list[Task]:
-        return parsed(self.references)
+    def tasks(self, given: None, offset: Offset) -> tuple[list[TaskReport], Offset]:
+        return HereExecutor().run_tasks(self.references), offset
+
+    def end_batch(self) -> bool:
+        return False
 
     def finished(self, batch: int) -> None:
         """As Spark's log of commits has it."""
@@ -100,11 +107,8 @@ class Engine:
         app: QuerySet,
         sources: Mapping[str, Source],
         settings: Settings,
-        patch: pytest.MonkeyPatch,
         planner: Planner | None = None,
     ) -> None:
-        patch.setattr(hfta, "run_job", run_here)
-        patch.setattr(compaction, "run_job", run_here)
         self.checkpoint, self.output = folder / "checkpoint", folder / "out"
         for name in (SEGMENTS, manifests.FOLDER, versions.FOLDER, "spark/commits"):
             (self.checkpoint / name).mkdir(parents=True)
@@ -116,76 +120,89 @@ class Engine:
         )  # fmt: skip
         if planner is not None:
             planner.look(app, sources, settings.batch_rows, settings.parallelism)
-        self.owner = Owner(OWNER, str(self.checkpoint))
+        owner, lease = Owner(OWNER, str(self.checkpoint)), leases.acquire(self.checkpoint, [])
+        self.held, self.history = Held(self.checkpoint, owner, lease), History()
         sinks = {query.name: self.sink(query) for query in app.queries if not query.hidden}
         self.rng = random.Random(settings.memory)
         places = {name: sink.place() for name, sink in sinks.items()}
         versions.store(self.checkpoint, Version(0, app, self._plans(app), places))
         self.reader, self.feed = FusedReader(job), HandFeed(self.checkpoint / "spark" / "commits")
-        lease = leases.acquire(self.checkpoint, [])
-        spark: Any = None
-        self.driver = BatchDriver(
-            spark, job, self.feed, self.owner, sinks, lease, first_manifest(), planner or Planner(Planning(NONE))
-        )
-        self.offset, self.batch = self.reader.initialOffset(), 0
+        executor = HereExecutor()
+        executor.parallelism = settings.parallelism
+        observers = [self.history, Replanning(planner or Planner(Planning(NONE)), self.held)]
+        self.driver = BatchDriver(executor, task, self.feed, self.held, sinks, first_manifest(), observers)
+        self.logged, self.batch = self.reader.initialOffset(), 0
+
+    @property
+    def offset(self) -> Offset:
+        """Where the last batch that is done ends."""
+        return from_data(Offset, self.logged, "offset")
 
     def _plans(self, app: QuerySet) -> dict[str, SharedPlan]:
         return random_plans(unshared_plans(app), self.rng) if self.planner is None else self.planner.plans(app)
 
     def replan(self) -> None:
         """Other tables from the next batch on."""
-        last = self.driver.version
-        self.driver.amend(replace(last, number=last.number + 1, plans=self._plans(last.app)))
+        last = self.held.version
+        self.held.amend(replace(last, number=last.number + 1, plans=self._plans(last.app)))
 
     def sink(self, query: Query) -> ParquetSink:
         made = ParquetSink(query.name, str(self.output / query.name), result_schema(query))
-        made.prepare(self.owner, False)
+        made.prepare(self.held.owner, False)
         return made
 
     def step(self) -> bool:
         """One micro-batch, sometimes with other tables than the last; False when there is none left."""
         if self.planner is None and self.rng.random() < 0.3:
             self.replan()
-        end = json.loads(json.dumps(self.reader.latestOffset(self.offset, None)))
-        if end == self.offset:
+        if not self.decide():
             return False
-        self.feed.offset = end
-        self.feed.references = list(self._references(self.offset, end))
         self.again()
+        return True
+
+    def decide(self) -> bool:
+        """The first half of a step: a batch is decided and its tasks run; False when there is none left."""
+        self.decided = json.loads(json.dumps(self.reader.latestOffset(self.logged, None)))
+        if self.decided == self.logged:
+            return False
+        self.feed.offset = from_data(Offset, self.decided, "offset")
+        self.feed.references = list(self._references())
         return True
 
     def again(self) -> None:
         """The micro-batch that was decided and read last, from the merges on."""
         self.driver(None, self.batch)
-        self.offset, self.batch = self.feed.offset, self.batch + 1
+        self.logged, self.batch = self.decided, self.batch + 1
 
-    def _references(self, start: Offset, end: Offset) -> Iterator[str]:
-        for split in self.reader.partitions(start, end):
+    def _references(self) -> Iterator[str]:
+        for split in self.reader.partitions(self.logged, self.decided):
             for batch in self.reader.read(split):
                 yield from batch.column(0).to_pylist()
 
     def amend(self, app: QuerySet) -> None:
         """Go on with another app from the next batch on."""
-        last = self.driver.version
+        last = self.held.version
         for query in app.queries:
             if not query.hidden and query.name not in self.driver.sinks:
                 self.driver.sinks[query.name] = self.sink(query)
         dropped = {q.name for q in last.app.queries} - {q.name for q in app.queries}
         places = {name: sink.place() for name, sink in self.driver.sinks.items()}
-        self.driver.amend(Version(last.number + 1, app, self._plans(app), places, last.retired | dropped))
+        self.held.amend(Version(last.number + 1, app, self._plans(app), places, last.retired | dropped))
 
     def finish(self) -> None:
         while self.step():
             pass
         self.driver.collect_garbage()
-        self.driver.lease.release()
+        self.held.lease.release()
 
     def summary(self) -> dict[str, Any]:
-        return summarise(self.driver, 0.0, 0.0, {}, "none")
+        driver, version = self.driver, self.held.version
+        clock = Clock(0.0, 0.0, {})
+        return summarise(self.checkpoint, version, driver.manifest, driver.sinks, self.history, clock, "none")
 
     def window_account(self, query: str) -> list[dict[str, int]]:
         """All closed windows of a query (as long as the ring holds them)."""
-        return window_account(self.driver, query, CAPACITY)
+        return window_account(self.checkpoint, self.driver.manifest, query, CAPACITY)
 
     def rows(self, query: str) -> pa.Table | None:
         """All rows that a plain glob of the query's folder sees; None where there is no file."""

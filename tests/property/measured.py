@@ -6,7 +6,6 @@ Probes, inserts and entries that are passed on are counted by the tasks and pric
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from in_process import Engine
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve.app import resolve_app
 from penstock.runtime.batch import replan as planners
+from penstock.runtime.batch.outcome import heard
 from penstock.runtime.batch.replan import Planner
 from penstock.runtime.work import TABLE
 from penstock.sharing.model.kinds.direct import DIRECT
@@ -31,6 +31,7 @@ from penstock.sharing.plan import SharedPlan
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source
 from penstock.state import versions
+from penstock.state.protocol import TaskReport
 from penstock.testing.apps.generators import Settings
 
 Array = np.ndarray
@@ -123,15 +124,15 @@ def run(
     patch.setattr(planners, "calibrated", lambda: USUAL)
     folder.mkdir()
     app, sources = resolved(text)
-    engine = Engine(folder, app, sources, chosen, patch, planner)
+    engine = Engine(folder, app, sources, chosen, planner)
     done = Measured(engine)
     while engine.step():
-        tasks = [json.loads(reference) for reference in engine.feed.references]
-        number = engine.offset["plan"]
-        rows = sum(task["account"]["stream"]["input"] for task in tasks)
+        tasks = heard(engine.feed.references, TaskReport)
+        number = engine.offset.plan
+        rows = sum(task.rows for task in tasks)
         plan = versions.load(engine.checkpoint, number).plans[stream]
         if rows:
-            done.batches.append(Batch(number, rows, [task["work"] for task in tasks], plan))
+            done.batches.append(Batch(number, rows, [task.work for task in tasks], plan))
     engine.finish()
     return done
 

@@ -18,7 +18,7 @@ from measured import EACH, ROW, Fixed, Measured, app_text, clustered, cost_of, j
 
 from penstock.runtime.batch.replan import Planner
 from penstock.runtime.profile.statistics import Known
-from penstock.runtime.task.task import Lfta
+from penstock.runtime.task.task import Task
 from penstock.sharing.graph.grain import Grain
 from penstock.sharing.model.collision import rate
 from penstock.sharing.model.flow import flows as cost_flows
@@ -173,32 +173,34 @@ class Flushes:
     costs: list[float] = field(default_factory=list)
 
     def watch(self, patch: pytest.MonkeyPatch) -> None:
-        end = Lfta.end
+        end = Task.end
 
-        def watched(task: Lfta) -> None:
-            for number, branch in enumerate(task.tree.branches):
+        def watched(task: Task) -> None:
+            for number, branch in enumerate(task.forest.branches):
                 if branch.waiting:  # evicted before the end, and only gathered since
-                    task.tree._fall(number, task.ingest.dictionaries)
+                    task._write_full(task.forest._fall(number, task.columns.dictionaries, task._memory))
             before = _counts(task)
             task._drain()
             self.costs.append(_priced(task, _counts(task) - before))
             end(task)
 
-        patch.setattr(Lfta, "end", watched)
+        patch.setattr(Task, "end", watched)
 
 
-def _counts(task: Lfta) -> np.ndarray:
+def _counts(task: Task) -> np.ndarray:
     """Probes of each table, entries that left it, and inserts into each leaf."""
-    branches = task.tree.branches
+    branches = task.forest.branches
     passed = [branch.evictions + branch.flushed for branch in branches]
-    return np.array([*(b.probes for b in branches), *passed, *(leaf.probes for leaf in task.leaves)])
+    return np.array([*(b.probes for b in branches), *passed, *(leaf.probes for leaf in task.forest.leaves)])
 
 
-def _priced(task: Lfta, counts: np.ndarray) -> float:
-    branches = task.tree.branches
+def _priced(task: Task, counts: np.ndarray) -> float:
+    branches = task.forest.branches
     memory = sum(branch.table.buckets * branch.format.width * 8 for branch in branches)
     probes = [USUAL.probe_at(memory) + EACH + USUAL.word * (b.format.words - 1) for b in branches]
-    inserts = [USUAL.insert_at(leaf.count * ROW) + EACH + USUAL.word * (leaf.format.words - 1) for leaf in task.leaves]
+    inserts = [
+        USUAL.insert_at(leaf.count * ROW) + EACH + USUAL.word * (leaf.format.words - 1) for leaf in task.forest.leaves
+    ]
     return float(counts @ np.array([*probes, *(USUAL.passing for _ in branches), *inserts]))
 
 

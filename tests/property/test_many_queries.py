@@ -5,7 +5,6 @@ Answers equal the oracle's; tables keep to the memory they were given, whatever 
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 from time import thread_time
@@ -16,9 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from measured import Measured, resolved
 
+from penstock.runtime.batch.outcome import heard
 from penstock.runtime.batch.replan import Planner
 from penstock.runtime.work import TABLE
 from penstock.sharing.options import AUTO, TREE, Planning
+from penstock.state.protocol import TaskReport
 from penstock.testing.asserts import assert_same_rows
 from penstock.testing.oracle.expected import expect
 
@@ -60,8 +61,8 @@ def app_text(rng: random.Random, path: Path, count: int) -> str:
 
 def table_bytes(ran: Measured) -> int:
     """The most that the tables of a task took."""
-    tasks = [json.loads(reference) for reference in ran.engine.feed.references]
-    return max(sum(size for name, size in task["bytes"].items() if name.startswith(TABLE)) for task in tasks)
+    tasks = heard(ran.engine.feed.references, TaskReport)
+    return max(sum(size for name, size in task.bytes.items() if name.startswith(TABLE)) for task in tasks)
 
 
 def check(seed: int, count: int, plan: str, memory: int, folder: Path, patch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,7 +38,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     app, sources = resolved(text(tmp_path))
     planner = Planner(Planning("gc", memory=8 << 10))
     settings = measured.settings(BATCH)
-    return Engine(tmp_path / "run", app, sources, settings, monkeypatch, planner)
+    return Engine(tmp_path / "run", app, sources, settings, planner)
 
 
 def text(folder: Path) -> str:
@@ -48,9 +47,7 @@ def text(folder: Path) -> str:
 
 def decided(engine: Engine) -> None:
     """The first half of a step: a batch is decided and its tasks run."""
-    end = json.loads(json.dumps(engine.reader.latestOffset(engine.offset, None)))
-    engine.feed.offset = end
-    engine.feed.references = list(engine._references(engine.offset, end))
+    assert engine.decide()
 
 
 def check(engine: Engine, folder: Path, app: QuerySet, since: dict[str, tuple[int | None, int, int]]) -> None:
@@ -64,52 +61,52 @@ def check(engine: Engine, folder: Path, app: QuerySet, since: dict[str, tuple[in
 
 
 def test_plans_do_change_here(engine: Engine, tmp_path: Path) -> None:
-    check(engine, tmp_path, engine.driver.version.app, {})
-    assert engine.driver.version.number >= 3
+    check(engine, tmp_path, engine.held.version.app, {})
+    assert engine.held.version.number >= 3
 
 
 def test_a_query_that_is_added_while_a_batch_runs(engine: Engine, tmp_path: Path) -> None:
     """The batch's counters know nothing of it: no plan is made from them. The next batch's do."""
-    first = engine.driver.version.app
+    first = engine.held.version.app
     app, _ = resolved(app_text(tmp_path / "in.parquet", [*KEYS, "abc"], 2 * BATCH))
     app = QuerySet(first.streams, app.queries)
     engine.step()
     decided(engine)
     engine.amend(app)
-    amended = engine.driver.version.number
+    amended = engine.held.version.number
     engine.again()
-    assert engine.driver.version.number == amended
+    assert engine.held.version.number == amended
     known = engine.driver.manifest.streams["s"]
-    since = {"q_abc": (known["greatest"], known["row"], engine.batch)}
+    since = {"q_abc": (known.greatest, known.row, engine.batch)}
     for _ in range(3):
         engine.step()
-    assert engine.driver.version.number > amended
-    assert "q_abc" in {query for table in engine.driver.version.plans["s"].tables for query in table.queries}
+    assert engine.held.version.number > amended
+    assert "q_abc" in {query for table in engine.held.version.plans["s"].tables for query in table.queries}
     check(engine, tmp_path, app, since)
 
 
 def test_a_query_that_is_dropped_while_a_batch_runs(engine: Engine, tmp_path: Path) -> None:
-    app = engine.driver.version.app
+    app = engine.held.version.app
     left = QuerySet(app.streams, tuple(query for query in app.queries if query.name != "q_ab"))
     engine.step()
     decided(engine)
     engine.amend(left)
-    amended = engine.driver.version.number
+    amended = engine.held.version.number
     engine.again()
-    assert engine.driver.version.number == amended
+    assert engine.held.version.number == amended
     check(engine, tmp_path, left, {})
 
 
 def test_nothing_is_planned_while_somebody_changes_the_app(engine: Engine, tmp_path: Path) -> None:
     engine.step()
-    number = engine.driver.version.number
-    with engine.driver.changing:
+    number = engine.held.version.number
+    with engine.held.changing:
         for _ in range(3):
             engine.step()
-    assert engine.driver.version.number == number
+    assert engine.held.version.number == number
     engine.step()
-    assert engine.driver.version.number > number
-    check(engine, tmp_path, engine.driver.version.app, {})
+    assert engine.held.version.number > number
+    check(engine, tmp_path, engine.held.version.app, {})
 
 
 def test_batches_that_are_done_again(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,20 +128,15 @@ def test_batches_that_are_done_again(engine: Engine, tmp_path: Path, monkeypatch
             engine.again()
         assert engine.driver.manifest.offset == engine.offset
     assert len(failed) >= BATCHES
-    check(engine, tmp_path, engine.driver.version.app, {})
+    check(engine, tmp_path, engine.held.version.app, {})
 
 
 def test_tasks_that_are_tried_twice(engine: Engine, tmp_path: Path) -> None:
     """The references of the second attempts count; both left a sample."""
-    while True:
-        end = json.loads(json.dumps(engine.reader.latestOffset(engine.offset, None)))
-        if end == engine.offset:
-            break
-        engine.feed.offset = end
-        list(engine._references(engine.offset, end))
-        engine.feed.references = list(engine._references(engine.offset, end))
+    while engine.decide():
+        engine.feed.references = list(engine._references())
         engine.again()
-    check(engine, tmp_path, engine.driver.version.app, {})
+    check(engine, tmp_path, engine.held.version.app, {})
     assert [path.name for path in (engine.checkpoint / sampling.FOLDER).iterdir()] == ["s.sample"]
 
 
@@ -153,18 +145,18 @@ def test_damaged_samples_in_the_middle(engine: Engine, tmp_path: Path) -> None:
     path = sampling.path_of(engine.checkpoint, "s")
     engine.step()
     for damage in (b"", b"nothing", path.read_bytes()[:-1]):
-        number = engine.driver.version.number
+        number = engine.held.version.number
         decided(engine)
         path.write_bytes(damage)
         engine.again()
-        assert engine.driver.version.number == number
-    check(engine, tmp_path, engine.driver.version.app, {})
+        assert engine.held.version.number == number
+    check(engine, tmp_path, engine.held.version.app, {})
 
 
 def test_versions_do_not_pile_up(engine: Engine, tmp_path: Path) -> None:
     most = 0
     while engine.step():
         most = max(most, len(list((engine.checkpoint / versions.FOLDER).iterdir())))
-    assert engine.driver.version.number >= 3
+    assert engine.held.version.number >= 3
     assert most <= 4
-    check(engine, tmp_path, engine.driver.version.app, {})
+    check(engine, tmp_path, engine.held.version.app, {})

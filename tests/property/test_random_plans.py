@@ -57,7 +57,7 @@ def run(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> tuple[int, int]:
         engine = check(seed, folder / "gc", patch, Planning("gc", planning.alloc, planning.memory))
     kept = sorted(int(path.stem) for path in (engine.checkpoint / versions.FOLDER).iterdir())
     assert len(kept) <= 3, f"seed {seed}: versions {kept}"
-    last = engine.driver.version
+    last = engine.held.version
     return last.number, sum(len(plan.tables) for plan in last.plans.values())
 
 

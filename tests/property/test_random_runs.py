@@ -61,18 +61,18 @@ def check(seed: int, folder: Path, patch: pytest.MonkeyPatch, planning: Planning
     # Some apps get, and some lose, a few queries while they run.
     some, turn = some_of(app, rng), rng.random()
     first, then = (some, app) if turn < 0.25 else (app, some) if turn < 0.4 else (app, app)
-    engine = Engine(folder, first, sources, settings, patch, None if planning is None else Planner(planning))
+    engine = Engine(folder, first, sources, settings, None if planning is None else Planner(planning))
     since: dict[str, tuple[int | None, int, int]] = {}
     try:
         if first is not then:
             for _ in range(rng.randint(1, 4)):
                 engine.step()
-            if engine.offset["end"]:
+            if engine.offset.end:
                 then = first
             else:
                 known = engine.driver.manifest.streams[app.streams[0].name]
                 added = {q.name for q in then.queries} - {q.name for q in first.queries}
-                since = dict.fromkeys(added, (known["greatest"], known["row"], engine.batch))
+                since = dict.fromkeys(added, (known.greatest, known.row, engine.batch))
                 engine.amend(then)
         engine.finish()
     except Exception as error:
@@ -166,7 +166,7 @@ def ended(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> Engine:
     text = case.write(folder / "in")
     app = resolve_app(text, "random.sql", lambda uri, options: fields(open_source(uri, options).schema()))
     sources = {stream.name: open_source(stream.source, dict(stream.options)) for stream in app.streams}
-    engine = Engine(folder, app, sources, bearable(case.settings, case.data.num_rows), patch)
+    engine = Engine(folder, app, sources, bearable(case.settings, case.data.num_rows))
     while True:
         try:
             if not engine.step():

@@ -12,7 +12,6 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +20,9 @@ from in_process import bearable
 
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.resolve.app import resolve_app
-from penstock.runtime.batch.compaction import CompactionWork, Keep, _items, compact_share
+from penstock.runtime.batch.compaction import Keep, _items, compact_share
 from penstock.runtime.batch.job import columns
+from penstock.runtime.batch.merge_job import ShareWork
 from penstock.runtime.epoch import Epoch, landmark_start
 from penstock.runtime.merge.items import FOREVER, Closing, MergeItem, closing, cut_windows, items, share_out
 from penstock.runtime.merge.windows import Segments, Setting, merge_item
@@ -32,7 +32,8 @@ from penstock.sharing.plan import unshared_plans
 from penstock.sinks.schema import result_schema
 from penstock.sources.base import even_splits, fields
 from penstock.sources.registry import open_source
-from penstock.state.versions import Version, levels
+from penstock.state.protocol import SegmentRef
+from penstock.state.versions import Version
 from penstock.testing.apps.generators import random_case
 from penstock.testing.asserts import assert_same_rows
 from penstock.testing.oracle.expected import expect
@@ -52,7 +53,7 @@ class Bench:
     version: Version
     settings: TaskSettings
     rng: np.random.Generator
-    references: list[dict[str, Any]] = field(default_factory=list)
+    references: list[SegmentRef] = field(default_factory=list)
     firsts: dict[str, int | None] = field(default_factory=dict)
     greatest: dict[str, int | None] = field(default_factory=dict)
     files: Iterator[int] = field(default_factory=itertools.count)
@@ -61,11 +62,11 @@ class Bench:
         """Run one task."""
         path = self.folder / f"{next(self.files)}.seg"
         told = run_task(self.version.plans[stream], self.settings, epoch, batches, path)
-        self.references.append(told["segment"])
-        known = [t for t in (self.greatest.get(stream), told["greatest"]) if t is not None]
+        self.references.append(told.segment)
+        known = [t for t in (self.greatest.get(stream), told.greatest) if t is not None]
         self.greatest[stream] = max(known, default=None)
-        firsts = [t for t in (self.firsts.get(stream), told["least"]) if t is not None]
-        self.firsts[stream] = told["first"] if epoch.ordered else min(firsts, default=None)
+        firsts = [t for t in (self.firsts.get(stream), told.least) if t is not None]
+        self.firsts[stream] = told.first if epoch.ordered else min(firsts, default=None)
 
     def compact(self) -> None:
         """Rewrite a random number of the newest segments."""
@@ -75,9 +76,9 @@ class Bench:
         keeps = {relation.query: Keep(relation, -FOREVER, None) for relation in relations}
         cut = [item for keep in keeps.values() for item in _items(keep, Segments(self.folder, old), self.settings)]
         shares = share_out(cut, int(self.rng.integers(1, 4)))
-        work = CompactionWork(keeps, str(self.folder), old, self.settings, next(self.files))
-        new = [compact_share(shares, work, number)["segment"] for number in range(len(shares))]
-        self.references[at:] = [segment for segment in new if segment["panes"]]
+        work = ShareWork(keeps, str(self.folder), tuple(old), self.settings, next(self.files))
+        new = [compact_share(shares, work, number).segment for number in range(len(shares))]
+        self.references[at:] = [segment for segment in new if segment.panes]
 
     def close(self, query: Query) -> list[pa.Table]:
         """All windows of a query, an item at a time."""
@@ -120,7 +121,7 @@ def check(seed: int, folder: Path) -> None:
     for split in even_splits(0, source.rows(), int(rng.integers(1, 6))) if source.rows() else []:
         epoch = Epoch(0, first=bench.firsts.get(stream.name), row=split.start)
         bench.take(stream.name, epoch, source.read(split, columns(bench.version.plans[stream.name]), chosen.chunk_rows))
-    for level in levels(app):
+    for level in app.levels:
         if rng.random() < 0.6:
             bench.compact()
         for query in level:

@@ -8,7 +8,7 @@ the same order, every leaf take in the same, and counters agree. The simulator i
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ from penstock.relations.layout import Layout, lay_out
 from penstock.relations.relation import Relation
 from penstock.runtime.tables import forest as trees
 from penstock.runtime.tables.chunk import Chunk, pack_words
-from penstock.runtime.tables.forest import Tree
+from penstock.runtime.tables.forest import Forest
 from penstock.runtime.tables.leaf import Leaf
 from penstock.runtime.tables.rows import Cut, Format
 from penstock.sharing.graph.configuration import STREAM
@@ -51,6 +51,7 @@ FOLDS = ("add", *("add", "add", "min", "max") * 2)  # of count(*), then of the s
 WINDOWS = (Window(60, 60), Window(20, 20), Window(50, 20))
 GREATEST, LEAST = (1 << 63) - 1, -(1 << 63)
 TREES, SLOW_TREES = 60, 1500
+MEMORY = 1 << 30  # leaves are never full
 POLICIES = {EVICT: NEWEST, KEEP: FREQUENT, LEAST_RECENT: RECENT}
 
 
@@ -263,21 +264,19 @@ class Engine:
     def __init__(self, case: Case) -> None:
         self.case = case
         plan = SharedPlan(None, tuple(case.relations), "", case.tables)  # type: ignore[arg-type]
-        self.tree = Tree(plan, case.sieves, self._absorb)
+        self.tree = Forest(plan, case.sieves, dict.fromkeys(self.case.sieves, 4))
         self.parts = [parts_of(case.below(n), case.sieves) for n in range(len(case.tables))]
         self.passed: list[list[Entry]] = [[] for _ in case.tables]
         self.taken: dict[str, list[Entry]] = {r.query: [] for r in case.relations}
         for number, branch in enumerate(self.tree.branches):
             branch._gather = self._recording(number, branch._gather)  # type: ignore[method-assign]
-        self.leaves = [Leaf(r, case.layout(), case.shape, 4) for r in case.relations]
+        self.tree._insert = self._insert  # type: ignore[method-assign]
         self.start()
 
     def start(self) -> None:
         """All anew in another layout."""
         self.layout = self.case.layout()
-        for leaf in self.leaves:
-            leaf.rebuild(self.layout, self.case.shape)
-        self.tree.lay_out(self.layout, self.case.shape, self.leaves)
+        self.tree.lay_out(self.layout, self.case.shape)
         self.buckets: dict[tuple[int, Any], int] = {}
 
     def take(self, rows: Array) -> None:
@@ -292,7 +291,8 @@ class Engine:
         }
         masks = {name: self.case.masks[self.case.sieves[name]] for name in self.case.sieves}
         chunk = Chunk(pack_words(self.layout, columns, len(rows)), values, {})
-        self.tree.take(chunk, {name: None if mask is None else mask[rows] for name, mask in masks.items()})
+        work = self.tree.take(chunk, {name: None if m is None else m[rows] for name, m in masks.items()}, MEMORY)
+        assert list(work) == []
 
     def _recording(self, number: int, gather: Any) -> Any:
         def record(rows: Array) -> None:
@@ -302,12 +302,16 @@ class Engine:
 
         return record
 
-    def _absorb(self, leaf: Leaf, chunk: Chunk, rows: Array, cut: Cut) -> None:
-        keys = leaf.keys(chunk.words, rows, cut)
-        words = [[chunk.weights], *(chunk.partials[s] for s in leaf.format.columns)]  # type: ignore[index]
-        table = np.ascontiguousarray(np.vstack([*keys, *(w.view(np.uint64) for each in words for w in each)]).T)
-        self.taken[leaf.relation.query] += decoded(leaf.format, table, parts_of([leaf.relation]))
-        assert leaf.absorb(chunk, rows, keys, lambda: 1 << 30) == len(rows)
+    def _insert(self, leaf: Leaf, chunk: Chunk, rows: Array, cut: Cut, memory: int) -> Iterator[Leaf]:
+        if chunk.partials is not None:
+            keys = leaf.arrivals(chunk, rows, cut).keys
+            words = [[chunk.weights], *(chunk.partials[s] for s in leaf.format.columns)]
+            table = np.ascontiguousarray(np.vstack([*keys, *(w.view(np.uint64) for each in words for w in each)]).T)
+            self.taken[leaf.relation.query] += decoded(leaf.format, table, parts_of([leaf.relation]))
+        return Forest._insert(self.tree, leaf, chunk, rows, cut, memory)
+
+    def drain(self) -> None:
+        assert list(self.tree.drain({}, MEMORY)) == []
 
     def bucket(self, number: int, key: Any) -> int:
         """Of a key in a table, as the tables of the engine number their buckets."""
@@ -365,10 +369,10 @@ def check(seed: int, patch: pytest.MonkeyPatch) -> None:
             simulated.take(row)
         done += len(rows)
         if case.rng.random() < 0.1:
-            engine.tree.drain({})
+            engine.drain()
             simulated.flush()
             engine.start()
-    engine.tree.drain({})
+    engine.drain()
     simulated.flush()
     for number, branch in enumerate(engine.tree.branches):
         table = simulated.tables[number]
@@ -378,7 +382,7 @@ def check(seed: int, patch: pytest.MonkeyPatch) -> None:
         counted = counts.probes + counts.flush_probes, counts.evictions + counts.flush_evictions, counts.flushed
         assert told == counted, f"{story}\ntable {number}"
     fed = {query for table in case.tables for query in table.queries}
-    for leaf in engine.leaves:
+    for leaf in engine.tree.leaves:
         if leaf.relation.query in fed:
             query = leaf.relation.query
             entries = kept(leaf.format, simulated.output(query))

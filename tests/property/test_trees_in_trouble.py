@@ -113,7 +113,7 @@ def run(columns: Columns, settings: Settings, folder: Path, seed: int, patch: py
     text += [f"CREATE QUERY {name} AS {select};" for name, select in QUERIES.items()]
     app, sources = resolved("\n".join(text))
     plans = random_plans(unshared_plans(app), random.Random(seed))
-    engine = Engine(folder / "run", app, sources, settings, patch, Fixed(plans))
+    engine = Engine(folder / "run", app, sources, settings, Fixed(plans))
     engine.finish()
     story = f"seed {seed}: {plans['e'].tables}"
     summary = engine.summary()

@@ -23,8 +23,10 @@ from penstock.sharing.model.unit_costs import USUAL
 from penstock.sharing.plan import Basis, Priced, SharedPlan, Table
 from penstock.sources.base import fields
 from penstock.sources.generate.source import open_generate
+from penstock.state.protocol import TaskReport
 from support.alone import alone as stored_alone
 from support.alone import names as relations_of
+from support.reports import task_report
 
 APP = """
 CREATE STREAM flows FROM 'generate:flows' WATERMARK ts DELAY '2 seconds';
@@ -102,7 +104,7 @@ def shared_plan(**changes: Any) -> SharedPlan:
     return SharedPlan(queries.stream("flows"), kept, notation, tables, replace(basis, **changes))
 
 
-def counted(rows: int, c1: float = 20.0, passing: float = 30.0, c2: float = 15.0) -> dict[str, Any]:
+def counted(rows: int, c1: float = 20.0, passing: float = 30.0, c2: float = 15.0) -> TaskReport:
     """What a task of the plan could have counted, with just these unit costs."""
 
     def table(probes: int, evictions: int, flushed: int) -> dict[str, int]:
@@ -123,4 +125,4 @@ def counted(rows: int, c1: float = 20.0, passing: float = 30.0, c2: float = 15.0
         of["nets"]: leaf(down // 2 + 90, 280),
         of["rate"]: leaf(rows, 40),
     }
-    return {"stream": "flows", "rows": rows, "work": work, "bytes": dict.fromkeys(work, 1000)}
+    return task_report("flows", rows, work, dict.fromkeys(work, 1000))

@@ -20,8 +20,10 @@ from penstock.sharing.options import AUTO, OFF
 
 if TYPE_CHECKING:
     from penstock.app.api import App
+    from penstock.runtime.batch.report import BatchReport, Observer
     from penstock.runtime.run.run import Run
-    from penstock.runtime.run.start import Listener
+    from penstock.state.manifest import Manifest
+    from penstock.state.protocol import TaskReport
 
 
 class Analysis:
@@ -30,7 +32,7 @@ class Analysis:
     def __init__(self, app: App, options: dict[str, Any]) -> None:
         self._app, self._twin, self._options = app, app.discarding(), options
         self._folder = tempfile.TemporaryDirectory(prefix="penstock-explain-", ignore_cleanup_errors=True)
-        self._tasks: list[dict[str, Any]] = []
+        self._tasks: list[TaskReport] = []
 
     def __enter__(self) -> Analysis:
         return self
@@ -43,12 +45,12 @@ class Analysis:
         self,
         checkpoint: str | None = None,
         *,
-        listener: Listener = lambda report, manifest: None,
+        listener: Observer = lambda report, manifest: None,
         on_phase: Callable[[str], None] = lambda phase: None,
     ) -> Run:
         """As `App.start`; the checkpoint is always one of its own."""
 
-        def gather(report: Any, manifest: Any) -> None:
+        def gather(report: BatchReport, manifest: Manifest) -> None:
             self._tasks += report.tasks
             listener(report, manifest)
 

@@ -34,8 +34,8 @@ from penstock.sources.registry import open_source
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.runtime.batch.report import Observer
     from penstock.runtime.run.run import Run
-    from penstock.runtime.run.start import Listener
 
 TASK_SETTINGS = tuple(TaskSettings.__dataclass_fields__)
 FRAME, TABLE = "frame:", "spark:"
@@ -152,7 +152,7 @@ class App:
         if not self._queries:
             raise QueryError("the app has no query", "add one with App.query or CREATE QUERY")
         everything = QuerySet(tuple(self._streams.values()), tuple(self._queries.values()))
-        used = {everything.root(query).name for query in everything.queries}
+        used = {stream.name for query in everything.queries for stream in everything.roots(query)}
         streams = tuple(stream for name, stream in self._streams.items() if name in used)
         return QuerySet(streams, everything.queries)
 
@@ -225,11 +225,14 @@ class App:
         self,
         checkpoint: str | None = None,
         *,
-        listener: Listener | None = None,
+        listener: Observer | None = None,
         on_phase: Callable[[str], None] = lambda phase: None,
         **settings: Any,
     ) -> Run:
-        """Run the app; returns at once. Settings: see `Planning`, `RunSettings` and `TaskSettings`."""
+        """Run the app; returns at once. `listener` is called after every batch.
+
+        Settings: see `Planning`, `RunSettings` and `TaskSettings`.
+        """
         from penstock.runtime.batch.replan import Planner
         from penstock.runtime.run.start import check_start, start
 
@@ -248,8 +251,8 @@ class App:
         spark = self.session()
         look.join()
         seconds = {"planning": planned - started, "startup": time.monotonic() - planned}
-        ignore: Listener = lambda report, manifest: None  # noqa: E731
-        return start(spark, app, inputs, self._functions, run_settings, planner, listener or ignore, seconds)
+        observers = () if listener is None else (listener,)
+        return start(spark, app, inputs, self._functions, run_settings, planner, observers, seconds)
 
     def close(self) -> None:
         """Stop the Spark session."""

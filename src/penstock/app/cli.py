@@ -270,16 +270,7 @@ def watch(loaded: Any, checkpoint: str | None, settings: dict[str, Any], quiet: 
 
 
 def _await_end(start: Callable[..., Any], display: Any) -> dict[str, Any]:
-    done: dict[str, Any] = {"rows": 0}
-
-    def show(report: Any, manifest: Any) -> None:
-        done["rows"] += report.rows
-        windows = sum(result["windows"] for result in manifest.results.values())
-        total = done["run"].progress()["total"] if "run" in done else None
-        display.batch(report.batch, done["rows"], total, windows, report.watermark, report.bytes["kept"])
-
-    running = start(listener=show, on_phase=display.phase)
-    done["run"] = running
+    running = start(listener=display.observe, on_phase=display.phase)
     display.phase("first batch")
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

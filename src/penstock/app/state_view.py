@@ -9,13 +9,16 @@ from penstock.errors import ConfigError
 from penstock.logical.query import Query
 from penstock.logical.window import TIME
 from penstock.monitor.progress import time_text
-from penstock.runtime.batch.close import open_panes
-from penstock.runtime.batch.driver import watermark_of
+from penstock.relations.storage import sources
+from penstock.runtime.batch.close import open_floor
+from penstock.runtime.run.summary import shown_watermark
 from penstock.sharing.explain import window_text
 from penstock.state import identity, lease, versions
 from penstock.state import manifest as manifests
+from penstock.state.data import to_data
 from penstock.state.files import local_path
 from penstock.state.manifest import Manifest
+from penstock.state.protocol import Results
 from penstock.state.versions import Version
 from penstock.state.windows import accounted, listed, read_windows
 
@@ -34,35 +37,35 @@ def state_of(checkpoint: str, most: int = WINDOWS) -> dict[str, Any]:
     version = versions.load(path, number) if number is not None else None
     known: dict[str, Any] = {
         "checkpoint": str(path),
-        "id": known_as["id"],
+        "id": known_as.id,
         "queries": [query.name for query in version.app.queries if not query.hidden] if version else [],
-        "slots": known_as["slots"],
+        "slots": known_as.slots,
         "plan_version": number,
-        "owner": None if owner is None else {"host": owner["host"], "process": owner["processes"][0][0]},
+        "owner": None if owner is None else {"host": owner.host, "process": owner.processes[0][0]},
         "files": {"segments": len(list((path / "segments").glob("*.seg"))), "manifests": len(manifests.batches(path))},
     }
     return known | (_manifest_state(path, manifest, most) if manifest else {"batch": None})
 
 
 def _manifest_state(path: Path, manifest: Manifest, most: int) -> dict[str, Any]:
-    version = versions.load(path, manifest.offset["plan"])
-    closed = sum(result["windows"] for result in manifest.results.values())
+    version = versions.load(path, manifest.offset.plan)
+    shown = to_data(manifest)
     return {
         "batch": manifest.batch,
         "ended": manifest.ended,
-        "watermark": watermark_of(manifest),
-        "streams": manifest.streams,
-        "offset": manifest.offset,
-        "segments": [{"path": s["path"], "bytes": s["bytes"], "panes": s["panes"]} for s in manifest.segments],
-        "bytes": manifests.kept_bytes(manifest),
+        "watermark": shown_watermark(manifest.watermarks),
+        "streams": shown["streams"],
+        "offset": shown["offset"],
+        "segments": [{name: one[name] for name in ("path", "bytes", "panes")} for one in shown["segments"]],
+        "bytes": manifest.kept_bytes,
         "manifest_bytes": manifests.path_of(path, manifest.batch).stat().st_size,
-        "volume": manifest.volume,
-        "bytes_read_per_window": manifest.volume["read"] // closed if closed else 0,
+        "volume": shown["volume"],
+        "bytes_read_per_window": manifest.volume.read // manifest.windows if manifest.windows else 0,
         "panes": {query.name: _open_panes(query, version, manifest) for query in version.app.queries},
-        "results": manifest.results,
-        "accounting": manifest.account,
+        "results": shown["results"],
+        "accounting": shown["account"],
         "windows": _windows(path, manifest, version, most),
-        "work": manifest.work,
+        "work": shown["work"],
     }
 
 
@@ -70,7 +73,7 @@ def _windows(path: Path, manifest: Manifest, version: Version, most: int) -> dic
     """The account of closed windows, by query, those that were dropped at the end."""
     names = [query.name for query in version.app.queries if not query.hidden]
     names += sorted(accounted(path) & manifest.results.keys() - set(names))
-    closed = {name: manifest.results.get(name, {"windows": 0})["windows"] for name in names}
+    closed = {name: manifest.results.get(name, Results()).windows for name in names}
     return {
         name: {"closed": count, "kept": listed(read_windows(path, name, count, most))} for name, count in closed.items()
     }
@@ -78,8 +81,9 @@ def _windows(path: Path, manifest: Manifest, version: Version, most: int) -> dic
 
 def _open_panes(query: Query, version: Version, manifest: Manifest) -> dict[str, Any] | None:
     """First and last pane that an open window of a query holds; None: there is none."""
-    floor = open_panes(version, manifest.streams)[query.name]
-    found = [s["panes"][query.name] for s in manifest.segments if query.name in s["panes"]]
+    floor = open_floor(version.app, query, manifest.streams)
+    stored = {source.relation.name for source in sources(version.storages, query.name)}
+    found = [panes for s in manifest.segments for name, panes in s.panes.items() if name in stored]
     if not found or max(high for _, high in found) < floor:
         return None
     panes = query.window.panes

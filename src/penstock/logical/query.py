@@ -90,6 +90,11 @@ class Query:
         return tuple(dict.fromkeys(key.attribute for key in self.keys))
 
     @property
+    def inputs(self) -> tuple[str, ...]:
+        """The streams, and queries, that it reads itself."""
+        return (self.stream,)
+
+    @property
     def columns(self) -> frozenset[str]:
         """Stream columns this query reads, besides the time column."""
         used = columns(self.where)
@@ -119,13 +124,27 @@ class QuerySet:
 
     def readers(self, name: str) -> tuple[Query, ...]:
         """The queries that read a stream, or a query's results, themselves."""
-        return tuple(query for query in self.queries if query.stream == name)
+        return tuple(query for query in self.queries if name in query.inputs)
 
-    def root(self, query: Query) -> Stream:
-        """The declared stream that a query reads in the end."""
-        while all(stream.name != query.stream for stream in self.streams):
-            query = self.query(query.stream)
-        return next(stream for stream in self.streams if stream.name == query.stream)
+    def roots(self, query: Query) -> tuple[Stream, ...]:
+        """The declared streams that a query reads in the end."""
+        declared = {stream.name: stream for stream in self.streams}
+        found: dict[str, Stream] = {}
+        for name in query.inputs:
+            below = (declared[name],) if name in declared else self.roots(self.query(name))
+            found |= {stream.name: stream for stream in below}
+        return tuple(found.values())
+
+    @property
+    def levels(self) -> tuple[tuple[Query, ...], ...]:
+        """Queries on streams, then queries on their results, and so on."""
+        places: dict[str, int] = {}
+        for query in self.queries:
+            places[query.name] = 1 + max(places.get(name, 0) for name in query.inputs)
+        return tuple(
+            tuple(query for query in self.queries if places[query.name] == level)
+            for level in sorted(set(places.values()))
+        )
 
 
 def results_stream(query: Query) -> Stream:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
-from typing import Any
 
 import numpy as np
 
@@ -24,16 +23,16 @@ from penstock.runtime.work import TABLE
 from penstock.sharing.explain import Explained, Measured
 from penstock.sharing.plan import SharedPlan
 from penstock.sharing.predicted import predict
+from penstock.state.protocol import TaskReport
 
-Task = Mapping[str, Any]
 LEAST = 1000  # probes of a relation in a task, before its time is believed
 DISTURBED = 2.0  # times what a probe takes in the relation's faster tasks: left out of the fit
 
 
-def measure(plan: SharedPlan, tasks: Iterable[Task]) -> Measured:
+def measure(plan: SharedPlan, tasks: Iterable[TaskReport]) -> Measured:
     """The counters of the tasks that ran this plan; `tasks` may have others, of other streams."""
-    mine = [task for task in tasks if task["stream"] == plan.stream.name and task["rows"]]
-    rows = sum(int(task["rows"]) for task in mine)
+    mine = [task for task in tasks if task.stream == plan.stream.name and task.rows]
+    rows = sum(task.rows for task in mine)
     tables = {table.name: _summed(TABLE + table.name, mine, rows) for table in plan.tables}
     leaves = {relation.name: _summed(relation.name, mine, rows) for relation in plan.relations}
     return Measured(
@@ -45,16 +44,16 @@ def measure(plan: SharedPlan, tasks: Iterable[Task]) -> Measured:
     )
 
 
-def _summed(name: str, tasks: Sequence[Task], rows: int) -> Explained:
+def _summed(name: str, tasks: Sequence[TaskReport], rows: int) -> Explained:
     """A relation's figures; nothing if no task had it. `nanoseconds` are of all tasks, `cost` of the middle one."""
-    work = [task["work"][name] for task in tasks if name in task["work"]]
+    work = [task.work[name] for task in tasks if name in task.work]
     if not work:
         return {}
-    costs = [task["work"][name]["nanoseconds"] / task["rows"] for task in tasks if name in task["work"]]
+    costs = [task.work[name]["nanoseconds"] / task.rows for task in tasks if name in task.work]
     total = {what: sum(int(counts.get(what, 0)) for counts in work) for what in ("probes", "evictions", "nanoseconds")}
     found = total | {
         "probes_per_tuple": total["probes"] / rows,
-        "bytes": max(int(task["bytes"].get(name, 0)) for task in tasks),
+        "bytes": max(int(task.bytes.get(name, 0)) for task in tasks),
         "cost": median(costs),
     }
     for what, figure in (("groups", "groups"), ("flushed", "flushed_per_task")):
@@ -67,7 +66,7 @@ def _table(found: Explained) -> Explained:
     return found | {"collision_rate": found["evictions"] / found["probes"] if found["probes"] else None}
 
 
-def fit(plan: SharedPlan, tasks: Sequence[Task]) -> Explained | None:
+def fit(plan: SharedPlan, tasks: Sequence[TaskReport]) -> Explained | None:
     """c1, c2 and their ratio; None where nothing ran long enough to tell."""
     tables = [(table.name, TABLE + table.name) for table in plan.tables]
     leaves = [(relation.name, relation.name) for relation in plan.relations]
@@ -83,8 +82,8 @@ def fit(plan: SharedPlan, tasks: Sequence[Task]) -> Explained | None:
 Equation = tuple[str, int, int, int]  # relation, nanoseconds, probes, evictions
 
 
-def _equations(names: Iterable[tuple[str, str]], tasks: Iterable[Task]) -> list[Equation]:
-    found = [(name, task["work"].get(key)) for task in tasks for name, key in names]
+def _equations(names: Iterable[tuple[str, str]], tasks: Iterable[TaskReport]) -> list[Equation]:
+    found = [(name, task.work.get(key)) for task in tasks for name, key in names]
     return [
         (name, counts["nanoseconds"], counts["probes"], counts.get("evictions", 0))
         for name, counts in found

@@ -6,13 +6,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from penstock.runtime.batch.report import BatchReport
+    from penstock.state.manifest import Manifest
 
 UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
@@ -36,6 +41,7 @@ class ProgressDisplay:
         self._task = self._progress.add_task(
             "starting Spark", total=None, rows="0", rate="", windows=0, kept="", lag=""
         )
+        self._rows = 0
         self._first: tuple[float, int] | None = None  # clock and rows after the first batch: the start is no rate
 
     def __enter__(self) -> ProgressDisplay:
@@ -52,30 +58,32 @@ class ProgressDisplay:
     def phase(self, name: str) -> None:
         self._progress.update(self._task, description=name)
 
-    def batch(self, batch: int, rows: int, total: int | None, windows: int, watermark: Any, kept: int = 0) -> None:
-        """A micro-batch ended: `rows` of `total` (if that is known) are done, `kept` bytes are state."""
+    def observe(self, report: BatchReport, manifest: Manifest) -> None:
+        """A micro-batch ended."""
+        self._rows += report.rows
         now, rate = time.perf_counter(), ""
         if self._first is None:
-            self._first = (now, rows)
+            self._first = (now, self._rows)
         else:
-            rate = f"{(rows - self._first[1]) / (now - self._first[0]):,.0f} rows/s"
+            rate = f"{(self._rows - self._first[1]) / (now - self._first[0]):,.0f} rows/s"
         self._progress.update(
             self._task,
-            completed=rows,
-            total=total,
-            description=f"batch {batch}",
-            rows=f"{rows:,}",
+            completed=self._rows,
+            total=report.total,
+            description=f"batch {report.batch}",
+            rows=f"{self._rows:,}",
             rate=rate,
-            windows=windows,
-            kept=f"{bytes_text(kept)} kept",
-            lag=_lag(None if total is None else total - rows, watermark),
+            windows=manifest.windows,
+            kept=f"{bytes_text(report.kept)} kept",
+            lag=_lag(None if report.total is None else report.total - self._rows, report.watermarks),
         )
 
 
-def _lag(behind: int | None, watermark: Any) -> str:
+def _lag(behind: int | None, watermarks: Mapping[str, int | None]) -> str:
     """How far behind, where that is known; the watermark of a single stream."""
     text = "" if behind is None else f"{behind:,} rows behind" if behind > 0 else "caught up"
-    shown = f"watermark {time_text(watermark)}" if isinstance(watermark, int) else ""
+    only = next(iter(watermarks.values())) if len(watermarks) == 1 else None
+    shown = "" if only is None else f"watermark {time_text(only)}"
     return ", ".join(part for part in (text, shown) if part)
 
 

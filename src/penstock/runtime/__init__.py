@@ -1,10 +1,16 @@
-"""SharedPlan to Spark: the only package that plans pyspark work.
+"""From a plan to results: tasks, merges, and the Spark jobs that run them. The only package that knows pyspark.
 
-In execution order: `session` (and `java`, `daemon`, `pages`) start Spark; `engine` opens checkpoint, sinks and
-`inputs`, takes up the app as a `version` (`changes`, `amend`), and starts a `run`. `fused` is the Python data source
-whose tasks run `lfta` (with `ingest`, `times`, `selection`, `evaluate`, `folding`, `tree`, `leaf`, `coarse`);
-`frames` runs the same tasks over DataFrames; what is decided about a batch stands in `offsets`. `driver` is the
-foreachBatch that keeps the manifest: it takes references from its `feed`, `hfta` and `merge_plan` choose the windows
-that close, `merge_job` has them merged and finished in Spark tasks (`closing`, `merge`, `finish`, `ordering`),
-`compaction` keeps segments few.
+| room | does |
+| --- | --- |
+| root | `settings`, `epoch` (what was decided about a batch), `machine`, `work` (counters) |
+| `spark` | starts Spark and its Python workers |
+| `expressions` | computes expressions on columns |
+| `tables` | holds groups: states, tables that evict, exact leaves, the forest of them |
+| `merge` | puts groups of closed windows together and finishes them into rows |
+| `profile` | measures streams and the machine, for the planner |
+| `task` | turns the records of a split into a segment |
+| `batch` | decides, runs and commits micro-batches |
+| `run` | opens a checkpoint, and starts and sums up a run |
+
+Each room imports only those above it (`tests/unit/test_imports.py`).
 """

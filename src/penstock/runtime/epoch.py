@@ -1,6 +1,6 @@
-"""What was decided about a batch before its tasks ran, as a task needs it: watermark, positions, where windows begin.
+"""What was decided about a batch before its tasks ran: watermark, positions, where windows begin.
 
-Everything here comes from the offset (or, for DataFrames, from `decisions/N`), so a replay decides the same.
+All of it comes from the offset (of DataFrames: from `decisions/N`), so a replay decides the same.
 """
 
 from __future__ import annotations
@@ -9,17 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.logical.window import ROWS, Window
-
-Origin = tuple[int | None, int]
+from penstock.state.protocol import Origin
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """Of one stream, before the batch: watermark, greatest time, time of the first tuple (None: none yet).
+    """Of one stream, before the batch: watermark, greatest time, time of the first record (None: none yet).
 
     `row` is the position of the task's first record. `origins` has, for each query that was added to a running
-    app, the greatest time and the position at that moment: its first window starts after them. Where tuples have no
-    order (not `ordered`: DataFrames, results), the first tuple is the least of the first batch, told by the driver.
+    app, the greatest time and the position at that moment: its first window starts after them. Where records have no
+    order (not `ordered`: DataFrames, results), the first record is the least of the first batch, told by the driver.
     """
 
     batch: int
@@ -42,7 +41,7 @@ def first_window(window: Window, origin: Origin | None) -> int | None:
 
 
 def landmark_start(window: Window, first: int | None, origin: Origin | None) -> int | None:
-    """Where a landmark window begins: at the slide of the stream's first tuple; None while there is none."""
+    """Where a landmark window begins: at the slide of the stream's first record; None while there is none."""
     added = first_window(window, origin)
     if added is not None:
         return added * window.slide
@@ -50,7 +49,7 @@ def landmark_start(window: Window, first: int | None, origin: Origin | None) -> 
 
 
 def cutoff(window: Window, epoch: Epoch, query: str) -> int | None:
-    """Tuples before this place on the window's axis are late: no window that is still open holds them."""
+    """Records before this place on the window's axis are late: no window that is still open holds them."""
     origin = epoch.origins.get(query)
     if window.landmark:
         return landmark_start(window, epoch.first, origin)

@@ -1,7 +1,13 @@
-"""What of the machine decides sizes: the level-2 cache of a core."""
+"""The machine under a process: cache, resident memory, huge pages.
+
+This module loads no other: the daemon of Spark's workers asks it about huge pages before numpy is loaded.
+"""
 
 from __future__ import annotations
 
+import os
+import resource
+import sys
 from functools import lru_cache
 from pathlib import Path
 
@@ -9,13 +15,49 @@ L2 = Path("/sys/devices/system/cpu/cpu0/cache/index2/size")
 USUAL = 1 << 20
 UNITS = {"K": 1 << 10, "M": 1 << 20}
 
+_baseline: dict[int, int] = {}  # by process id: forked children must not inherit it
+
 
 @lru_cache(maxsize=1)
 def cache_size() -> int:
-    """Bytes of the level-2 cache; a usual size where the system does not say."""
+    """Bytes of a core's level-2 cache; a usual size where the system does not say."""
     try:
         text = L2.read_text().strip()
     except OSError:
         return USUAL
     digits, unit = text.rstrip("KM"), text[-1:]
     return int(digits) * UNITS.get(unit, 1) if digits.isdigit() else USUAL
+
+
+def without_huge_pages() -> None:
+    """Have numpy not ask for huge pages, unless the environment says otherwise. It must not be loaded yet.
+
+    Where memory is fragmented, the system has to make such pages first: that took more than half of a task's time.
+    """
+    os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
+
+
+def note_baseline() -> int:
+    """Remember, and return, the memory of this process before its first task.
+
+    That is interpreter, libraries and compiled kernels, most of it shared with the daemon it was forked from.
+    """
+    return _baseline.setdefault(os.getpid(), _resident())
+
+
+def memory_taken() -> tuple[int, int]:
+    """Bytes of this process before its first task, and the most it ever had."""
+    return note_baseline(), _peak()
+
+
+def _resident() -> int:
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:  # no /proc: the peak so far is the best there is
+        return _peak()
+    return pages * resource.getpagesize()
+
+
+def _peak() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

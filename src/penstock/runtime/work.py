@@ -1,37 +1,36 @@
 """Counters of work: what each relation did in the tasks of a batch, and added up over all batches.
 
-Names of tables begin with `TABLE`, since a query and the table before its leaf have the same name; leaves have the
-names of their queries. A plan that was replaced leaves its tables' work under `EARLIER`: counters do not grow with the
-number of plans.
+Names of tables begin with `TABLE`; leaves have the names of their relations. A plan that was replaced leaves the work
+of its tables and relations under `EARLIER`: counters do not grow with the number of plans.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from penstock.sharing.plan import SharedPlan
+from penstock.state.protocol import Counts, TaskReport, Work
 
 TABLE = "@"
 EARLIER = "@"
-Counts = dict[str, int]
-Work = dict[str, Counts]
 
 
-def added(before: Mapping[str, Counts], plans: Iterable[SharedPlan], tasks: Iterable[Mapping[str, Any]]) -> Work:
+def added(before: Work, plans: Iterable[SharedPlan], tasks: Iterable[TaskReport]) -> Work:
     """All work so far, of tasks that ran these plans."""
-    known = {TABLE + table.name for plan in plans for table in plan.tables}
-    work: Work = {}
+    made = list(plans)
+    known = {TABLE + table.name for plan in made for table in plan.tables}
+    known |= {relation.name for plan in made for relation in plan.relations}
+    work: dict[str, Counts] = {}
     for name, counts in before.items():
-        kept = EARLIER if name.startswith(TABLE) and name not in known else name
+        kept = name if name in known else EARLIER
         work[kept] = _sum(work.get(kept, {}), counts)
     for task in tasks:
-        for name, counts in task["work"].items():
+        for name, counts in task.work.items():
             work[name] = _sum(work.get(name, {}), counts)
     return work
 
 
-def totals(work: Mapping[str, Counts]) -> Counts:
+def totals(work: Work) -> dict[str, int]:
     """As the papers count: every probe or insert of a tuple or group is a hash operation; entries leave a table by
     collision or when an epoch ends."""
     probes = sum(counts.get("probes", 0) for counts in work.values())
@@ -39,5 +38,5 @@ def totals(work: Mapping[str, Counts]) -> Counts:
     return {"probes": probes, "evictions": evicted, "hash_operations": probes}
 
 
-def _sum(one: Counts, other: Mapping[str, int]) -> Counts:
+def _sum(one: Counts, other: Counts) -> Counts:
     return {name: one.get(name, 0) + other.get(name, 0) for name in (*one, *(n for n in other if n not in one))}

@@ -1,1 +1,20 @@
-"""Plans over grouping keys: the packed layout, the plan, and its explanation. No pyspark, no numba."""
+"""Plans: which tables stand before the leaves of a stream's queries, and why. No pyspark, no numba.
+
+    queries ──► graph ──► model ──► allocate ──► choose ──► planner ──► SharedPlan ──► explain
+
+| room, module | gives |
+| --- | --- |
+| `graph` | which relation can feed which |
+| `model` | what tables pass on and cost |
+| `allocate` | how tables share memory |
+| `choose` | which phantoms to keep |
+| `plan` | the plan: data that tasks run |
+| `options` | what a plan is asked to be like |
+| `planner` | the cheapest plan for a stream |
+| `predicted` | what a plan is expected to do, relation by relation |
+| `explain`, `explain_text` | a plan explained as data, and as text |
+
+Each imports only those above it.
+"""
+
+from __future__ import annotations

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from penstock.logical.query import QuerySet, Stream
+from penstock.logical.query import Field, QuerySet, Stream
 from penstock.relations.closing import Reader
 from penstock.relations.relation import Relation
 from penstock.relations.storing import Stored, stored
@@ -104,11 +104,10 @@ class SharedPlan:
         return self.stored.readers
 
     @cached_property
-    def columns(self) -> tuple[str, ...]:
-        """Columns that some query reads, and the time, in the stream's order."""
-        choices = [one.choice for one in self.readers] + [one.choice for one in self.relations]
-        used = frozenset().union(*(choice.columns for choice in choices)) | {self.stream.time}
-        return tuple(field.name for field in self.stream.fields if field.name in used)
+    def fields(self) -> tuple[Field, ...]:
+        """Columns of the stream that some query reads, and the time, in the stream's order."""
+        used = frozenset().union(*(r.choice.columns for r in self.relations)) | {self.stream.time}
+        return tuple(field for field in self.stream.fields if field.name in used)
 
     @cached_property
     def below(self) -> tuple[tuple[Relation, ...], ...]:

@@ -49,7 +49,7 @@ MIDDLE = 0.75  # of the time for a tree: for the one of the fewest operations
 SEARCHING = 0.65  # of that time; allocating memory and building the plan take the rest
 MOST = 200  # candidates that are counted
 MOST_FRONTED = 24  # queries up to which it is tried which of them do better with tables of their own
-MOST_PASSED = 0.7  # of its tuples: a phantom that passes on more cannot pay
+MOST_PASSED = 0.7  # of its records: a phantom that passes on more cannot pay
 ALIKE = 50  # numbers of groups within about 1/ALIKE count as the same
 
 
@@ -224,7 +224,7 @@ def _used(option: Option) -> Iterator[TableKind]:
 
 
 def _worthwhile(engine: EngineProblem) -> list[Grain]:
-    """Candidates that may pay: those that pass on much fewer tuples than they take, and of those that have the same
+    """Candidates that may pay: those that pass on much fewer records than they take, and of those that have the same
     groups (as attributes that determine others do) the finest, which feeds the most."""
     known, limit = engine.known, engine.memory
     finest: dict[tuple[int, int], list[Grain]] = {}

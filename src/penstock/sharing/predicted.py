@@ -1,8 +1,8 @@
 """What a plan is expected to do, relation by relation, the end of a task included: figures beside which measured ones
 can be put (`sharing.explain`).
 
-Counters of a run do not tell a tuple's own probes from those of a flush, so both are in here: what the tables above
-flush at the end of a task (seed smap, Eq. 8) is spread over its tuples. The costs of all relations sum up to the
+Counters of a run do not tell a record's own probes from those of a flush, so both are in here: what the tables above
+flush at the end of a task (seed smap, Eq. 8) is spread over its records. The costs of all relations sum up to the
 plan's (`sharing.model.flow.tree_cost`).
 """
 
@@ -19,8 +19,8 @@ from penstock.sharing.plan import Basis, Priced
 
 @dataclass(frozen=True)
 class Predicted:
-    """One node of a configuration, per tuple of the stream; `flushed` entries a task. `alone` is what its queries would
-    cost if the stream fed them."""
+    """One node of a configuration, per record of the stream; `flushed` entries a task. `alone` is what its queries
+    would cost if the stream fed them."""
 
     priced: Priced
     probes: float
@@ -48,7 +48,7 @@ class Predicted:
 def predict(basis: Basis) -> dict[str, Predicted]:
     """The nodes of a plan's configuration by name, parents first."""
     found: dict[str, Predicted] = {}
-    out: list[float] = []  # what leaves a node, a tuple of the stream, as if all of them were for it (Eq. 1)
+    out: list[float] = []  # what leaves a node, a record of the stream, as if all of them were for it (Eq. 1)
     for node, priced in zip(basis.configuration.nodes, basis.relations, strict=True):
         taken = 1.0 if node.parent == STREAM else out[node.parent]
         table, kind = bool(priced.buckets), kind_named(priced.kind)
@@ -78,13 +78,13 @@ def below(basis: Basis) -> dict[str, tuple[str, ...]]:
 
 
 def without_sharing(basis: Basis) -> float:
-    """ns a tuple if the stream fed every query."""
+    """ns a record if the stream fed every query."""
     considered = dict(basis.considered)
     return considered["none"] if "none" in considered else sum(priced.insert for priced in basis.relations)
 
 
 def gains(basis: Basis, predicted: Mapping[str, Predicted]) -> dict[str, tuple[float, float]]:
-    """For each node with a table: ns a tuple of all at and below it, and of its queries if the stream fed them."""
+    """For each node with a table: ns a record of all at and below it, and of its queries if the stream fed them."""
     return {
         name: (sum(predicted[one].cost for one in members), sum(predicted[one].alone for one in members))
         for name, members in below(basis).items()

@@ -31,7 +31,7 @@ def collect(checkpoint: Path, committed: int) -> int:
     if last is None:  # nothing says what is still needed: a later owner may have gone on
         return 0
     kept = [last, None if last.ended else manifests.load(checkpoint, committed - 1)]
-    named = {segment["path"] for manifest in kept if manifest is not None for segment in manifest.segments}
+    named = {segment.path for manifest in kept if manifest is not None for segment in manifest.segments}
     deleted = 0
     for path in sorted((checkpoint / SEGMENTS).glob("[0-9]*-*.seg")):
         if int(path.name.split("-")[0]) <= committed and path.name not in named:
@@ -42,7 +42,7 @@ def collect(checkpoint: Path, committed: int) -> int:
         if batch <= committed - KEEP:
             manifests.path_of(checkpoint, batch).unlink(missing_ok=True)
             deleted += 1
-    needed = min((manifest.offset["plan"] for manifest in kept if manifest is not None), default=0)
+    needed = min((manifest.offset.plan for manifest in kept if manifest is not None), default=0)
     for path in sorted((checkpoint / VERSIONS).glob("[0-9]*.json")):
         if int(path.stem) < needed:  # a replay runs what its offset names; the newest is never older
             path.unlink(missing_ok=True)

@@ -17,11 +17,12 @@ import os
 import socket
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from penstock import clock
 from penstock.errors import StateError
+from penstock.state.data import from_data, to_data
 from penstock.state.files import put_if_absent, replace
 
 FOLDER = "lease"
@@ -31,6 +32,16 @@ WATCH_SECONDS = 15.0  # three renewals: who misses them all is not there
 LINGER_SECONDS = 20.0  # how long a dead driver's JVM may take to notice
 
 Identity = tuple[int, str | None]  # process id and start time, taken when the lease was: a renewal may find it ended
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the file of a lease says: whose it is, and when that was last known, by the wall clock."""
+
+    host: str
+    processes: tuple[Identity, ...]
+    renewed: float
+    released: bool = False
 
 
 class Lease:
@@ -77,10 +88,10 @@ def acquire(checkpoint: Path, processes: list[int]) -> Lease:
         owner = _read(folder, held)
         if owner is None or (_gone(owner) and not _renewed(folder, held, owner)):
             break
-        driver_dead = owner["host"] == socket.gethostname() and not _alive(owner["processes"][0])
+        driver_dead = owner.host == socket.gethostname() and not _alive(owner.processes[0])
         if not driver_dead or time.monotonic() > deadline:
             raise StateError(
-                f"checkpoint {checkpoint} is in use by process {owner['processes'][0][0]} on {owner['host']}",
+                f"checkpoint {checkpoint} is in use by process {owner.processes[0][0]} on {owner.host}",
                 "end that run first, or use another checkpoint",
             )
         time.sleep(0.1)
@@ -95,36 +106,37 @@ def acquire(checkpoint: Path, processes: list[int]) -> Lease:
     return Lease(checkpoint, held + 1, mine)
 
 
-def holder(checkpoint: Path) -> dict[str, Any] | None:
+def holder(checkpoint: Path) -> Record | None:
     """Who holds the checkpoint now; None if nobody alive does."""
     owner = _read(checkpoint / FOLDER, _newest(checkpoint / FOLDER))
     return None if owner is None or _gone(owner) else owner
 
 
 def _record(processes: list[Identity], released: bool = False) -> bytes:
-    record = {"host": socket.gethostname(), "processes": processes, "renewed": clock.now(), "released": released}
-    return json.dumps(record).encode()
+    record = Record(socket.gethostname(), tuple(processes), clock.now(), released)
+    return json.dumps(to_data(record)).encode()
 
 
-def _read(folder: Path, number: int) -> dict[str, Any] | None:
+def _read(folder: Path, number: int) -> Record | None:
+    path = _path(folder, number)
     try:
-        record: dict[str, Any] = json.loads(_path(folder, number).read_bytes())
+        record = json.loads(path.read_bytes())
     except (FileNotFoundError, ValueError):
         return None
-    return record
+    return from_data(Record, record, f"lease {path}")
 
 
-def _gone(owner: dict[str, Any]) -> bool:
-    if owner["released"]:
+def _gone(owner: Record) -> bool:
+    if owner.released:
         return True
-    if owner["host"] == socket.gethostname():
-        return not any(_alive(process) for process in owner["processes"])
-    return bool(abs(clock.now() - owner["renewed"]) > EXPIRE_SECONDS)
+    if owner.host == socket.gethostname():
+        return not any(_alive(process) for process in owner.processes)
+    return abs(clock.now() - owner.renewed) > EXPIRE_SECONDS
 
 
-def _renewed(folder: Path, number: int, owner: dict[str, Any]) -> bool:
+def _renewed(folder: Path, number: int, owner: Record) -> bool:
     """Whether an owner on another machine whose lease looks expired lives after all; takes a while to find out."""
-    if owner["released"] or owner["host"] == socket.gethostname():
+    if owner.released or owner.host == socket.gethostname():
         return False
     deadline = time.monotonic() + WATCH_SECONDS
     while time.monotonic() < deadline:
@@ -134,7 +146,7 @@ def _renewed(folder: Path, number: int, owner: dict[str, Any]) -> bool:
     return False
 
 
-def _alive(process: list[Any]) -> bool:
+def _alive(process: Identity) -> bool:
     """Whether this very process runs; a reused process id has another start time."""
     pid, started = process
     try:

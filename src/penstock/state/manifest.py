@@ -9,68 +9,65 @@ manifest rolls its renames forward, so a kill at any moment leaves each window i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from penstock.errors import StateError
 from penstock.faults import reach
 from penstock.state import checked
-from penstock.state.account import opening
+from penstock.state.account import Account
 from penstock.state.files import put_if_absent
+from penstock.state.protocol import Offset, Results, SegmentRef, Staged, StreamState, Volume, Work
 
 FOLDER = "manifests"
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """State after batch `batch`. `streams` has, per stream (declared, or results that a query reads), position,
-    watermark, greatest and first time and whether it has ended; times are microseconds, None: no tuple yet."""
+    """State after a batch; results, work and volume are of all batches so far, `staged` and `rows` of this one."""
 
     batch: int
     digest: str
-    offset: dict[str, Any]
-    streams: dict[str, dict[str, Any]]
+    offset: Offset
+    streams: Mapping[str, StreamState]
     ended: bool
-    segments: list[dict[str, Any]]
-    account: dict[str, Any]
-    results: dict[str, dict[str, int]]  # per query: windows and rows so far
-    work: dict[str, dict[str, int]]  # per query: probes and evictions so far
-    volume: dict[str, int]  # bytes so far, by VOLUME
-    staged: list[list[str]] = field(default_factory=list)  # [query, temporary name, final name]
-    rows: int = 0  # of this batch
+    segments: tuple[SegmentRef, ...]
+    account: Account
+    results: Mapping[str, Results]
+    work: Work
+    volume: Volume
+    staged: tuple[Staged, ...] = ()
+    rows: int = 0
 
+    def stream(self, name: str) -> StreamState:
+        """What is known of a stream; of one that is new, nothing."""
+        return self.streams.get(name, StreamState())
 
-# Bytes of segments that tasks wrote, that were read to close windows, that compactions wrote; bytes of results given to
-# sinks; the number of compactions.
-VOLUME = ("written", "read", "compacted", "results", "compactions")
+    @property
+    def kept_bytes(self) -> int:
+        """State after the batch: bytes of live segments."""
+        return sum(segment.bytes for segment in self.segments)
+
+    @property
+    def windows(self) -> int:
+        """Closed so far, of all queries."""
+        return sum(result.windows for result in self.results.values())
+
+    @property
+    def watermarks(self) -> dict[str, int | None]:
+        """Of the declared streams."""
+        return {name: self.streams[name].watermark for name in self.offset.streams}
 
 
 def first_manifest() -> Manifest:
     """The state before batch 0."""
-    return Manifest(-1, "", {}, {}, False, [], opening(), {}, {}, dict.fromkeys(VOLUME, 0))
-
-
-def kept_bytes(manifest: Manifest) -> int:
-    """State after the batch: bytes of live segments."""
-    return sum(segment["bytes"] for segment in manifest.segments)
-
-
-def volume_since(manifest: Manifest, before: Manifest) -> dict[str, int]:
-    """Bytes of the batches after `before`, and what is kept now."""
-    moved = {name: manifest.volume[name] - before.volume[name] for name in VOLUME}
-    return moved | {"kept": kept_bytes(manifest)}
-
-
-def stream_state(manifest: Manifest | None, name: str) -> dict[str, Any]:
-    """What is known of a stream; of one that is new, nothing."""
-    fresh = {"row": 0, "watermark": None, "greatest": None, "first": None, "ended": False}
-    return fresh if manifest is None else manifest.streams.get(name, fresh)
+    return Manifest(-1, "", Offset(), {}, False, (), Account(), {}, {}, Volume())
 
 
 def put(checkpoint: Path, manifest: Manifest) -> None:
     """Commit a batch."""
-    data = checked.encode(vars(manifest))
+    data = checked.dump(manifest)
     reach("manifest.write")
     if not put_if_absent(path_of(checkpoint, manifest.batch), data):
         raise StateError(
@@ -87,7 +84,7 @@ def load(checkpoint: Path, batch: int) -> Manifest | None:
         data = path.read_bytes()
     except FileNotFoundError:
         return None
-    return Manifest(**checked.decode(data, path, "manifest"))
+    return checked.parse(data, Manifest, path, "manifest")
 
 
 def batches(checkpoint: Path) -> list[int]:

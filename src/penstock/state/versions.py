@@ -7,28 +7,34 @@ The offset of a batch names its version, so a replay runs what was decided, what
 
 from __future__ import annotations
 
-import base64
-import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from penstock.errors import StateError
 from penstock.logical.query import Query, QuerySet
+from penstock.logical.window import ROWS
+from penstock.relations.relation import Relation, bounds_relation, relation_of
+from penstock.relations.storage import Storage, first_storage, next_storages, sources
 from penstock.sharing.options import Planning
 from penstock.sharing.plan import SharedPlan
 from penstock.state import checked
 from penstock.state.files import put_if_absent
 from penstock.state.garbage import VERSIONS
+from penstock.state.manifest import Manifest
 
 FOLDER = VERSIONS
 
 
 @dataclass(frozen=True)
 class Version:
-    """An app with a plan for every stream, and for every query whose results are read; `outputs` says where
-    results go, `retired` are names that dropped queries had, `planning` what the plans were asked to be like."""
+    """An app with a plan for every stream, and for every query whose results are read.
+
+    `outputs` says where results go, `retired` are names that dropped queries had, `planning` what the plans were asked
+    to be like. `since` has the version that brought each query. `storages` are what segments may hold that are still
+    needed; the last is what this version stores.
+    """
 
     number: int
     app: QuerySet
@@ -36,23 +42,75 @@ class Version:
     outputs: Mapping[str, str]
     retired: frozenset[str] = frozenset()
     planning: Planning = field(default_factory=Planning)
+    since: Mapping[str, int] = field(default_factory=dict)
+    storages: tuple[Storage, ...] = ()
+
+    @property
+    def storage(self) -> Storage:
+        return self.storages[-1]
+
+    @cached_property
+    def wanted(self) -> dict[str, Relation]:
+        """What each query is finished from."""
+        return {query.name: relation_of(query, self.since.get(query.name, 0)) for query in self.app.queries}
+
+    def reads(self, query: Query) -> tuple[Relation, ...]:
+        """All relations that a query reads in segments of any storage."""
+        found = tuple(source.relation for source in sources(self.storages, query.name))
+        if query.window.axis != ROWS:
+            return found
+        return (*found, bounds_relation(query.stream, query.window.panes, self.app.stream(query.stream).time))
 
 
-def levels(app: QuerySet) -> list[tuple[Query, ...]]:
-    """Queries on streams, then queries on their results, and so on."""
-    found: list[tuple[Query, ...]] = []
-    names = {stream.name for stream in app.streams}
-    while names:
-        level = tuple(query for query in app.queries if query.stream in names)
-        names = {query.name for query in level}
-        if level:
-            found.append(level)
-    return found
+Plans = Mapping[str, SharedPlan]
+Planned = Callable[[Mapping[str, int]], Plans]  # the plans of an app whose queries were brought by these versions
+
+
+def first_version(app: QuerySet, planned: Planned, outputs: Mapping[str, str], planning: Planning) -> Version:
+    """The app that a checkpoint begins with."""
+    since = {query.name: 0 for query in app.queries}
+    plans = planned(since)
+    stored = first_storage(plan.stored for plan in plans.values())
+    return Version(0, app, plans, dict(outputs), planning=planning, since=since, storages=(stored,))
+
+
+def next_version(
+    last: Version,
+    app: QuerySet,
+    planned: Planned,
+    manifest: Manifest | None,
+    outputs: Mapping[str, str] | None = None,
+    planning: Planning | None = None,
+) -> Version:
+    """The app after queries were added or dropped; `manifest` is the newest."""
+    number = last.number + 1
+    since = {query.name: last.since.get(query.name, number) for query in app.queries}
+    plans = planned(since)
+    dropped = {query.name for query in last.app.queries} - {query.name for query in app.queries}
+    return Version(
+        number,
+        app,
+        plans,
+        {**last.outputs, **(outputs or {})},
+        last.retired | dropped,
+        last.planning if planning is None else planning,
+        since,
+        next_storages(last.storages, [plan.stored for plan in plans.values()], number, _needed(last, manifest)),
+    )
+
+
+def _needed(last: Version, manifest: Manifest | None) -> frozenset[int]:
+    """Storages that segments may be of: those there are, and those that a batch under way writes."""
+    numbers = [storage.number for storage in last.storages]
+    if manifest is None:
+        return frozenset(numbers)
+    written = max((number for number in numbers if number <= manifest.offset.plan), default=0)
+    found = {number for segment in manifest.segments for number in segment.storages}
+    return frozenset(found | {number for number in numbers if number >= written})
 
 
 def store(checkpoint: Path, version: Version) -> None:
-    data = checked.encode({"version": base64.b64encode(pickle.dumps(version)).decode()})
-    if not put_if_absent(path_of(checkpoint, version.number), data):
+    if not put_if_absent(path_of(checkpoint, version.number), checked.dump(version)):
         raise StateError(f"version {version.number} of the app in {checkpoint} was written by another run")
 
 
@@ -64,9 +122,7 @@ def load(checkpoint: Path, number: int) -> Version:
         data = path.read_bytes()
     except FileNotFoundError:
         raise StateError(f"version {number} of the app is missing in {checkpoint}", "restore it from a copy") from None
-    version = pickle.loads(base64.b64decode(checked.decode(data, path, "version")["version"]))
-    assert isinstance(version, Version)
-    return version
+    return checked.parse(data, Version, path, "version")
 
 
 def newest(checkpoint: Path) -> int | None:

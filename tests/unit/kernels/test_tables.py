@@ -20,7 +20,7 @@ from penstock.relations.component import component_of as named
 from penstock.relations.layout import Layout, lay_out
 from penstock.relations.relation import Relation
 from penstock.runtime.tables.chunk import Chunk, pack_words
-from penstock.runtime.tables.leaf import Leaf
+from penstock.runtime.tables.leaf import Arrivals, Leaf
 from penstock.runtime.tables.table import Branch
 from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.plan import Table
@@ -85,13 +85,21 @@ def groups_of(leaf: Leaf) -> dict[tuple[int, ...], tuple[int, ...]]:
     return found
 
 
+def filled(leaf: Leaf, arrivals: Arrivals, room: int) -> bool:
+    """Let a leaf grow until all is in, or there is no more room."""
+    while not leaf.absorb(arrivals):
+        if not leaf.grow(room):
+            return False
+    return True
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_the_leaf_holds_every_group_once(seed: int) -> None:
     rng = np.random.default_rng(seed)
     chunk, columns, layout = make_chunk(rng, int(rng.integers(1, 3000)), wide=seed % 2 == 0)
     leaf = Leaf(RELATION, layout, SHAPE, 2)
     rows = np.arange(chunk.words.shape[1], dtype=np.int32)
-    assert leaf.absorb(chunk, rows, leaf.keys(chunk.words, rows), lambda: 1 << 30) == len(rows)
+    assert filled(leaf, leaf.arrivals(chunk, rows), 1 << 30)
     assert groups_of(leaf) == expected_groups(columns, chunk.values["v"])
     assert leaf.probes == len(rows)
 
@@ -101,7 +109,7 @@ def test_rebuilding_keeps_every_group() -> None:
     chunk, columns, layout = make_chunk(rng, 2000, wide=False)
     leaf = Leaf(RELATION, layout, SHAPE, 2)
     rows = np.arange(2000, dtype=np.int32)
-    leaf.absorb(chunk, rows, leaf.keys(chunk.words, rows), lambda: 1 << 30)
+    assert filled(leaf, leaf.arrivals(chunk, rows), 1 << 30)
     before = groups_of(leaf)
     wider = lay_out({name: (-(1 << 63), (1 << 63) - 1) if name.tag is Tag.VALUE else (0, 9) for name in columns})
     leaf.rebuild(wider, replace(SHAPE, wide=frozenset({State("sum", "v")})))
@@ -122,9 +130,9 @@ def test_a_leaf_without_room_stops_and_goes_on_after_a_restart() -> None:
     values = Values(rng.integers(0, 9, n), np.ones(n, np.uint8))
     chunk = Chunk(pack_words(layout, columns, n), {"v": values}, {})
     leaf, rows = Leaf(RELATION, layout, SHAPE, 4), np.arange(n, dtype=np.int32)
-    done, runs, total = 0, 0, 0
-    while done < n:
-        done = leaf.absorb(chunk, rows, leaf.keys(chunk.words, rows), lambda: 1 << 18, done)
+    arrivals, done, runs, total = leaf.arrivals(chunk, rows), False, 0, 0
+    while not done:
+        done = filled(leaf, arrivals, 1 << 18)
         total += sum(len(piece) for piece in leaf.pieces({}))
         leaf.restart()
         runs += 1
@@ -142,7 +150,7 @@ def test_the_front_evicts_exactly_as_tuple_at_a_time(seed: int) -> None:
     front = Branch(Table("front", STREAM, ("q",), buckets), RELATION.parts, RELATION.states)
     front.lay_out(layout, SHAPE)
     everything = np.arange(n, dtype=np.int32)
-    keys = leaf.keys(chunk.words, everything)
+    keys = leaf.arrivals(chunk, everything).keys
     cut = int(rng.integers(0, n + 1))  # two chunks: residents stay between them
     for rows in (everything[:cut], everything[cut:]):
         front.absorb(chunk, rows)
@@ -162,7 +170,7 @@ def test_the_front_evicts_exactly_as_tuple_at_a_time(seed: int) -> None:
     assert (front.evictions, front.flushed) == (len(trace.evictions), len(trace.residents))
     for rows in (evicted, residents):
         partial = front.format.partials(rows, {})
-        leaf.absorb(partial, np.arange(len(rows), dtype=np.int32), partial.words, lambda: 1 << 30)
+        assert filled(leaf, Arrivals(partial, np.arange(len(rows), dtype=np.int32), partial.words), 1 << 30)
     assert groups_of(leaf) == expected_groups(columns, value)
 
 
@@ -182,6 +190,7 @@ def test_a_leaf_has_no_more_rows_than_its_index_can_name(monkeypatch: pytest.Mon
     monkeypatch.setattr("penstock.runtime.tables.leaf.MOST", 16)
     chunk, _, layout = make_chunk(np.random.default_rng(5), 20_000, wide=True)
     leaf, rows = Leaf(RELATION, layout, SHAPE, 4), np.arange(20_000, dtype=np.int32)
-    done = leaf.absorb(chunk, rows, leaf.keys(chunk.words, rows), lambda: 1 << 40)
-    assert done < len(rows)
+    arrivals = leaf.arrivals(chunk, rows)
+    assert not filled(leaf, arrivals, 1 << 40)
+    assert arrivals.done < len(rows)
     assert len(leaf.rows) == leaf.count == 16

@@ -190,7 +190,7 @@ def test_results_are_streams() -> None:
     busy = resolved.query("busy")
     assert busy.stream == "minutes"
     assert busy.keys[0].attribute == Column("net", STRING)
-    assert resolved.root(busy).name == "packets"
+    assert [stream.name for stream in resolved.roots(busy)] == ["packets"]
     assert [field.name for field in resolved.stream("minutes").fields] == [
         "net", "n", "window_start", "window_end", "ts",
     ]  # fmt: skip

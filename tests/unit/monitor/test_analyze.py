@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,13 +16,14 @@ from penstock.runtime.task.task import run_task
 from penstock.sharing.explain import explain_plan
 from penstock.sources.base import Split
 from penstock.sources.registry import open_source
+from penstock.state.account import Entry, TaskAccount
 from support.explained_plans import counted, shared_plan
 
 PLAN = shared_plan()
 
 
 def test_figures_of_tasks_are_added_up() -> None:
-    found = measure(PLAN, [counted(80_000), counted(120_000), counted(5_000) | {"stream": "other"}])
+    found = measure(PLAN, [counted(80_000), counted(120_000), replace(counted(5_000), stream="other")])
     assert (found.rows, found.tasks) == (200_000, 2)
     phantom, talkers = found.tables["dst.src"], found.leaves["talkers"]
     assert phantom["probes"] == 200_000
@@ -69,8 +69,7 @@ def test_disturbed_tasks_are_left_out_of_the_fit() -> None:
 
 def test_evictions_that_tell_nothing_are_not_fitted() -> None:
     task = counted(100_000, passing=0)
-    for counts in task["work"].values():
-        counts["evictions"] = 0
+    task = replace(task, work={name: {**counts, "evictions": 0} for name, counts in task.work.items()})
     fitted = measure(PLAN, [task, task]).fitted
     assert fitted is not None
     assert fitted["probe"]["passing"] is None
@@ -79,13 +78,12 @@ def test_evictions_that_tell_nothing_are_not_fitted() -> None:
 
 def test_of_few_tuples_nothing_is_fitted() -> None:
     task = counted(100)
-    for counts in task["work"].values():
-        counts["probes"] = min(counts["probes"], LEAST - 1)
+    task = replace(task, work={n: {**c, "probes": min(c["probes"], LEAST - 1)} for n, c in task.work.items()})
     assert measure(PLAN, [task]).fitted is None
 
 
 def test_a_run_of_no_tuples() -> None:
-    found = measure(PLAN, [counted(100_000) | {"rows": 0}])
+    found = measure(PLAN, [replace(counted(100_000), account=TaskAccount(Entry()))])
     assert (found.rows, found.tasks, found.tables, found.leaves, found.fitted) == (0, 0, {}, {}, None)
     explained = explain_plan(PLAN, 0, 32, measured=found)
     assert explained["measured"]["cost"] == 0
@@ -110,9 +108,8 @@ def test_a_real_task_beside_what_was_predicted_of_it(tmp_path: Path) -> None:
     (plan,) = App().sql(STREAM + QUERIES).plans(plan="gc", memory=1 << 17, parallelism=1)
     source = open_source(plan.stream.source, dict(plan.stream.options))
     batches = source.read(Split(0, 60_000), sorted(columns(plan)), 32_768)
-    task: dict[str, Any] = run_task(plan, TaskSettings(), Epoch(0), batches, tmp_path / "s")
-    counters = {name: task[name] for name in ("stream", "work", "bytes")} | {"rows": 60_000}
-    explained = explain_plan(plan, 60_000, 32, "gc", measure(plan, [counters]))
+    task = run_task(plan, TaskSettings(), Epoch(0), batches, tmp_path / "s")
+    explained = explain_plan(plan, 60_000, 32, "gc", measure(plan, [task]))
     assert any(one["kind"] == "phantom" for one in explained["relations"])
     for number, one in enumerate(explained["relations"]):
         found, expected = one["measured"], one["predicted"]

@@ -11,13 +11,12 @@ from penstock.errors import StateError
 from penstock.state import garbage
 from penstock.state import manifest as manifests
 from penstock.state.manifest import first_manifest
+from penstock.state.protocol import Offset, SegmentRef
 
 
 def commit(checkpoint: Path, batch: int, named: list[str], ended: bool = False) -> None:
-    segments = [{"path": name, "panes": {}, "bytes": 1} for name in named]
-    manifests.put(
-        checkpoint, replace(first_manifest(), batch=batch, offset={"plan": 0}, segments=segments, ended=ended)
-    )
+    segments = tuple(SegmentRef(name, 1, 0, {}) for name in named)
+    manifests.put(checkpoint, replace(first_manifest(), batch=batch, offset=Offset(), segments=segments, ended=ended))
 
 
 def segments(checkpoint: Path, *names: str) -> None:
@@ -114,7 +113,7 @@ def planned(checkpoint: Path, plans: list[int], *, ended: bool = False) -> None:
     """Manifests of batches that ran these versions, and files of all versions up to the newest and one more."""
     for batch, plan in enumerate(plans):
         last = ended and batch == len(plans) - 1
-        manifests.put(checkpoint, replace(first_manifest(), batch=batch, offset={"plan": plan}, ended=last))
+        manifests.put(checkpoint, replace(first_manifest(), batch=batch, offset=Offset(plan=plan), ended=last))
     (checkpoint / garbage.VERSIONS).mkdir()
     for number in range(max(plans) + 2):
         (checkpoint / garbage.VERSIONS / f"{number:08d}.json").write_text("{}")
@@ -137,7 +136,7 @@ def test_versions_of_the_batch_before_stay(tmp_path: Path) -> None:
     garbage.collect(tmp_path, 1)
     assert versions_left(tmp_path) == [0, 1, 2, 3]
     for batch in (2, 3):
-        manifests.put(tmp_path, replace(first_manifest(), batch=batch, offset={"plan": 2}))
+        manifests.put(tmp_path, replace(first_manifest(), batch=batch, offset=Offset(plan=2)))
     garbage.collect(tmp_path, 3)
     assert versions_left(tmp_path) == [2, 3]
 

@@ -54,7 +54,7 @@ def test_taken_and_released(tmp_path: Path) -> None:
         lease.check()
         owner = leases.holder(tmp_path)
         assert owner is not None
-        assert owner["processes"][0][0] == os.getpid()
+        assert owner.processes[0][0] == os.getpid()
         lease.release()
         assert leases.holder(tmp_path) is None
     assert [path.name for path in (tmp_path / leases.FOLDER).iterdir()] == ["00000003.json"]

@@ -6,16 +6,26 @@ import multiprocessing
 from dataclasses import replace
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from penstock.errors import StateError
-from penstock.state import account
+from penstock.state import checked
 from penstock.state import manifest as manifests
+from penstock.state.account import Account, Entry, TaskAccount, entry
 from penstock.state.files import put_if_absent
 from penstock.state.files import replace as write_anew
-from penstock.state.manifest import Manifest, first_manifest, stream_state
+from penstock.state.manifest import Manifest, first_manifest
+from penstock.state.protocol import (
+    Offset,
+    Results,
+    SegmentRef,
+    Staged,
+    StreamOffset,
+    StreamState,
+    Volume,
+    together,
+)
 from support.amounts import quick_and
 
 
@@ -23,30 +33,26 @@ def sample(batch: int = 4) -> Manifest:
     return Manifest(
         batch=batch,
         digest="f00d",
-        offset={"n": batch + 1, "plan": 2, "end": False, "streams": {"s": known(70_000)}, "origins": {"é": [None, 5]}},
+        offset=Offset(batch + 1, 2, False, {"s": StreamOffset(70_000, False, -5, 1 << 62)}, {"é": (None, 5)}),
         streams={"s": known(70_000), "q": known(0)},
         ended=False,
-        segments=[{"path": "a.seg", "bytes": 100, "checksum": (1 << 64) - 1, "panes": {"q": [-3, 1 << 62]}}],
-        account=account.book(account.opening(), "s", task(), {"ts is NULL": ["é.parquet, row 1"]}),
-        results={"q": {"windows": 1, "rows": 2}},
+        segments=(SegmentRef("a.seg", 100, (1 << 64) - 1, {"q": (-3, 1 << 62)}, "4"),),
+        account=Account().book("s", task(), {"ts is NULL": ("é.parquet, row 1",)}),
+        results={"q": Results(1, 2)},
         work={"q": {"probes": 1 << 60, "evictions": 0}},
-        volume={"written": 1 << 40, "read": 0, "compacted": 3, "compactions": 1},
-        staged=[["q", "/out/.penstock-q", "/out/q.parquet"]],
+        volume=Volume(written=1 << 40, compacted=3, compactions=1),
+        staged=(Staged("q", "/out/.penstock-q", "/out/q.parquet"),),
         rows=70_000,
     )
 
 
-def known(row: int) -> dict[str, Any]:
-    return {"row": row, "watermark": -(1 << 62), "greatest": 1 << 62, "first": None, "ended": False}
+def known(row: int) -> StreamState:
+    return StreamState(row, -(1 << 62), 1 << 62)
 
 
-def task() -> dict[str, Any]:
+def task() -> TaskAccount:
     """A task's account: 5 records, one of them malformed, one late for q."""
-    return {
-        "stream": account.entry(5, 4, 0, 0),
-        "queries": {"q": account.entry(5, 3, 1, 0), "é": account.entry(5, 0, 0, 4)},
-        "malformed": {"ts is NULL": 1},
-    }
+    return TaskAccount(entry(5, 4, 0, 0), {"q": entry(5, 3, 1, 0), "é": entry(5, 0, 0, 4)}, {"ts is NULL": 1})
 
 
 def test_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -94,30 +100,52 @@ def test_a_cut_off_manifest_is_noticed(tmp_path: Path) -> None:
 
 def test_before_the_first_batch() -> None:
     first = first_manifest()
-    assert (first.batch, first.ended, first.segments, first.streams, first.staged) == (-1, False, [], {}, [])
-    assert first.account == account.opening()
-    assert (first.results, first.work) == ({}, {})
-    assert set(first.volume.values()) == {0}
+    assert (first.batch, first.ended, first.segments, first.streams, first.staged) == (-1, False, (), {}, ())
+    assert (first.account, first.offset, first.volume) == (Account(), Offset(), Volume())
+    assert (first.results, first.work, first.windows, first.kept_bytes, first.watermarks) == ({}, {}, 0, 0, {})
 
 
 def test_what_is_known_of_a_stream() -> None:
-    fresh = {"row": 0, "watermark": None, "greatest": None, "first": None, "ended": False}
-    assert stream_state(None, "s") == stream_state(first_manifest(), "s") == stream_state(sample(), "other") == fresh
-    assert stream_state(sample(), "s") == known(70_000)
+    assert first_manifest().stream("s") == sample().stream("other") == StreamState(0, None, None, None, False)
+    assert sample().stream("s") == known(70_000)
+    assert sample().watermarks == {"s": -(1 << 62)}
+
+
+def test_streams_that_one_query_reads_together() -> None:
+    """Windows close as far as all of them are; one that has ended holds nobody back."""
+    one, other = StreamState(10, 100, 150, 3), StreamState(7, 200, 250, 1)
+    assert together([one]) is one
+    assert together([one, other]) == StreamState(7, 100, 250, 1, False)
+    assert together([one, replace(other, watermark=None)]).watermark is None
+    assert together([replace(one, ended=True), other]) == StreamState(7, 200, 250, 1, False)
+    assert together([replace(one, ended=True), replace(other, ended=True)]) == StreamState(7, 100, 250, 1, True)
+    assert together([StreamState(), StreamState()]) == StreamState()
+
+
+def test_a_manifest_of_other_fields_is_refused(tmp_path: Path) -> None:
+    manifests.put(tmp_path, sample())
+    path = manifests.path_of(tmp_path, 4)
+    body = checked.decode(path.read_bytes(), path, "manifest")
+    for change, fact in (({"more": 1}, "it has a 'more' that is not known"), ({"rows": "7"}, "rows is not a whole")):
+        path.write_bytes(checked.encode(body | change))
+        with pytest.raises(StateError, match=rf"manifest .*4\.json does not fit this version of penstock: {fact}"):
+            manifests.load(tmp_path, 4)
 
 
 def test_accounts_add_up_by_stream_and_query() -> None:
-    total = account.opening()
+    total = Account()
     for turn in range(4):
-        total = account.book(total, "s", task(), {"ts is NULL": [f"row {turn}"]})
-    total = account.book(total, "other", {"stream": account.entry(2, 2, 0, 0), "queries": {}, "malformed": {}}, {})
-    assert total["streams"]["s"] == account.empty() | {"input": 20, "exact": 16, "malformed": 4}
-    assert total["queries"]["q"] == account.empty() | {"input": 20, "exact": 12, "late": 4, "malformed": 4}
-    assert total["queries"]["é"] == account.empty() | {"input": 20, "filtered": 16, "malformed": 4}
-    assert total["streams"]["other"] == account.empty() | {"input": 2, "exact": 2}
-    assert total["malformed"] == {"s": {"ts is NULL": 4}, "other": {}}
-    assert total["places"]["s"] == {"ts is NULL": ["row 0", "row 1", "row 2"]}  # the first ones only
-    assert all(account.closes(entry) for entry in (*total["streams"].values(), *total["queries"].values()))
+        total = total.book("s", task(), {"ts is NULL": (f"row {turn}",)})
+    total = total.book("other", TaskAccount(entry(2, 2, 0, 0)), {})
+    assert total.streams["s"] == Entry(input=20, exact=16, malformed=4)
+    assert total.queries["q"] == Entry(input=20, exact=12, late=4, malformed=4)
+    assert total.queries["é"] == Entry(input=20, filtered=16, malformed=4)
+    assert total.of("other") == Entry(input=2, exact=2)
+    assert total.of("none") == Entry()
+    assert total.malformed == {"s": {"ts is NULL": 4}, "other": {}}
+    assert total.places["s"] == {"ts is NULL": ("row 0", "row 1", "row 2")}  # the first ones only
+    assert all(one.closes for one in (*total.streams.values(), *total.queries.values()))
+    assert not Entry(input=1).closes
 
 
 def _put_all(folder: str, mine: bytes, start: Barrier, count: int) -> None:

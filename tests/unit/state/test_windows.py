@@ -11,6 +11,7 @@ import pytest
 from penstock.errors import RunError
 from penstock.runtime.merge.tally import Tally, gathered, least_kept, per_window, tally
 from penstock.state import windows as rings
+from penstock.state.protocol import WindowCounts
 from penstock.state.windows import RECORD, accounted, fresh, listed, read_windows, write_windows
 
 SIZE = RECORD.itemsize
@@ -169,17 +170,17 @@ def bounds(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def test_a_tally_adds_passes_and_has_windows_without_rows() -> None:
     passes = [(np.array([2, 4]), np.array([5, 1])), (np.array([3, 4]), np.array([7, 9]))]
     made = tally(passes, np.array([4, 2, 4]), bounds)
-    assert made.report(2) == [[2, 3, 4], [20, 30, 40], [30, 40, 50], [1, 0, 2], [5, 7, 10]]
-    assert made.report(4) == [[4], [40], [50], [2], [10]]
-    assert made.report(5) == [[], [], [], [], []]
+    assert made.report("q", 2) == WindowCounts("q", (2, 3, 4), (20, 30, 40), (30, 40, 50), (1, 0, 2), (5, 7, 10))
+    assert made.report("q", 4) == WindowCounts("q", (4,), (40,), (50,), (2,), (10,))
+    assert made.report("q", 5) == WindowCounts("q", (), (), (), (), ())
 
 
 def test_the_driver_adds_up_what_tasks_report(small: int) -> None:
     closing = np.arange(0, 40, 2)  # more than the ring holds
     least = least_kept(closing)
     assert least == 24
-    one = Tally(closing, *bounds(closing), np.ones(20, np.int64), np.full(20, 3)).report(least)
-    other = Tally(closing[-1:], *bounds(closing[-1:]), np.array([4]), np.array([5])).report(least)
+    one = Tally(closing, *bounds(closing), np.ones(20, np.int64), np.full(20, 3)).report("q", least)
+    other = Tally(closing[-1:], *bounds(closing[-1:]), np.array([4]), np.array([5])).report("q", least)
     found = listed(gathered(closing, [one, other]))
     assert [window["window"] for window in found] == list(range(24, 40, 2))
     assert found[0] == {"window": 24, "start": 240, "end": 250, "rows": 1, "exact": 3, "triaged": 0}

@@ -7,32 +7,26 @@ segments ──► spans (watermark) ──► closing windows ──► items �
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-from pyspark.sql import SparkSession
 
 from penstock.logical.query import Query, QuerySet
-from penstock.logical.window import ROWS, TIME
-from penstock.relations.relation import bounds_of
-from penstock.runtime.batch.job import Job
-from penstock.runtime.batch.offsets import Offset, origins_of
-from penstock.runtime.batch.spark_job import Closed, MergeWork, merge_share, run_job
+from penstock.logical.window import ROWS
+from penstock.relations.storage import Source, Storage, sources
+from penstock.runtime.batch.context import Context, Streams, inputs_state, roots_state
+from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
 from penstock.runtime.epoch import Epoch, first_window, landmark_start
-from penstock.runtime.merge.items import FOREVER, Closing, closing, items, share_out, span
-from penstock.runtime.merge.tally import gathered, least_kept, of_query
+from penstock.runtime.merge.items import FOREVER, Due, Reading, Wanting, due, items, share_out, span
+from penstock.runtime.merge.tally import gathered, least_kept
 from penstock.sinks.base import Sink
-from penstock.state.garbage import SEGMENTS
-from penstock.state.manifest import Manifest, stream_state
+from penstock.state.protocol import MergeReport, SegmentRef, StreamState, TaskReport
 from penstock.state.segments.opened import Segments
 from penstock.state.segments.read import Block
-from penstock.state.versions import Version, levels
+from penstock.state.versions import Version
 
-Streams = dict[str, dict[str, Any]]
 Array = np.ndarray
 
 
@@ -40,99 +34,120 @@ Array = np.ndarray
 class Hfta:
     """One batch: `streams` and `segments` are the state after its tasks, and grow by what queries read of others."""
 
-    spark: SparkSession
-    job: Job
-    version: Version
-    sinks: dict[str, Sink]
-    before: Manifest
-    offset: Offset
-    streams: Streams
-    segments: list[dict[str, Any]]
+    context: Context
+    sinks: Mapping[str, Sink]
+    streams: dict[str, StreamState]
+    segments: list[SegmentRef]
     opened: Segments
-    reports: list[dict[str, Any]] = field(default_factory=list)
-    feeds: list[dict[str, Any]] = field(default_factory=list)
+    reports: list[MergeReport] = field(default_factory=list)
     windows: dict[str, int] = field(default_factory=dict)
     accounts: dict[str, Array] = field(default_factory=dict)  # of these windows, records of `state.windows`
 
     def close(self) -> None:
         """Merge and stage all windows that the batch closes."""
-        for level in levels(self.version.app):
-            closings = [self._closing(query) for query in level if self._emitted(query)]
-            self._run([one for one in closings if len(one.windows)])
+        for level in self.app.levels:
+            self._run([one for one in self._dues(level) if len(one.windows)])
 
     @property
     def app(self) -> QuerySet:
-        return self.version.app
+        return self.context.version.app
 
     @property
-    def folder(self) -> Path:
-        return Path(self.job.checkpoint) / SEGMENTS
+    def feeds(self) -> list[TaskReport]:
+        """What was aggregated for queries that read results."""
+        return [feed for report in self.reports for feed in report.feeds]
 
     def _emitted(self, query: Query) -> bool:
         """A query without a sink was dropped since the batch was decided; its windows are discarded."""
         return query.hidden or query.name in self.sinks
 
-    def _closing(self, query: Query) -> Closing:
-        first, beyond = self.span(query)
-        return closing(query, self._blocks(query, beyond), first, beyond, self._last(query))
+    def _dues(self, level: tuple[Query, ...]) -> list[Due]:
+        """Queries whose windows are the same and that read the same relations are read together."""
+        together: dict[tuple[Reading, int, int, int | None], list[Wanting]] = {}
+        storages, wanted = self._storages(), self.context.version.wanted
+        for query in level:
+            if self._emitted(query):
+                reading = self._reading(query, sources(storages, query.name))
+                same = together.setdefault((reading, *self.span(query), self._last(query)), [])
+                same.append(Wanting(query, wanted[query.name]))
+        return [
+            due(reading, tuple(wanting), self._blocks(reading, beyond), first, beyond, last)
+            for (reading, first, beyond, last), wanting in together.items()
+        ]
+
+    def _storages(self) -> list[Storage]:
+        """Those that there are segments of."""
+        numbers = {number for segment in self.segments for number in segment.storages}
+        return [storage for storage in self.context.version.storages if storage.number in numbers]
+
+    def _reading(self, query: Query, found: tuple[Source, ...]) -> Reading:
+        stream = self.app.stream(query.stream)
+        return Reading(query.window, found, stream.name, stream.time, self.landmark(query))
 
     def span(self, query: Query) -> tuple[int, int]:
         """The windows of a query that this batch closes."""
-        root = self.app.root(query).name
-        old, new = stream_state(self.before, root), self.streams[root]
-        if old["ended"]:
+        old = roots_state(self.app, query, self.context.before.streams)
+        new = roots_state(self.app, query, self.streams)
+        if old.ended:
             return 0, 0
-        place = "row" if query.window.axis == ROWS else "watermark"
-        least = first_window(query.window, origins_of(self.offset).get(query.name))
-        return span(query.window, old[place], new[place], new["ended"], least)
+        least = first_window(query.window, self.context.offset.origins.get(query.name))
+        if query.window.axis == ROWS:
+            return span(query.window, old.row, new.row, new.ended, least)
+        return span(query.window, old.watermark, new.watermark, new.ended, least)
 
     def _last(self, query: Query) -> int | None:
         """At its end a stream's last landmark window is the one with its greatest time."""
-        if not query.window.landmark or not self.streams[self.app.root(query).name]["ended"]:
+        roots = roots_state(self.app, query, self.streams)
+        if not query.window.landmark or not roots.ended:
             return None
-        greatest = self.streams.get(query.stream, {}).get("greatest")
+        greatest = inputs_state(query, self.streams).greatest
         # Over results the watermark may have gone further than they have.
-        closed = query.window.first_open(self.streams[self.app.root(query).name]["watermark"])
+        closed = query.window.first_open(roots.watermark)
         last = -FOREVER if greatest is None else greatest // query.window.slide
         return last if closed is None else max(last, closed - 1)
 
     def landmark(self, query: Query) -> int | None:
         if not query.window.landmark:
             return None
-        first = self.streams.get(query.stream, {}).get("first")
-        return landmark_start(query.window, first, origins_of(self.offset).get(query.name))
+        first = inputs_state(query, self.streams).first
+        return landmark_start(query.window, first, self.context.offset.origins.get(query.name))
 
-    def _blocks(self, query: Query, beyond: int) -> Iterator[Block]:
-        limit = FOREVER if query.window.landmark or beyond >= FOREVER else query.window.beyond_pane(beyond - 1)
-        return self.opened.blocks(query.name, limit)
+    def _blocks(self, reading: Reading, beyond: int) -> Iterator[Block]:
+        window = reading.window
+        limit = FOREVER if window.landmark or beyond >= FOREVER else window.beyond_pane(beyond - 1)
+        for source in reading.sources:
+            yield from self.opened.blocks(source.relation.name, source.storages, limit)
 
-    def _run(self, closings: list[Closing]) -> None:
-        tasks = max(1, self.job.parallelism)
-        shares = share_out(items(closings, self.job.settings, tasks), tasks)
-        for one in closings:
-            self.windows[one.query.name] = len(one.windows)
+    def _run(self, dues: list[Due]) -> None:
+        context = self.context
+        tasks = context.executor.parallelism
+        shares = share_out(items(dues, context.settings, tasks), tasks)
+        closing = [(one, wanting) for one in dues for wanting in one.wanting]
+        for one, wanting in closing:
+            self.windows[wanting.query.name] = len(one.windows)
         if not shares:
             return
-        closed = {one.query.name: self._closed(one) for one in closings}
-        named = set(closed) | {bounds.query for c in closed.values() if (bounds := bounds_of(c.query, c.time))}
-        affected = [s for s in self.segments if named & s["panes"].keys()]
-        work = MergeWork(closed, str(self.folder), affected, self.job.settings, self.offset["n"] - 1)
-        reports = run_job(self.spark, len(shares), partial(merge_share, shares, work))
+        closed = {wanting.query.name: self._closed(one, wanting) for one, wanting in closing}
+        named = {name for one in dues for name in one.reading.relations}
+        affected = tuple(segment for segment in self.segments if named & segment.panes.keys())
+        work = ShareWork(closed, str(context.folder), affected, context.settings, context.batch)
+        reports = context.executor.run_shares(len(shares), partial(merge_share, shares, work), MergeReport)
         self.reports += reports
-        for one in closings:
-            if not one.query.hidden:
-                self.accounts[one.query.name] = gathered(one.windows, of_query(one.query.name, reports))
-        for feed in (feed for report in reports for feed in report["feeds"]):
+        for one, wanting in closing:
+            if not wanting.query.hidden:
+                name = wanting.query.name
+                told = (counts for report in reports for counts in report.windows if counts.query == name)
+                self.accounts[name] = gathered(one.windows, told)
+        for feed in (feed for report in reports for feed in report.feeds):
             self._take(feed)
 
-    def _closed(self, one: Closing) -> Closed:
-        query = one.query
+    def _closed(self, one: Due, wanting: Wanting) -> Closed:
+        query = wanting.query
         return Closed(
-            query,
+            one.reading,
+            wanting,
             self.sinks.get(query.name),
-            self.app.stream(query.stream).time,
-            self.landmark(query),
-            self.version.plans.get(query.name),
+            self.context.version.plans.get(query.name),
             self._epoch(query),
             least_kept(one.windows),
         )
@@ -140,47 +155,49 @@ class Hfta:
     def _epoch(self, query: Query) -> Epoch:
         """For the readers of a query. Results of windows of time come after the watermark; those of windows of
         rows may be late."""
-        root = stream_state(self.before, self.app.root(query).name)
-        first = stream_state(self.before, query.name)["first"]
-        origins = origins_of(self.offset)
-        return Epoch(self.offset["n"] - 1, root["watermark"], first=first, origins=origins, ordered=False)
+        before, offset = self.context.before, self.context.offset
+        watermark = roots_state(self.app, query, before.streams).watermark
+        first = before.stream(query.name).first
+        return Epoch(offset.batch, watermark, first=first, origins=offset.origins, ordered=False)
 
-    def _take(self, feed: dict[str, Any]) -> None:
+    def _take(self, feed: TaskReport) -> None:
         """What a task aggregated for the readers of a query."""
-        self.feeds.append(feed)
-        self.segments.append(feed["segment"])
-        self.opened.add([feed["segment"]])
-        known = self.streams.get(feed["stream"]) or stream_state(None, feed["stream"])
-        self.streams[feed["stream"]] = known | {
-            "greatest": _most(max, known["greatest"], feed["greatest"]),
+        segment = self.context.stored(feed.segment)
+        self.segments.append(segment)
+        self.opened.add([segment])
+        known = self.streams.get(feed.stream, StreamState())
+        self.streams[feed.stream] = replace(
+            known,
+            greatest=max(_known(known.greatest, feed.greatest), default=None),
             # Windows close in order, so the least time of the first results is the first of all.
-            "first": _most(min, known["first"], feed["least"]),
-        }
+            first=min(_known(known.first, feed.least), default=None),
+        )
 
 
-def _most(choose: Any, one: int | None, other: int | None) -> int | None:
-    return choose([value for value in (one, other) if value is not None], default=None)  # type: ignore[no-any-return]
+def _known(*times: int | None) -> list[int]:
+    return [time for time in times if time is not None]
 
 
 def open_panes(version: Version, streams: Streams) -> dict[str, int]:
-    """Per relation the first pane that some window which is still open holds; ended streams have none."""
+    """By relation the first pane that some window which is still open holds; ended streams have none."""
     floors: dict[str, int] = {}
     for query in version.app.queries:
-        root = streams[version.app.root(query).name]
-        floor = FOREVER if root["ended"] else -FOREVER
-        window = query.window
-        place = root["row"] if window.axis == ROWS else root["watermark"]
-        if not root["ended"] and not window.landmark and place is not None:
-            first = window.first_open(place)
-            assert first is not None
-            floor = window.first_pane(first)
-        floors[query.name] = floor
-        bounds = bounds_of(query, TIME)
-        if bounds is not None:
-            floors[bounds.query] = min(floor, floors.get(bounds.query, floor))
+        floor = open_floor(version.app, query, streams)
+        for relation in version.reads(query):
+            floors[relation.name] = min(floor, floors.get(relation.name, floor))
     return floors
 
 
-def live(segments: list[dict[str, Any]], floors: dict[str, int]) -> list[dict[str, Any]]:
+def open_floor(app: QuerySet, query: Query, streams: Streams) -> int:
+    """The first pane that an open window of a query holds."""
+    window, roots = query.window, roots_state(app, query, streams)
+    place = roots.row if window.axis == ROWS else roots.watermark
+    if roots.ended:
+        return FOREVER
+    first = None if window.landmark else window.first_open(place)
+    return -FOREVER if first is None else window.first_pane(first)
+
+
+def live(segments: Iterable[SegmentRef], floors: Mapping[str, int]) -> list[SegmentRef]:
     """Segments that hold a pane of an open window."""
-    return [s for s in segments if any(panes[1] >= floors.get(name, FOREVER) for name, panes in s["panes"].items())]
+    return [s for s in segments if any(last >= floors.get(name, FOREVER) for name, (_, last) in s.panes.items())]

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from pyspark.sql import SparkSession
 
 from penstock.faults import reach
-from penstock.logical.window import ROWS
+from penstock.logical.query import Query
 from penstock.relations.relation import Relation
-from penstock.runtime.batch.job import Job
-from penstock.runtime.batch.spark_job import run_job
-from penstock.runtime.merge.items import FOREVER, MergeItem, cut_windows, row_bytes, share_out
+from penstock.relations.storage import Source, Storage, mixable
+from penstock.runtime.batch.context import Context, Streams, roots_state
+from penstock.runtime.batch.merge_job import ShareWork
+from penstock.runtime.merge.items import FOREVER, MergeItem, cut_panes, row_bytes, share_out
 from penstock.runtime.settings import TaskSettings
-from penstock.state.garbage import SEGMENTS, segment_name
+from penstock.state.garbage import segment_name
+from penstock.state.protocol import CompactionReport, SegmentRef
 from penstock.state.segments import opened as indexes
 from penstock.state.versions import Version
 
@@ -35,30 +35,21 @@ MOST = 12  # live units
 
 @dataclass(frozen=True)
 class Keep:
-    """Of a relation: the first pane to keep, and the pane into which all earlier ones are gathered (landmark)."""
+    """Of a relation: the first pane to keep, the pane into which all earlier ones are gathered (landmark), and how many
+    panes the longest window has that is made of it."""
 
     relation: Relation
     first: int
     gather: int | None
+    reach: int
 
 
-@dataclass(frozen=True)
-class CompactionWork:
-    """What all tasks of a compaction share."""
-
-    keeps: Mapping[str, Keep]
-    segments: str
-    references: list[dict[str, Any]]
-    settings: TaskSettings
-    batch: int
-
-
-def chosen(segments: list[dict[str, Any]]) -> int:
+def chosen(segments: Sequence[SegmentRef]) -> int:
     """How many of the first segments stay as they are; those after them are merged."""
-    units = [list(unit) for _, unit in itertools.groupby(segments, lambda segment: segment["unit"])]
+    units = [list(unit) for _, unit in itertools.groupby(segments, lambda segment: segment.unit)]
     if len(units) <= MOST:
         return len(segments)
-    sizes = [sum(segment["bytes"] for segment in unit) for unit in units]
+    sizes = [sum(segment.bytes for segment in unit) for unit in units]
     newer = list(itertools.accumulate(reversed(sizes), initial=0))[-2::-1]
     first = next(
         i for i, (size, rest) in enumerate(zip(sizes, newer, strict=True)) if size <= rest or i == len(units) - 2
@@ -67,46 +58,69 @@ def chosen(segments: list[dict[str, Any]]) -> int:
 
 
 def compact(
-    spark: SparkSession,
-    job: Job,
-    version: Version,
-    segments: list[dict[str, Any]],
-    opened: indexes.Segments,
-    keeps: Mapping[str, Keep],
-    batch: int,
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    context: Context, segments: Sequence[SegmentRef], opened: indexes.Segments, keeps: Mapping[str, Keep]
+) -> tuple[list[SegmentRef], list[CompactionReport]]:
     """(segments afterwards, reports of the tasks)."""
     at = chosen(segments)
-    old = segments[at:]
-    if not old:
-        return segments, []
+    if at == len(segments):
+        return list(segments), []
     reach("compaction.start")
-    folder = Path(job.checkpoint) / SEGMENTS
-    work = CompactionWork(keeps, str(folder), old, job.settings, batch)
-    cut = [item for keep in keeps.values() for item in _items(keep, opened.only(old), job.settings)]
-    shares = share_out(cut, max(1, job.parallelism))
-    reports = run_job(spark, len(shares), partial(compact_share, shares, work)) if shares else []
-    return segments[:at] + [report["segment"] | {"unit": f"{batch} compacted"} for report in reports], reports
+    kept, reports = list(segments[:at]), []
+    for old in apart(segments[at:], context.version.storages):
+        told = _merged(context, old, opened.only(old), keeps)
+        storages = tuple(sorted({number for segment in old for number in segment.storages}))
+        kept += [replace(one.segment, unit=f"{context.batch} compacted", storages=storages) for one in told]
+        reports += told
+    return kept, reports
+
+
+def apart(segments: Sequence[SegmentRef], storages: Sequence[Storage]) -> list[tuple[SegmentRef, ...]]:
+    """Segments that can be merged, together; mostly all can."""
+    known = {storage.number: storage for storage in storages}
+    lots: list[list[SegmentRef]] = []
+    for segment in segments:
+        mine = [known[number] for number in segment.storages if number in known]
+        for lot in lots:
+            theirs = [known[number] for number in {n for other in lot for n in other.storages} if number in known]
+            if all(mixable(one, other) for one in mine for other in theirs):
+                lot.append(segment)
+                break
+        else:
+            lots.append([segment])
+    return [tuple(lot) for lot in lots]
+
+
+def _merged(
+    context: Context, old: tuple[SegmentRef, ...], opened: indexes.Segments, keeps: Mapping[str, Keep]
+) -> list[CompactionReport]:
+    """New segments with all of some old ones that is still needed."""
+    settings, executor = context.settings, context.executor
+    work = ShareWork(keeps, str(context.folder), old, settings, context.batch)
+    cut = [item for keep in keeps.values() for item in _items(keep, opened, settings)]
+    shares = share_out(cut, executor.parallelism)
+    run = partial(compact_share, shares, work)
+    return executor.run_shares(len(shares), run, CompactionReport) if shares else []
 
 
 def _items(keep: Keep, opened: indexes.Segments, settings: TaskSettings) -> list[MergeItem]:
     """Ranges of panes, cut to fit a task's memory."""
     panes, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for block in opened.blocks(keep.relation.query):
+    for block in opened.blocks(keep.relation.name):
         panes.append(gathered(block.panes, keep.gather))
         rows.append(np.diff(block.starts))
     numbers, index = np.unique(np.concatenate(panes), return_inverse=True)
     counts = np.bincount(index, np.concatenate(rows), len(numbers)).astype(np.int64)
     kept = numbers >= max(keep.first, -(1 << 63))
     limit = max(1, settings.task_memory // row_bytes(keep.relation))
-    return list(cut_windows(keep.relation.query, numbers[kept], counts[kept], limit, settings.slots))
+    cuts = cut_panes(numbers[kept], counts[kept], limit, settings.slots)
+    return [MergeItem(0, (keep.relation.name,), cut) for cut in cuts]
 
 
 def gathered(panes: np.ndarray, into: int | None) -> np.ndarray:
     return panes if into is None else np.maximum(panes, into)
 
 
-def compact_share(shares: list[list[MergeItem]], work: CompactionWork, number: int) -> dict[str, Any]:
+def compact_share(shares: list[list[MergeItem]], work: ShareWork[Keep], number: int) -> CompactionReport:
     """Merge some items into one new segment, a run each."""
     from penstock.runtime.merge.coarse import coarsened
     from penstock.runtime.merge.merge import Share, merge
@@ -114,33 +128,35 @@ def compact_share(shares: list[list[MergeItem]], work: CompactionWork, number: i
     from penstock.state.segments.write import SegmentWriter
 
     name = segment_name(work.batch, f"c{number:03d}", uuid.uuid4().hex[:8])
-    writer = SegmentWriter(Path(work.segments) / name, work.settings.slots)
-    with Segments(Path(work.segments), work.references) as opened:
+    writer = SegmentWriter(Path(work.folder) / name, work.settings.slots)
+    with Segments(Path(work.folder), work.references) as opened:
         for item in shares[number]:
-            keep = work.keeps[item.query]
-            pieces = list(pane_pieces(keep.relation, item, opened, keep.gather))
-            assert item.turn is not None
-            groups = merge(keep.relation, pieces, Share(item.turn, item.passes), opened.vocabulary)
+            (name,), cut = item.names, item.cut
+            keep = work.named[name]
+            relation, pieces = keep.relation, list(pane_pieces(Source(keep.relation), cut, opened, keep.gather))
+            assert cut.turn is not None
+            groups = merge(relation, pieces, Share(cut.turn, cut.passes), opened.vocabulary)
             if len(groups):
-                writer.add(item.query, groups, coarsened(keep.relation, groups))
+                writer.add(name, groups, coarsened(relation, groups, keep.reach), relation.slot_key)
                 writer.end_run(groups.dictionaries)
-    return {"segment": writer.close(), "read": opened.bytes_read}
+    return CompactionReport(writer.close(), opened.bytes_read)
 
 
-def keeps_of(version: Version, floors: Mapping[str, int], streams: Mapping[str, Mapping[str, Any]]) -> dict[str, Keep]:
+def keeps_of(version: Version, floors: Mapping[str, int], streams: Streams) -> dict[str, Keep]:
     """What of each relation is still needed after a batch."""
-    keeps = {}
-    for plan in version.plans.values():
-        for relation in plan.relations:
-            first = floors.get(relation.query, FOREVER)
+    keeps: dict[str, Keep] = {}
+    for query in version.app.queries:
+        for relation in version.reads(query):
+            first = floors.get(relation.name, FOREVER)
             if first < FOREVER:
-                keeps[relation.query] = Keep(relation, first, _gather(version, relation, streams))
+                known = keeps.get(relation.name)
+                longest = max(query.window.reach, 0 if known is None else known.reach)
+                keeps[relation.name] = Keep(relation, first, _gather(version, query, relation, streams), longest)
     return keeps
 
 
-def _gather(version: Version, relation: Relation, streams: Mapping[str, Mapping[str, Any]]) -> int | None:
+def _gather(version: Version, query: Query, relation: Relation, streams: Streams) -> int | None:
     """The next landmark window to close holds all panes up to its own, and so do all after it."""
-    if not relation.window.landmark or relation.window.axis == ROWS:
+    if relation.landmark is None:
         return None
-    root = version.app.root(version.app.query(relation.query)).name
-    return relation.window.first_open(streams[root]["watermark"])
+    return query.window.first_open(roots_state(version.app, query, streams).watermark)

@@ -1,8 +1,8 @@
-"""Where a batch's references come from: what was decided about it, and the tasks that ran.
+"""Where a batch's reports come from: what was decided about it, and the tasks that ran.
 
-A *feed* stands between Spark's foreachBatch and the driver. The fused source (`runtime.batch.fused`) has run its tasks
-when the driver is called, and what was decided stands in Spark's offset log; DataFrames (`runtime.batch.frames`) run
-theirs inside, and log decisions in the checkpoint.
+A *feed* stands between the engine's loop (Spark's foreachBatch) and the driver. The fused source
+(`runtime.batch.fused`) has run its tasks when the driver is called, and what was decided stands in Spark's offset log;
+DataFrames (`runtime.batch.frames`) run theirs inside, and log decisions in the checkpoint.
 """
 
 from __future__ import annotations
@@ -10,30 +10,32 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from pyspark.sql import DataFrame
-
-from penstock.errors import RunError
+from penstock.runtime.batch.executor import Executor
 from penstock.runtime.batch.job import END
-from penstock.runtime.batch.offsets import Offset
 from penstock.sources.base import Abilities, Position, Source
 from penstock.sources.tail import reaching
-from penstock.state.garbage import DECISIONS
+from penstock.state.data import from_data
 from penstock.state.manifest import Manifest
+from penstock.state.protocol import Offset, TaskReport
 
-Task = dict[str, Any]
+Given = TypeVar("Given", contravariant=True)  # a batch as the engine's loop hands it over
 
 
-class Feed(Protocol):
+class Feed(Protocol[Given]):
     """What differs between sources of penstock's own and DataFrames of the user's."""
 
     def decision(self, batch: int, before: Manifest) -> Offset:
         """What was decided about a batch; the same whenever it is asked."""
         ...
 
-    def tasks(self, given: DataFrame | None, offset: Offset) -> list[Task]:
-        """The references of the batch's tasks, in stream order."""
+    def tasks(self, given: Given | None, offset: Offset) -> tuple[list[TaskReport], Offset]:
+        """The reports of the batch's tasks, in stream order, and the offset with what only they could tell."""
+        ...
+
+    def end_batch(self) -> bool:
+        """Whether the end of the stream is a batch that the engine knows nothing of; then it is the next one."""
         ...
 
     def finished(self, batch: int) -> None:
@@ -55,8 +57,9 @@ class Feed(Protocol):
 
 @dataclass
 class FusedFeed:
-    """References that the fused source's tasks have yielded."""
+    """Reports that the fused source's tasks have yielded."""
 
+    executor: Executor[Any]
     checkpoint: Path
     sources: dict[str, Source]
     until: str
@@ -64,9 +67,12 @@ class FusedFeed:
     def decision(self, batch: int, before: Manifest) -> Offset:
         return read_offset(self.checkpoint, batch)
 
-    def tasks(self, given: DataFrame | None, offset: Offset) -> list[Task]:
-        assert given is not None
-        return parsed([row.reference for row in given.collect()])
+    def tasks(self, given: object, offset: Offset) -> tuple[list[TaskReport], Offset]:
+        return self.executor.run_tasks(given), offset
+
+    def end_batch(self) -> bool:
+        """The end is a mark in the offset of the last batch."""
+        return False
 
     def finished(self, batch: int) -> None:
         """Spark logs that itself."""
@@ -83,22 +89,7 @@ class FusedFeed:
         return sum(source.rows() for source in self.sources.values()) if self.until == END else None
 
 
-def done_mark(checkpoint: Path, batch: int) -> Path:
-    """Says of a batch that Spark does not know that it is done."""
-    return checkpoint / DECISIONS / f"{batch:08d}.done"
-
-
 def read_offset(checkpoint: Path, batch: int) -> Offset:
     """The end offset of a batch from Spark's write-ahead log: a version, metadata, then one line per source."""
-    lines = (checkpoint / "spark" / "offsets" / str(batch)).read_text().splitlines()
-    offset: Offset = json.loads(lines[2])
-    return offset
-
-
-def parsed(references: list[str]) -> list[Task]:
-    """References in the order of their tasks; an error that a task reported is raised here."""
-    tasks = sorted((json.loads(text) for text in references), key=lambda task: int(task["task"]))
-    for task in tasks:
-        if "error" in task:
-            raise RunError(*task["error"])
-    return tasks
+    path = checkpoint / "spark" / "offsets" / str(batch)
+    return from_data(Offset, json.loads(path.read_text().splitlines()[2]), f"offset {path}")

@@ -10,21 +10,22 @@ A static DataFrame is one batch. Rows of DataFrames have no positions: windows o
 
 from __future__ import annotations
 
-import json
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from penstock.errors import PenstockError
-from penstock.runtime.batch.feed import Task, done_mark, parsed
+from penstock.runtime.batch.executor import Executor
+from penstock.runtime.batch.held import done_mark
 from penstock.runtime.batch.job import columns
-from penstock.runtime.batch.offsets import Offset, decide, initial_offset, origins_of
+from penstock.runtime.batch.offsets import decide, epoch_of
+from penstock.runtime.batch.outcome import told
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import SharedPlan
@@ -32,13 +33,15 @@ from penstock.sources.base import OF_FRAMES, Abilities
 from penstock.state import checked, versions
 from penstock.state.files import put_if_absent
 from penstock.state.garbage import DECISIONS, SEGMENTS, segment_name
-from penstock.state.manifest import Manifest, stream_state
+from penstock.state.manifest import Manifest
+from penstock.state.protocol import Offset, TaskReport
 
 
 @dataclass
 class FrameFeed:
-    """References made from the rows of a DataFrame; `ending` is set for the batch that ends the stream."""
+    """Reports made from the rows of a DataFrame; `ending` is set for the batch that ends the stream."""
 
+    executor: Executor[DataFrame]
     checkpoint: Path
     stream: str
     settings: TaskSettings
@@ -49,28 +52,29 @@ class FrameFeed:
         # The batch that ends the stream is none of Spark: killed before its manifest, its number may go to data.
         path = self.checkpoint / DECISIONS / f"{batch:08d}{'-end' if self.ending else ''}.json"
         if not path.exists():
-            start = before.offset or initial_offset()
-            known = before if before.offset else None
-            row = stream_state(known, self.stream)["row"]
-            offset = decide(self.checkpoint, start, known, {self.stream: row}, {self.stream: self.ending})
-            put_if_absent(path, checked.encode(offset))
-        return checked.decode(path.read_bytes(), path, "decision")
+            known = before if before.batch >= 0 else None
+            row = before.stream(self.stream).row
+            offset = decide(self.checkpoint, before.offset, known, {self.stream: row}, {self.stream: self.ending})
+            put_if_absent(path, checked.dump(offset))
+        return checked.parse(path.read_bytes(), Offset, path, "decision")
 
-    def tasks(self, given: DataFrame | None, offset: Offset) -> list[Task]:
+    def tasks(self, given: DataFrame | None, offset: Offset) -> tuple[list[TaskReport], Offset]:
         if given is None:
-            return []
-        plan = versions.load(self.checkpoint, offset["plan"]).plans[self.stream]
-        known = offset["streams"][self.stream]
-        epoch = Epoch(offset["n"] - 1, known["wm"], known["max"], known["first"], 0, origins_of(offset), ordered=False)
+            return [], offset
+        plan = versions.load(self.checkpoint, offset.plan).plans[self.stream]
+        epoch = epoch_of(offset, self.stream, 0, ordered=False)
         run = frame_task(plan, self.settings, epoch, self.checkpoint, self.sampling)
         chosen = given.select(*(f"`{name.replace('`', '``')}`" for name in columns(plan)))
-        rows = chosen.mapInArrow(run, "reference string").collect()
-        tasks = parsed([row.reference for row in rows])
+        tasks = self.executor.run_tasks(chosen.mapInArrow(run, "reference string"))
         # Without an order the first tuple is the least of the first batch.
-        least = min((task["least"] for task in tasks if task["least"] is not None), default=None)
-        read = sum(task["account"]["stream"]["input"] for task in tasks)
-        known["row"] += read
-        return [task | {"first": least} for task in tasks]
+        least = min((task.least for task in tasks if task.least is not None), default=None)
+        row = offset.stream(self.stream).row + sum(task.rows for task in tasks)
+        return [replace(task, first=least) for task in tasks], offset.moved(self.stream, row)
+
+    def end_batch(self) -> bool:
+        """The end of a DataFrame closes its windows in a batch of its own."""
+        self.ending = True
+        return True
 
     def finished(self, batch: int) -> None:
         if self.ending:  # no batch of Spark's: it will not log its end
@@ -100,14 +104,10 @@ def frame_task(
         context = TaskContext.get()
         task = context.partitionId() if context is not None else 0
         name = segment_name(epoch.batch, f"{task:04d}", uuid.uuid4().hex[:8])
-        try:
-            sample = path_of(checkpoint, plan.stream.name) if sampling and task == 0 else None
-            reference = run_task(plan, settings, epoch, batches, checkpoint / SEGMENTS / name, sample=sample)
-        except PenstockError as error:
-            reference = {"error": [error.fact, error.hint]}
-        except OSError as error:
-            reference = {"error": [f"task {task} failed: {error}", "make room or mend the disk, then run again"]}
-        yield pa.RecordBatch.from_pydict({"reference": [json.dumps(reference | {"task": task})]})
+        sample = path_of(checkpoint, plan.stream.name) if sampling and task == 0 else None
+        work = partial(run_task, plan, settings, epoch, batches, checkpoint / SEGMENTS / name, sample=sample)
+        text = told(task, work, lambda error: f"task {task} failed: {error}")
+        yield pa.RecordBatch.from_pydict({"reference": [text]})
 
     return run
 

@@ -8,10 +8,10 @@ alone.
 
 from __future__ import annotations
 
-import json
 import signal
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +19,19 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
-from penstock.errors import PenstockError, RunError, why
+from penstock.errors import RunError, why
 from penstock.faults import reach
 from penstock.runtime.batch.job import END, Job, columns, decode
-from penstock.runtime.batch.offsets import (
-    Offset,
-    decide,
-    epoch_of,
-    has_ended,
-    in_order,
-    initial_offset,
-    manifest_before,
-    position,
-)
+from penstock.runtime.batch.offsets import decide, epoch_of, in_order, manifest_before, position
+from penstock.runtime.batch.outcome import told
 from penstock.sources.base import Position, Source, Split
 from penstock.sources.tail import with_arrivals
 from penstock.state import versions
+from penstock.state.data import from_data, to_data
 from penstock.state.garbage import SEGMENTS, segment_name
+from penstock.state.protocol import Offset, TaskReport
+
+Logged = dict[str, Any]  # an offset as Spark logs it
 
 
 class FusedSplit(InputPartition):
@@ -59,33 +55,35 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         """What there is when the run starts is what it reads: nothing to fix beforehand."""
 
-    def initialOffset(self) -> Offset:
-        return initial_offset()
+    def initialOffset(self) -> Logged:
+        return to_data(Offset())
 
-    def latestOffset(self, start: Offset, limit: Any) -> Offset:
-        if start["end"]:
+    def latestOffset(self, start: Logged, limit: object) -> Logged:
+        begin = _offset(start)
+        if begin.end:
             return start
-        before = manifest_before(self.checkpoint, start)
+        before = manifest_before(self.checkpoint, begin)
         rows, ends = {}, {}
         for name in self.sources:
-            at = position(start, name)
+            at = position(begin, name)
             if self.job.until != END:
                 self.sources[name] = with_arrivals(self.checkpoint, name, self.sources[name], at)
             source = self.sources[name]
             rows[name] = source.cut(at, self.job.batch_rows) if at < source.rows() else at
-            ends[name] = has_ended(start, name) or (self.job.until == END and rows[name] >= source.rows())
-        moved = (rows[name] > position(start, name) or ends[name] != has_ended(start, name) for name in rows)
-        return decide(self.checkpoint, start, before, rows, ends) if any(moved) else start
+            ends[name] = begin.stream(name).end or (self.job.until == END and rows[name] >= source.rows())
+        moved = (rows[name] > position(begin, name) or ends[name] != begin.stream(name).end for name in rows)
+        return to_data(decide(self.checkpoint, begin, before, rows, ends)) if any(moved) else start
 
-    def partitions(self, start: Offset, end: Offset) -> list[FusedSplit]:
-        app = versions.load(self.checkpoint, end["plan"]).app
+    def partitions(self, start: Logged, end: Logged) -> list[FusedSplit]:
+        begin, offset = _offset(start), _offset(end)
+        app = versions.load(self.checkpoint, offset.plan).app
         splits: list[FusedSplit] = []
-        for name in end["streams"]:
-            first = position(start, name)
-            for split in self._splits(name, first, position(end, name), in_order(app, end, name)):
-                begin = split.start if app.stream(name).ahead is None else first
-                source = self.sources[name].narrowed(Split(begin, split.stop))
-                splits.append(FusedSplit(len(splits), name, split, source, end, begin))
+        for name in offset.streams:
+            first = position(begin, name)
+            for split in self._splits(name, first, position(offset, name), in_order(app, offset, name)):
+                seen = split.start if app.stream(name).ahead is None else first
+                source = self.sources[name].narrowed(Split(seen, split.stop))
+                splits.append(FusedSplit(len(splits), name, split, source, offset, seen))
                 splits[-1].sampled = self.job.sampling and split.start == first
         return splits
 
@@ -97,25 +95,21 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return source.splits(start, stop, self.job.parallelism)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Errors meant for users travel as data: Spark would wrap them in its own traces."""
         assert isinstance(partition, FusedSplit)
-        try:
-            reference = self._run(partition)
-        except PenstockError as error:
-            reference = {"error": [error.fact, error.hint]}
-        except OSError as error:
-            place = "" if error.filename else f" ({self.checkpoint})"  # a write that fails does not say of what
-            fact = f"task {partition.task} failed: {error}{place}"
-            reference = {"error": [fact, "make room or mend the disk, then run again"]}
-        yield pa.RecordBatch.from_pydict({"reference": [json.dumps(reference | {"task": partition.task})]})
+        text = told(partition.task, partial(self._run, partition), partial(self._failed, partition.task))
+        yield pa.RecordBatch.from_pydict({"reference": [text]})
 
-    def _run(self, partition: FusedSplit) -> dict[str, Any]:
+    def _failed(self, task: int, error: OSError) -> str:
+        place = "" if error.filename else f" ({self.checkpoint})"  # a write that fails does not say of what
+        return f"task {task} failed: {error}{place}"
+
+    def _run(self, partition: FusedSplit) -> TaskReport:
         from penstock.runtime.task.sampling import path_of
         from penstock.runtime.task.task import run_task
 
         settings, offset, split = self.job.settings, partition.offset, partition.split
-        plan = versions.load(self.checkpoint, offset["plan"]).plans[partition.stream]
-        name = segment_name(offset["n"] - 1, f"{partition.task:04d}", uuid.uuid4().hex[:8])
+        plan = versions.load(self.checkpoint, offset.plan).plans[partition.stream]
+        name = segment_name(offset.batch, f"{partition.task:04d}", uuid.uuid4().hex[:8])
         read = partition.source.read(split, columns(plan), settings.chunk_rows)
         batches = _readable(read, partition.stream) if split.stop > split.start else iter(())
         epoch = epoch_of(offset, partition.stream, split.start)
@@ -124,6 +118,10 @@ class FusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         seen = _readable(times, partition.stream) if before.stop > before.start else iter(())
         sample = path_of(self.checkpoint, partition.stream) if partition.sampled else None
         return run_task(plan, settings, epoch, batches, self.checkpoint / SEGMENTS / name, seen, sample)
+
+
+def _offset(logged: Logged) -> Offset:
+    return from_data(Offset, logged, "an offset")
 
 
 def _readable(batches: Iterator[pa.RecordBatch], stream: str) -> Iterator[pa.RecordBatch]:

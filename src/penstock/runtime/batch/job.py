@@ -29,7 +29,8 @@ class Job:
 
 
 def columns(plan: SharedPlan) -> list[str]:
-    return list(plan.columns)
+    """Names of the columns that some query reads, and of the time."""
+    return [field.name for field in plan.fields]
 
 
 def encode(job: Job) -> str:

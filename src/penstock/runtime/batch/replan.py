@@ -14,11 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, fsum, inf, log, sqrt
 from pathlib import Path
-from typing import Any
 
 from penstock.errors import ConfigError, PenstockError
 from penstock.logical.query import QuerySet
-from penstock.relations.relation import relations
+from penstock.relations.relation import Relation
+from penstock.relations.storing import stored
+from penstock.runtime.batch.held import Held
+from penstock.runtime.batch.report import BatchReport
 from penstock.runtime.machine import cache_size
 from penstock.runtime.profile.calibrate import calibrated
 from penstock.runtime.profile.statistics import Known, exact_groups, measured_depths, rows_of
@@ -31,6 +33,8 @@ from penstock.sharing.options import AUTO, NONE, OFF, Planning
 from penstock.sharing.plan import SharedPlan, unshared_plan
 from penstock.sharing.planner import plan_stream, reprice
 from penstock.sources.base import Source
+from penstock.state.manifest import Manifest
+from penstock.state.protocol import TaskReport
 from penstock.state.versions import Version
 
 DRIFT = 1.25  # a figure that changes by this factor calls for a look at the plan,
@@ -43,7 +47,7 @@ LOOK = 2.5e6  # ns that a look at the plan takes for each query
 HOPE = 0.25  # of the part by which figures have changed: what a look may save at most
 FEW = 64  # groups of a sample, more or less: with the best plan as with the next best they cost nothing
 LEAST_TUPLES = 1_000  # of a sample, unless tasks have fewer
-Tasks = Sequence[Mapping[str, Any]]
+Tasks = Sequence[TaskReport]
 
 
 Signature = dict[object, float]
@@ -86,25 +90,27 @@ class Planner:
             survey = sample_source(app, name, source, batch_rows)
             if survey is not None and survey.tuples:
                 rows = min(source.rows(), batch_rows) / max(1, parallelism)
-                self.known[name] = Known(lattice(relations(app, name)), survey, max(1.0, rows))
+                self.known[name] = Known(lattice(stored(app, name).relations), survey, max(1.0, rows))
         calibrated()
 
-    def plans(self, app: QuerySet) -> dict[str, SharedPlan]:
-        """A plan for every stream, and for every query whose results are read."""
-        return {name: self._plan(app, name) for name in dict.fromkeys(query.stream for query in app.queries)}
+    def plans(self, app: QuerySet, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
+        """A plan for every stream, and for every query whose results are read; `since` are the versions of the app that
+        brought its queries."""
+        names = dict.fromkeys(query.stream for query in app.queries)
+        return {name: self._plan(app, name, since or {}) for name in names}
 
-    def _plan(self, app: QuerySet, name: str, before: SharedPlan | None = None) -> SharedPlan:
+    def _plan(self, app: QuerySet, name: str, since: Mapping[str, int], before: SharedPlan | None = None) -> SharedPlan:
         """In place of one `before` planning takes no longer than it may, whatever is asked for: a batch waits."""
-        kept, known = relations(app, name), self.known.get(name)
-        if self.planning.plan == NONE or known is None or not self._covers(known, kept):
-            return unshared_plan(app, name, self.planning.memory or 0 if self.planning.plan == NONE else 0)
-        known = known.of(lattice(kept))
+        kept, known = stored(app, name, since), self.known.get(name)
+        if self.planning.plan == NONE or known is None or not self._covers(known, kept.relations):
+            return unshared_plan(app, name, self.planning.memory or 0 if self.planning.plan == NONE else 0, since)
+        known = known.of(lattice(kept.relations))
         planning = self.planning
         if before is not None and planning.plan_budget is None:
             planning = replace(planning, plan_budget=sharing.BUDGET)
         return plan_stream(app.stream(name), kept, planning, known, calibrated(), self.memory, before)
 
-    def _covers(self, known: Known, kept: tuple[Any, ...]) -> bool:
+    def _covers(self, known: Known, kept: tuple[Relation, ...]) -> bool:
         """Whether the sample has all components that these relations need: not those of a query that was just added."""
         net = lattice(kept)
         needed = {part.component for grain in net.grains.values() for part in net.parts(grain)}
@@ -116,7 +122,7 @@ class Planner:
             return None
         changed = {}
         for stream in version.app.streams:
-            mine = [task for task in tasks if task["stream"] == stream.name]
+            mine = [task for task in tasks if task.stream == stream.name]
             survey = sampling.load(sampling.path_of(checkpoint, stream.name))
             if survey is None or not survey.tuples or not rows_of(mine):
                 continue
@@ -140,7 +146,7 @@ class Planner:
         known = replace(sampled, depths=measured_depths(plan, tasks, sampled))
         self.known[name] = known
         try:
-            found = self._plan(version.app, name, plan)
+            found = self._plan(version.app, name, version.since, plan)
         except ConfigError:  # more candidates than the chooser takes: at the start a user is told, now the plan stays
             return None
         old = reprice(plan, known, calibrated())
@@ -169,9 +175,32 @@ class Planner:
         return True
 
 
+@dataclass(frozen=True)
+class Replanning:
+    """Observes batches, and changes the plans of the app where better ones show."""
+
+    planner: Planner
+    held: Held
+
+    def __call__(self, report: BatchReport, manifest: Manifest) -> None:
+        """Unless somebody is changing the app just now, or has since the batch was decided: its counters belong to
+        other plans."""
+        held = self.held
+        if held.changing.acquire(blocking=False):
+            try:
+                version = held.version
+                if manifest.ended or version.number != manifest.offset.plan:
+                    return
+                better = self.planner.next(held.path, version, report.tasks)
+                if better is not None:
+                    held.amend(better)
+            finally:
+                held.changing.release()
+
+
 def _spent(tasks: Tasks) -> float:
     """Nanoseconds of a task in tables and leaves."""
-    spent = [float(counts["nanoseconds"]) for task in tasks for counts in task["work"].values()]
+    spent = [float(counts["nanoseconds"]) for task in tasks for counts in task.work.values()]
     return sum(spent) / max(1, len(tasks))
 
 

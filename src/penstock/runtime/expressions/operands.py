@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.kernels import inet
+from penstock.kernels.dictionary import Dictionary
 from penstock.logical.types import Kind, Type
 
 Array = np.ndarray
@@ -36,6 +38,22 @@ class Operand:
 
     values: Any
     valid: Array | None = None
+
+
+def decoded(numbers: Array, codes: Array | None, dictionary: Dictionary | None) -> Addresses:
+    """Addresses from the numbers of IPv4 ones, and the codes of IPv6 ones in a dictionary.
+
+    `codes` is negative where an address is IPv4; None, where all are. Without an IPv6 address no dictionary is needed.
+    """
+    low = numbers.astype(np.uint64)
+    version, high = np.full(len(low), 4, np.uint8), np.zeros(len(low), np.uint64)
+    six = None if codes is None else codes >= 0
+    if codes is not None and six is not None and six.any():
+        assert dictionary is not None
+        highs, lows = inet.from_network_order(dictionary.data)
+        at = codes[six]
+        version[six], high[six], low[six] = 6, highs[at], lows[at]
+    return Addresses(version, high, low)
 
 
 def nothing(kind: Type, rows: int) -> Operand:

@@ -26,6 +26,7 @@ from penstock.logical.window import ROWS
 from penstock.relations.component import WHOLE, Component, inet6_component, null_component, value_component
 from penstock.relations.relation import IPV4_BITS
 from penstock.runtime.expressions.evaluate import Addresses, Operand, Scope, evaluate, truth
+from penstock.runtime.expressions.operands import decoded
 from penstock.runtime.merge.ordering import Ranked
 from penstock.sinks.schema import TIME, arrow_type, result_schema
 from penstock.state.segments.groups import Groups
@@ -119,19 +120,12 @@ class Finisher:
 
     def _addresses(self, name: str, length: int = WHOLE) -> Addresses:
         """The addresses of a key column, cut to `length` bits."""
-        component = inet6_component(name, length)
-        low = self._groups.components[value_component(name)].astype(np.uint64)
+        component, numbers = inet6_component(name, length), self._groups.components[value_component(name)]
         if length != WHOLE:
-            drop = np.uint64(max(0, IPV4_BITS - length))
-            low = low >> drop << drop
-        version, high = np.full(len(low), 4, np.uint8), np.zeros(len(low), np.uint64)
-        codes = self._groups.components[component]
-        six = codes > 0
-        if six.any():
-            highs, lows = inet.from_network_order(self._groups.dictionaries[component].data)
-            at = codes[six] - component.code_base
-            version[six], high[six], low[six] = 6, highs[at], lows[at]
-        return Addresses(version, high, low)
+            drop = max(0, IPV4_BITS - length)
+            numbers = numbers >> drop << drop
+        codes = self._groups.components[component] - component.code_base
+        return decoded(numbers, codes, self._groups.dictionaries.get(component))
 
     def _text(self, addresses: Addresses, length: int = -1) -> pa.DictionaryArray:
         """Addresses as text, each printed once."""
@@ -158,14 +152,8 @@ class Finisher:
 
     def _given_addresses(self, name: str, numbers: Array) -> Addresses:
         """Addresses that an aggregate gives: numbers of IPv4 ones, from 2**32 on codes of IPv6 ones."""
-        low = np.where((numbers >= 0) & (numbers < IPV6), numbers, 0).astype(np.uint64)
-        version, high = np.full(len(low), 4, np.uint8), np.zeros(len(low), np.uint64)
-        six = numbers >= IPV6
-        if six.any():
-            highs, lows = inet.from_network_order(self._groups.dictionaries[inet6_component(name)].data)
-            at = numbers[six] - IPV6
-            version[six], high[six], low[six] = 6, highs[at], lows[at]
-        return Addresses(version, high, low)
+        short = np.where((numbers >= 0) & (numbers < IPV6), numbers, 0)
+        return decoded(short, numbers - IPV6, self._groups.dictionaries.get(inet6_component(name)))
 
     def _window_text(self, group: int) -> str:
         window, number = self._query.window, int(self._groups.panes[group])

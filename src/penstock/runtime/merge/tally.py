@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from penstock.state import windows as rings
+from penstock.state.protocol import WindowCounts
 
 Array = np.ndarray
 SPARSE = 4  # windows in a range for each count: beyond it they are sorted, not looked up
@@ -28,10 +28,11 @@ class Tally:
     rows: Array
     exact: Array
 
-    def report(self, least: int) -> list[list[int]]:
-        """For the driver: windows from `least` on, in columns."""
+    def report(self, query: str, least: int) -> WindowCounts:
+        """For the driver: windows from `least` on."""
         kept = self.windows >= least
-        return [column[kept].tolist() for column in (self.windows, self.starts, self.ends, self.rows, self.exact)]
+        columns = (self.windows, self.starts, self.ends, self.rows, self.exact)
+        return WindowCounts(query, *(tuple(column[kept].tolist()) for column in columns))
 
 
 def tally(
@@ -72,18 +73,12 @@ def least_kept(windows: Array) -> int:
     return int(windows[-rings.CAPACITY :][0])
 
 
-def gathered(windows: Array, reports: Iterable[list[list[int]]]) -> Array:
+def gathered(windows: Array, reports: Iterable[WindowCounts]) -> Array:
     """Records of the newest of these closing windows, from what tasks reported of them."""
     records = rings.fresh(windows[-rings.CAPACITY :])
     for report in reports:
-        numbers, starts, ends, rows, exact = (np.array(column, np.int64) for column in report)
-        at = np.searchsorted(records["window"], numbers)
-        records["start"][at], records["end"][at] = starts, ends
-        records["rows"][at] += rows
-        records["exact"][at] += exact
+        at = np.searchsorted(records["window"], report.windows)
+        records["start"][at], records["end"][at] = report.starts, report.ends
+        records["rows"][at] += np.array(report.rows, np.int64)
+        records["exact"][at] += np.array(report.exact, np.int64)
     return records
-
-
-def of_query(name: str, reports: Iterable[dict[str, Any]]) -> list[list[list[int]]]:
-    """What the reports of merge tasks say of a query's windows."""
-    return [columns for report in reports for query, columns in report["windows"] if query == name]

@@ -9,10 +9,9 @@ taken window by window.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +27,7 @@ from penstock.runtime.merge.merge import Share, merge
 from penstock.runtime.merge.ordering import Ranked, first_rows
 from penstock.runtime.merge.rollup import Closer
 from penstock.runtime.merge.tally import Tally, per_window, tally
+from penstock.state.protocol import SegmentRef
 from penstock.state.segments import opened
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.read import Block, Handles
@@ -41,7 +41,7 @@ SHORT = 256  # rows: runs shorter than that are not read one by one
 class Segments(opened.Segments):
     """Segments of a merge task, whose files it holds open, and the vocabulary of all that it reads of them."""
 
-    def __init__(self, folder: Path, references: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, folder: Path, references: Iterable[SegmentRef]) -> None:
         self.vocabulary, self._held = Vocabulary(), Handles()
         super().__init__(folder, references, self._held)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from penstock.runtime.profile.survey import Survey
 from penstock.runtime.work import TABLE
@@ -20,6 +19,7 @@ from penstock.sharing.model.collision import rate
 from penstock.sharing.model.kinds.registry import kind_named
 from penstock.sharing.model.popularity import Popularity, estimated, uniform
 from penstock.sharing.plan import SharedPlan
+from penstock.state.protocol import TaskReport
 
 LEAST_PROBES = 1000  # of a table, before its evictions are believed
 LONGEST, SHORTEST = 1000.0, 0.3
@@ -92,22 +92,22 @@ def _first(pair: tuple[float, Grain]) -> float:
     return pair[0]
 
 
-def rows_of(tasks: Iterable[Mapping[str, Any]]) -> float:
+def rows_of(tasks: Iterable[TaskReport]) -> float:
     """Tuples of a task, of those that had any."""
-    counts = [int(task["account"]["stream"]["input"]) for task in tasks]
+    counts = [task.rows for task in tasks]
     return sum(counts) / max(1, sum(1 for count in counts if count))
 
 
-def exact_groups(net: Lattice, tasks: Iterable[Mapping[str, Any]]) -> dict[Grain, float]:
+def exact_groups(net: Lattice, tasks: Iterable[TaskReport]) -> dict[Grain, float]:
     """Groups of every query in a task, as its leaf counted them."""
-    tasks = [task for task in tasks if task["account"]["stream"]["input"]]
+    tasks = [task for task in tasks if task.rows]
     return {
-        grain: sum(task["work"].get(query, {}).get("groups", 0) for task in tasks) / max(1, len(tasks))
+        grain: sum(task.work.get(query, {}).get("groups", 0) for task in tasks) / max(1, len(tasks))
         for query, grain in net.grains.items()
     }
 
 
-def measured_depths(plan: SharedPlan, tasks: Iterable[Mapping[str, Any]], known: Known) -> dict[int, float]:
+def measured_depths(plan: SharedPlan, tasks: Iterable[TaskReport], known: Known) -> dict[int, float]:
     """l_m of every depth of the tree; of depth one, relative to what the sample of the same batch says.
 
     The paper averages over the tables of a depth; here each weighs as much as it evicts, or a small table that hardly
@@ -120,7 +120,7 @@ def measured_depths(plan: SharedPlan, tasks: Iterable[Mapping[str, Any]], known:
     expected, evicted = dict[int, float](), dict[int, float]()
     policies = {table.name: table.policy for table in plan.tables}
     for node, priced in zip(plan.basis.configuration.nodes, plan.basis.relations, strict=True):
-        work = [task["work"][TABLE + priced.name] for task in tasks if TABLE + priced.name in task["work"]]
+        work = [task.work[TABLE + priced.name] for task in tasks if TABLE + priced.name in task.work]
         probes, evictions = (sum(counts[what] for counts in work) for what in ("probes", "evictions"))
         groups, sampled, kind = known.groups(node.grain), known.length(node.grain, 1), kind_named(priced.kind)
         if not priced.buckets or kind.curve is not None or probes < LEAST_PROBES or groups <= 1:

@@ -1,35 +1,58 @@
-"""What a run may change on a checkpoint: queries may be added and dropped; anything else is refused, with advice."""
+"""What may change about an app on a checkpoint: queries may be added and dropped, between runs (`adopt`) and while one
+goes on (`Amending`); anything else is refused, with advice.
+
+Either makes a new version of the app, which the next batch that is decided takes up.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from penstock.errors import StateError
+from penstock.errors import ConfigError, QueryError, StateError
 from penstock.logical.query import Query, QuerySet
+from penstock.logical.resolve.app import resolve_query
+from penstock.runtime.batch.held import Held
+from penstock.runtime.batch.replan import Planner
+from penstock.runtime.settings import RunSettings
 from penstock.sharing.options import Planning
-from penstock.sharing.plan import SharedPlan
+from penstock.sinks.base import Sink
+from penstock.sinks.registry import check_claims
+from penstock.sinks.schema import open_query_sink
+from penstock.sources.base import Abilities, Source
+from penstock.sources.fit import check_fields, check_window
+from penstock.state import manifest as manifests
 from penstock.state import versions
-from penstock.state.versions import Version
+from penstock.state.manifest import Manifest
+from penstock.state.versions import Planned, Version
 
-Plans = Mapping[str, SharedPlan]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 ADVICE = "drop it and add the changed one under a new name, or use another checkpoint"
 
 
 def adopt(
-    checkpoint: Path, app: QuerySet, planning: Planning, planned: Callable[[], Plans], outputs: Mapping[str, str]
+    checkpoint: Path,
+    app: QuerySet,
+    planning: Planning,
+    planned: Planned,
+    outputs: Mapping[str, str],
+    manifest: Manifest | None = None,
 ) -> Version:
     """The version that a run goes on with: the newest, if app and planning are the same, else a new one."""
     number = versions.newest(checkpoint)
     if number is None:
-        first = Version(0, app, planned(), dict(outputs), planning=planning)
+        first = versions.first_version(app, planned, outputs, planning)
         versions.store(checkpoint, first)
         return first
     last = versions.load(checkpoint, number)
     if app == last.app and planning == last.planning:
         return last
-    dropped = {q.name for q in last.app.queries} - {q.name for q in app.queries}
-    new = Version(number + 1, app, planned(), {**last.outputs, **outputs}, last.retired | dropped, planning)
+    new = versions.next_version(last, app, planned, manifest, outputs, planning)
     versions.store(checkpoint, new)
     return new
 
@@ -87,3 +110,77 @@ def _difference(old: object, new: object) -> str:
         if name != "aggregates" and getattr(old, name) != getattr(new, name):  # those follow from the others
             return f"{words.get(name, name)} changed"
     return "it changed"
+
+
+# -- while it runs
+
+
+@dataclass(frozen=True)
+class Amending:
+    """What changing a running app takes; `sinks` are those of the driver, by query."""
+
+    spark: SparkSession
+    held: Held
+    planner: Planner
+    sinks: dict[str, Sink]
+    sources: Mapping[str, Source]
+    abilities: Callable[[str], Abilities]  # of a stream
+    settings: RunSettings
+
+    def add(self, name: str, select: str, sink: Any) -> None:
+        with self.held.changing:
+            self.held.amend(self._added(name, select, sink))
+
+    def drop(self, name: str) -> None:
+        with self.held.changing:
+            self.held.amend(self._dropped(name))
+
+    def _added(self, name: str, select: str, sink: Any) -> Version:
+        """The app with one more query; its sink is ready before any batch may use it."""
+        last = self.held.version
+        taken = {query.name.casefold() for query in last.app.queries} | {old.casefold() for old in last.retired}
+        if name.casefold() in taken:
+            raise QueryError(f"the name '{name}' is taken, or a dropped query had it", "choose another name")
+        uri = sink if isinstance(sink, str) else None
+        found = resolve_query(name, select, last.app.streams, uri, last.app.queries)
+        app = QuerySet(last.app.streams, (*last.app.queries, *found))
+        for one in found:
+            for root in app.roots(one):
+                check_window(name, one.window, self.abilities(root.name))
+        opened = open_query_sink(found[-1], None if uri else sink, self.settings.output, self.held.path)
+        check_claims({**self.sinks, name: opened})
+        new = self._next(last, app, {name: opened.place()})
+        self._check_sources(new)
+        opened.bind(self.spark)
+        opened.prepare(self.held.owner, self.settings.overwrite)
+        self.sinks[name] = opened
+        return new
+
+    def _check_sources(self, new: Version) -> None:
+        """Columns that only the new query reads must fit, too."""
+        for name, source in self.sources.items():
+            if name in new.plans:
+                plan = new.plans[name]
+                check_fields(plan.fields, source.schema(), f"'{plan.stream.source}'")
+
+    def _dropped(self, name: str) -> Version:
+        """The app without a query, and without the hidden ones that only it reads."""
+        last = self.held.version
+        queries = {query.name: query for query in last.app.queries if not query.hidden}
+        if name not in queries:
+            raise ConfigError(f"there is no query '{name}'", f"queries are {', '.join(sorted(queries))}")
+        readers = last.app.readers(name)
+        if readers:
+            raise ConfigError(f"query '{readers[0].name}' reads the results of '{name}'", "drop that one first")
+        gone = {name} | {q.name for q in last.app.queries if q.hidden and q.name.startswith(f"{name}.")}
+        left = tuple(query for query in last.app.queries if query.name not in gone)
+        app = QuerySet(last.app.streams, left)
+        read = {stream.name for query in left for stream in app.roots(query)}
+        for stream in last.app.streams:
+            if stream.name not in read:
+                raise ConfigError(f"'{name}' is the last query on stream '{stream.name}'", "stop the run instead")
+        return self._next(last, app)
+
+    def _next(self, last: Version, app: QuerySet, outputs: Mapping[str, str] | None = None) -> Version:
+        newest = manifests.newest(self.held.path)
+        return versions.next_version(last, app, partial(self.planner.plans, app), newest, outputs)

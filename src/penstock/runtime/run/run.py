@@ -14,16 +14,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.errors import ConfigError, PenstockError, RunError
-from penstock.runtime.batch.driver import BatchDriver, watermark_of
-from penstock.runtime.batch.frames import FrameFeed
+from penstock.runtime.batch.driver import BatchDriver
 from penstock.runtime.batch.job import END
-from penstock.runtime.run.amend import added, dropped
-from penstock.runtime.run.summary import summarise, window_account
-from penstock.runtime.settings import RunSettings
+from penstock.runtime.run.changes import Amending
+from penstock.runtime.run.history import History
+from penstock.runtime.run.summary import Clock, shown_volume, shown_watermark, summarise, window_account
 from penstock.sharing.plan import SharedPlan
 from penstock.sinks.base import Sink
 from penstock.state.checked import RESTORE
-from penstock.state.manifest import first_manifest, volume_since
 from penstock.state.windows import CAPACITY
 
 
@@ -32,20 +30,27 @@ class Run:
     `drop_query`."""
 
     def __init__(
-        self, spark: SparkSession, driver: BatchDriver, query: Any, settings: RunSettings, seconds: dict[str, float]
+        self,
+        spark: SparkSession,
+        driver: BatchDriver[DataFrame],
+        query: Any,
+        amending: Amending,
+        history: History,
+        seconds: Mapping[str, float],
     ) -> None:
-        self._spark, self._driver, self._query, self._settings = spark, driver, query, settings
+        self._spark, self._driver, self._query = spark, driver, query
+        self._amending, self._history = amending, history
         self._started_at, self._seconds = time.monotonic(), seconds
         self._ended_at: float | None = None
 
     @property
     def checkpoint(self) -> str:
-        return self._driver.job.checkpoint
+        return str(self._driver.held.path)
 
     @property
     def plans(self) -> Mapping[str, SharedPlan]:
         """The plan in use, for every stream and for every query whose results are read."""
-        return self._driver.version.plans
+        return self._driver.held.version.plans
 
     def await_end(self, timeout: int | None = None) -> bool:
         """Wait until the source has ended; False if `timeout` seconds passed first. Raises what went wrong."""
@@ -56,7 +61,7 @@ class Run:
             if timeout is None:
                 self._query.awaitTermination()
             if ended:
-                self._end_frame()
+                self._end_stream()
         except (PySparkException, PenstockError) as error:
             self._close()
             raise self._driver.failure or _failure(error) from None
@@ -69,11 +74,10 @@ class Run:
             self._close()
         return ended
 
-    def _end_frame(self) -> None:
-        """A streaming DataFrame that has ended closes its windows in a batch of its own."""
+    def _end_stream(self) -> None:
+        """The end of a stream may be a batch that Spark knows nothing of."""
         driver = self._driver
-        if isinstance(driver.feed, FrameFeed) and driver.job.until == END and not driver.manifest.ended:
-            driver.feed.ending = True
+        if self._amending.settings.until == END and not driver.manifest.ended and driver.feed.end_batch():
             driver(None, driver.manifest.batch + 1)
 
     def stop(self) -> None:
@@ -90,32 +94,29 @@ class Run:
 
     def add_query(self, name: str, select: str, sink: Any = None) -> None:
         """Add a query from the next batch on: its first window starts after the greatest time seen."""
-        with self._driver.changing:
-            self._driver.amend(added(self._driver, name, select, sink, self._settings))
+        self._amending.add(name, select, sink)
 
     def drop_query(self, name: str) -> None:
         """Drop a query from the next batch on; its open windows are discarded."""
-        with self._driver.changing:
-            self._driver.amend(dropped(self._driver, name))
+        self._amending.drop(name)
 
     def _close(self) -> None:
         if self._ended_at is None:
             self._ended_at = time.monotonic()
             if self._driver.failure is None:
                 self._driver.collect_garbage()
-            self._driver.lease.release()
+            self._driver.held.lease.release()
 
     def progress(self) -> dict[str, Any]:
         """Rows so far, rows in all, windows closed, watermark, bytes written, read and kept."""
         manifest = self._driver.manifest
-        declared = manifest.offset.get("streams", {})
         return {
             "batch": manifest.batch,
-            "rows": sum(entry["input"] for name, entry in manifest.account["streams"].items() if name in declared),
+            "rows": sum(manifest.account.of(name).input for name in manifest.offset.streams),
             "total": self._driver.feed.total(),
-            "windows": sum(r["windows"] for r in manifest.results.values()),
-            "watermark": watermark_of(manifest),
-            "bytes": volume_since(manifest, first_manifest()),
+            "windows": manifest.windows,
+            "watermark": shown_watermark(manifest.watermarks),
+            "bytes": shown_volume(manifest.volume, manifest.kept_bytes),
             "active": self._ended_at is None,
         }
 
@@ -127,7 +128,7 @@ class Run:
         """The newest closed windows of a query, newest last: `start` and `end` as in its results (microseconds), `rows`
         emitted, input tuples `exact` and `triaged`. Some 65,536 windows are kept."""
         self._sink(name)
-        return window_account(self._driver, name, most)
+        return window_account(self._driver.held.path, self._driver.manifest, name, most)
 
     def _sink(self, name: str) -> Sink:
         sinks = self._driver.sinks
@@ -137,11 +138,14 @@ class Run:
 
     def summary(self) -> dict[str, Any]:
         """What `run --json` prints."""
+        driver, ended_at = self._driver, self._ended_at or time.monotonic()
         return summarise(
-            self._driver,
-            self._started_at,
-            self._ended_at or time.monotonic(),
-            self._seconds,
+            driver.held.path,
+            driver.held.version,
+            driver.manifest,
+            driver.sinks,
+            self._history,
+            Clock(self._started_at, ended_at, self._seconds),
             self._spark.version,
         )
 

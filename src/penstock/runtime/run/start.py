@@ -9,7 +9,7 @@ import os
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,13 +21,17 @@ from penstock.errors import ConfigError, StateError
 from penstock.faults import reach
 from penstock.logical.query import QuerySet
 from penstock.logical.window import TIME
-from penstock.runtime.batch.driver import BatchDriver, BatchReport, committed, publish
+from penstock.runtime.batch.driver import BatchDriver, publish
+from penstock.runtime.batch.executor import SparkExecutor
 from penstock.runtime.batch.feed import Feed, FusedFeed
 from penstock.runtime.batch.frames import FrameFeed, Once
 from penstock.runtime.batch.fused import FusedSource
+from penstock.runtime.batch.held import Held, committed
 from penstock.runtime.batch.job import END, STOPPED, Job, encode
-from penstock.runtime.batch.replan import Planner
-from penstock.runtime.run.changes import adopt, check_changes
+from penstock.runtime.batch.replan import Planner, Replanning
+from penstock.runtime.batch.report import Observer
+from penstock.runtime.run.changes import Amending, adopt, check_changes
+from penstock.runtime.run.history import History
 from penstock.runtime.run.inputs import Inputs
 from penstock.runtime.run.run import Run
 from penstock.runtime.settings import RunSettings
@@ -41,9 +45,9 @@ from penstock.state import lease as leases
 from penstock.state import manifest as manifests
 from penstock.state.files import local_path
 from penstock.state.garbage import SEGMENTS
+from penstock.state.identity import Identity
 from penstock.state.manifest import Manifest, first_manifest
 
-Listener = Callable[[BatchReport, Manifest], None]
 POLL = "100 milliseconds"  # how often a run that goes on looks for new records
 
 
@@ -54,20 +58,21 @@ def start(
     functions: Mapping[str, Any],
     settings: RunSettings,
     planner: Planner,
-    listener: Listener,
+    observers: Sequence[Observer],
     seconds: dict[str, float],
 ) -> Run:
     """Start the app's streaming query; returns at once. `functions` are sinks that are no URI, by query."""
     reach("driver.start")
     begun = time.monotonic()
     checkpoint = _open_checkpoint(settings.checkpoint)
+    identity.check(checkpoint)
     sinks = _open_sinks(app, functions, settings.output, checkpoint)
     places = {name: sink.place() for name, sink in sinks.items()}
     _check(checkpoint, app, inputs, places)
     mine = _identify(checkpoint, inputs, settings)
     lease = leases.acquire(checkpoint, _processes(spark))
     try:
-        owner = Owner(mine["id"], str(checkpoint))
+        held = Held(checkpoint, Owner(mine.id, str(checkpoint)), lease)
         manifest = manifests.newest(checkpoint) or first_manifest()
         for sink in sinks.values():
             sink.bind(spark)
@@ -75,21 +80,25 @@ def start(
         if manifest.batch >= 0 and not committed(checkpoint, manifest.batch):
             publish(manifest, sinks | _dropped_sinks(spark, checkpoint, manifest, sinks, settings.output))
         for sink in sinks.values():
-            sink.prepare(owner, settings.overwrite)
-        adopt(checkpoint, app, planner.planning, lambda: planner.plans(app), places)
+            sink.prepare(held.owner, settings.overwrite)
+        adopt(checkpoint, app, planner.planning, partial(planner.plans, app), places, manifest)
+        executor, history = SparkExecutor(spark, settings.parallelism), History()
         job = Job(
             continued(checkpoint, inputs.sources, settings.until == STOPPED),
-            replace(settings.task, slots=mine["slots"]),
+            replace(settings.task, slots=mine.slots),
             str(checkpoint),
             settings.batch_rows,
-            settings.parallelism or spark.sparkContext.defaultParallelism,
+            executor.parallelism,
             settings.until,
             planner.sampling,
         )
-        driver = BatchDriver(spark, job, _feed(job, inputs), owner, sinks, lease, manifest, planner, listener)
+        feed = _feed(executor, job, inputs)
+        all_observers: list[Observer] = [history, *observers, Replanning(planner, held)]
+        driver = BatchDriver(executor, job.settings, feed, held, sinks, manifest, all_observers)
         query = _start_query(spark, job, driver, inputs.frame)
         seconds["startup"] = seconds.get("startup", 0.0) + time.monotonic() - begun
-        return Run(spark, driver, query, settings, seconds)
+        amending = Amending(spark, held, planner, sinks, job.sources, feed.abilities, settings)
+        return Run(spark, driver, query, amending, history, seconds)
     except BaseException:
         lease.release()
         raise
@@ -106,12 +115,12 @@ def _check_until(app: QuerySet, until: str) -> None:
     if until not in (END, STOPPED):
         raise ConfigError(f"--until {until} is not possible", f"use {END} or {STOPPED}")
     for query in app.queries:
-        stream = app.root(query)
-        if until == STOPPED and stream.delay is None and query.window.axis == TIME:
-            raise ConfigError(
-                f"stream '{stream.name}' has no WATERMARK: until stopped, no window of '{query.name}' would close",
-                "add WATERMARK column DELAY '...' to the stream, or run until its end",
-            )
+        for stream in app.roots(query):
+            if until == STOPPED and stream.delay is None and query.window.axis == TIME:
+                raise ConfigError(
+                    f"stream '{stream.name}' has no WATERMARK: until stopped, no window of '{query.name}' would close",
+                    "add WATERMARK column DELAY '...' to the stream, or run until its end",
+                )
 
 
 def _processes(spark: SparkSession) -> list[int]:
@@ -120,14 +129,14 @@ def _processes(spark: SparkSession) -> list[int]:
     return [os.getpid(), int(jvm.java.lang.ProcessHandle.current().pid())] if jvm is not None else [os.getpid()]
 
 
-def _feed(job: Job, inputs: Inputs) -> Feed:
+def _feed(executor: SparkExecutor, job: Job, inputs: Inputs) -> Feed[DataFrame]:
     checkpoint = Path(job.checkpoint)
     if inputs.frame is None:
-        return FusedFeed(checkpoint, dict(job.sources), job.until)
-    return FrameFeed(checkpoint, inputs.name, job.settings, sampling=job.sampling)
+        return FusedFeed(executor, checkpoint, dict(job.sources), job.until)
+    return FrameFeed(executor, checkpoint, inputs.name, job.settings, sampling=job.sampling)
 
 
-def _start_query(spark: SparkSession, job: Job, driver: BatchDriver, frame: DataFrame | None) -> Any:
+def _start_query(spark: SparkSession, job: Job, driver: BatchDriver[DataFrame], frame: DataFrame | None) -> Any:
     if frame is not None and not frame.isStreaming:
         return Once(partial(_run_static, driver, frame))
     if frame is None:
@@ -140,11 +149,9 @@ def _start_query(spark: SparkSession, job: Job, driver: BatchDriver, frame: Data
     return writer.option("checkpointLocation", str(Path(job.checkpoint) / "spark")).start()
 
 
-def _run_static(driver: BatchDriver, frame: DataFrame) -> None:
+def _run_static(driver: BatchDriver[DataFrame], frame: DataFrame) -> None:
     """A static DataFrame is one batch, which ends the stream."""
-    if not driver.manifest.ended:
-        assert isinstance(driver.feed, FrameFeed)
-        driver.feed.ending = True
+    if not driver.manifest.ended and driver.feed.end_batch():
         driver(frame, driver.manifest.batch + 1)
 
 
@@ -159,21 +166,12 @@ def _open_checkpoint(uri: str | None) -> Path:
     return path
 
 
-def _identify(checkpoint: Path, inputs: Inputs, settings: RunSettings) -> dict[str, Any]:
+def _identify(checkpoint: Path, inputs: Inputs, settings: RunSettings) -> Identity:
     """Whose checkpoint this is: written by its first run, compared by every later one."""
-    mine = {
-        "version": 3,
-        "id": uuid.uuid4().hex,
-        "sources": inputs.fingerprints(),
-        "slots": settings.task.slots,
-    }
+    mine = Identity(identity.FORMAT, uuid.uuid4().hex, inputs.fingerprints(), settings.task.slots)
     found = identity.claim(checkpoint, mine)
-    if found["version"] != mine["version"]:
-        raise StateError(
-            f"checkpoint {checkpoint} was made by another version of penstock", "use that one, or another checkpoint"
-        )
-    for name, fingerprint in inputs.fingerprints().items():
-        if found["sources"].get(name, fingerprint) != fingerprint:
+    for name, fingerprint in mine.sources.items():
+        if found.sources.get(name, fingerprint) != fingerprint:
             raise StateError(
                 f"the source of stream '{name}' differs from the one that checkpoint {checkpoint} was made with",
                 "restore it, or use another checkpoint",
@@ -187,7 +185,7 @@ def _check(checkpoint: Path, app: QuerySet, inputs: Inputs, places: Mapping[str,
     if number is not None:
         check_changes(checkpoint, versions.load(checkpoint, number), app, places)
     manifest = manifests.newest(checkpoint)
-    read = {name: Position(known["row"]) for name, known in (manifest.streams if manifest else {}).items()}
+    read = {name: Position(state.row) for name, state in (manifest.streams if manifest else {}).items()}
     check_files(checkpoint, inputs.sources, read)
 
 
@@ -205,7 +203,7 @@ def _dropped_sinks(
     spark: SparkSession, checkpoint: Path, manifest: Manifest, sinks: Mapping[str, Sink], output: str
 ) -> dict[str, Sink]:
     """Sinks of queries that this app has no more, for what a killed run has committed but not published."""
-    old = versions.load(checkpoint, manifest.offset["plan"])
+    old = versions.load(checkpoint, manifest.offset.plan)
     found = {}
     for query in old.app.queries:
         lost = query.name not in sinks and not query.hidden

@@ -3,59 +3,76 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
 
-from penstock.runtime.batch.driver import BatchDriver
+from penstock.runtime.batch.report import Peaks
+from penstock.runtime.run.history import History
 from penstock.runtime.work import totals
 from penstock.sharing.graph.configuration import STREAM
-from penstock.sharing.model.kinds.registry import EXACT
 from penstock.sharing.plan import SharedPlan
-from penstock.state.account import empty
-from penstock.state.manifest import kept_bytes
+from penstock.sinks.base import Sink
+from penstock.state.account import Account, Entry
+from penstock.state.data import to_data
+from penstock.state.manifest import Manifest
+from penstock.state.protocol import Results, Volume
+from penstock.state.versions import Version
 from penstock.state.windows import listed, read_windows
 
 NEWEST = 10  # windows of a query that a summary lists
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Clock:
+    """When a run began and ended, by the monotonic clock, and what came before it: seconds of `planning`, `startup`."""
+
+    started_at: float
+    ended_at: float
+    phases: Mapping[str, float]
 
 
 def summarise(
-    driver: BatchDriver,
-    started_at: float,
-    ended_at: float,
-    seconds: dict[str, float],
+    checkpoint: Path,
+    version: Version,
+    manifest: Manifest,
+    sinks: Mapping[str, Sink],
+    history: History,
+    clock: Clock,
     spark_version: str,
 ) -> dict[str, Any]:
-    manifest, version = driver.manifest, driver.version
-    account, reports = manifest.account, list(driver.reports)
-    first = started_at if driver.forgotten_at is None else driver.forgotten_at
+    account, reports = manifest.account, list(history.reports)
+    first = clock.started_at if history.forgotten_at is None else history.forgotten_at
     stops = [first, *(report.finished_at for report in reports)]
     declared = [stream.name for stream in version.app.streams]
     plans = [version.plans[name] for name in declared]
-    naive = sum(len(plan.relations) * entry_of(account, plan.stream.name)["input"] for plan in version.plans.values())
     return {
         "queries": {
             query.name: {
-                **manifest.results.get(query.name, {"windows": 0, "rows": 0}),
-                "path": driver.sinks[query.name].place(),
-                "accounting": account["queries"].get(query.name, empty()),
-                "last_windows": window_account(driver, query.name, NEWEST),
+                **to_data(manifest.results.get(query.name, Results())),
+                "path": sinks[query.name].place(),
+                "accounting": to_data(account.queries.get(query.name, Entry())),
+                "last_windows": window_account(checkpoint, manifest, query.name, NEWEST),
             }
             for query in version.app.queries
             if not query.hidden
         },
-        "accounting": flat({name: entry_of(account, name) for name in declared}),
-        "malformed": flat({name: account["malformed"].get(name, {}) for name in declared}),
-        "malformed_places": flat({name: account["places"].get(name, {}) for name in declared}),
+        "accounting": flat({name: to_data(account.of(name)) for name in declared}),
+        "malformed": flat({name: dict(account.malformed.get(name, {})) for name in declared}),
+        "malformed_places": flat({name: _places(account, name) for name in declared}),
         "plan": {
             "configuration": " ".join(plan.configuration for plan in plans),
             "version": version.number,
             "relations": [relation for plan in version.plans.values() for relation in _relations(plan)],
         },
-        "work": totals(manifest.work) | {"naive_hash_operations": naive},
-        "state": {"bytes": kept_bytes(manifest), **manifest.volume},
+        "work": totals(manifest.work) | {"naive_hash_operations": _naive(version, account)},
+        "state": {"bytes": manifest.kept_bytes, **to_data(manifest.volume)},
         "seconds": {
-            "total": ended_at - started_at + sum(seconds.values()),
-            "startup": seconds.get("startup", 0.0),
-            "planning": seconds.get("planning", 0.0),
+            "total": clock.ended_at - clock.started_at + sum(clock.phases.values()),
+            "startup": clock.phases.get("startup", 0.0),
+            "planning": clock.phases.get("planning", 0.0),
             "per_batch": [b - a for a, b in itertools.pairwise(stops)],
             "tasks": [report.task_seconds for report in reports],
             "merge": [report.merge_seconds for report in reports],
@@ -64,34 +81,59 @@ def summarise(
             {
                 "n": r.batch,
                 "rows": r.rows,
-                "offsets": r.offset,
-                "watermark": r.watermark,
+                "offsets": to_data(r.offset),
+                "watermark": shown_watermark(r.watermarks),
                 "windows": r.closed,
-                "bytes": r.bytes,
+                "bytes": shown_volume(r.volume, r.kept),
             }
             for r in reports
         ],
-        "memory": driver.peaks,
+        "memory": {} if history.peaks is None else _shown_memory(history.peaks),
         "ended": manifest.ended,
-        "checkpoint": driver.job.checkpoint,
+        "checkpoint": str(checkpoint),
         "spark": {"version": spark_version},
     }
 
 
-def window_account(driver: BatchDriver, query: str, most: int) -> list[dict[str, int]]:
+def window_account(checkpoint: Path, manifest: Manifest, query: str, most: int) -> list[dict[str, int]]:
     """The newest closed windows of a query: number, start and end, rows emitted, tuples exact and triaged."""
-    closed = driver.manifest.results.get(query, {"windows": 0})["windows"]
-    return listed(read_windows(driver.checkpoint, query, closed, most))
+    closed = manifest.results.get(query, Results()).windows
+    return listed(read_windows(checkpoint, query, closed, most))
 
 
-def entry_of(account: dict[str, Any], stream: str) -> dict[str, int]:
-    found: dict[str, int] = account["streams"].get(stream, empty())
-    return found
-
-
-def flat(by_stream: dict[str, Any]) -> Any:
+def flat(by_stream: dict[str, T]) -> T | dict[str, T]:
     """Of one stream, its own; of several, by name."""
     return next(iter(by_stream.values())) if len(by_stream) == 1 else by_stream
+
+
+def shown_watermark(watermarks: Mapping[str, int | None]) -> int | dict[str, int | None] | None:
+    """Of the only declared stream; of several, by name; None before the first batch."""
+    return flat(dict(watermarks)) if watermarks else None
+
+
+def shown_volume(volume: Volume, kept: int) -> dict[str, int]:
+    """Bytes that were moved, and what is kept now."""
+    return to_data(volume) | {"kept": kept}
+
+
+def _shown_memory(peaks: Peaks) -> dict[str, int]:
+    return {
+        "baseline_bytes": peaks.baseline,
+        "merge_peak_bytes": peaks.merge_peak,
+        "merge_above_baseline_bytes": peaks.merge_above,
+        "lfta_peak_bytes": peaks.lfta_peak,
+        "lfta_above_baseline_bytes": peaks.lfta_above,
+    }
+
+
+def _places(account: Account, stream: str) -> dict[str, list[str]]:
+    return {reason: list(places) for reason, places in account.places.get(stream, {}).items()}
+
+
+def _naive(version: Version, account: Account) -> int:
+    """Hash operations without sharing: every record probes a table of every query, and of times of panes of rows."""
+    tables = {name: len(p.readers) + sum(not r.booked for r in p.relations) for name, p in version.plans.items()}
+    return sum(count * account.of(name).input for name, count in tables.items())
 
 
 def _relations(plan: SharedPlan) -> list[dict[str, Any]]:
@@ -104,16 +146,18 @@ def _relations(plan: SharedPlan) -> list[dict[str, Any]]:
             "fed_by": "stream" if table.parent == STREAM else names[table.parent],
             "buckets": table.buckets,
             "replacement": table.policy,
-            "queries": [relation.query for relation in below],
+            "queries": [r.query for relation in below for r in plan.stored.reading(relation.name)],
         }
         for table, below in zip(plan.tables, plan.below, strict=True)
     ]
-    fed = {query: table.name for table in plan.tables for query in table.queries}
+    fed = {relation: table.name for table in plan.tables for relation in table.leaves}
     leaves = [
         {
-            "table": EXACT,
-            "query": relation.query,
-            "fed_by": fed.get(relation.query, "stream"),
+            "table": relation.table,
+            "relation": relation.name,
+            "query": plan.stored.labels[relation.name],
+            "queries": [reader.query for reader in plan.stored.reading(relation.name)],
+            "fed_by": fed.get(relation.name, "stream"),
             "attributes": [part.component.text for part in relation.parts],
         }
         for relation in plan.relations

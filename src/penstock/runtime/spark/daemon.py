@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark import daemon
 
-from penstock.runtime.pages import without_huge_pages
+from penstock.runtime.machine import without_huge_pages
 
 PRELOADED = (
     "pyarrow.compute",

@@ -1,18 +1,25 @@
-"""The tree of relations: tuples go into its roots, what tables evict falls to their children, all ends in the leaves.
+"""The forest of a task: the tables of its plan, and the leaves that end them.
 
-    chunk ──► raw tables ──► evictions ──► children ──► …  ──► leaves (`runtime.tables.leaf`)
+    chunk ──► root tables ──► evictions ──► children ──► …  ──► leaves (`runtime.tables.leaf`)
 
-A relation at a time over a chunk, not a tuple at a time: every table sees the same entries in the same order
-as if each tuple were followed down at once (seed smap, Sec. 2.5), and the loops stay tight. Evictions are gathered
-until there are enough of them for the children to be worth calling.
+Records go into the root tables. What a table evicts falls to its children, and in the end into a leaf. Leaves without a
+table before them take the records themselves.
 
-A table's key has all that its queries need: their attributes, their panes, and for each different choice of tuples a
-bit that says "not for these" (`sieve_component`). Components that never vary take no bits (`relations.layout`).
+A chunk goes through one table after the other. Every table sees the same entries in the same order as if each record
+were followed down at once (seed smap, Sec. 2.5), and the loops stay tight. Evictions are gathered until there are
+enough of them to be worth a round of the children.
+
+The key of a table has all that the relations below it need: their attributes, their panes, and for each different
+choice of records a bit that says "not for these" (`sieve_component`). A component that never varies takes no bits
+(`relations.layout`).
+
+The forest knows its memory, but not where groups are written. `Forest.take` and `Forest.drain` are therefore iterators:
+they stop at each leaf that is full and may not grow. The task writes all leaves and goes on with the iterator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -25,21 +32,27 @@ from penstock.runtime.tables.chunk import Chunk, numbers
 from penstock.runtime.tables.leaf import Leaf
 from penstock.runtime.tables.rows import Cut, Format
 from penstock.runtime.tables.table import Branch
+from penstock.runtime.work import TABLE
 from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.plan import SharedPlan
+from penstock.state.protocol import Counts, Work
+from penstock.state.segments.groups import Groups
 
 Array = np.ndarray
-Absorb = Callable[[Leaf, Chunk, Array, Cut], None]
+Dictionaries = Mapping[Component, Dictionary]
 ENOUGH = 8192  # evicted rows that are worth a round of the children
 PIECE = 1 << 15  # buckets that are flushed at a time: copies of a large table would take several times its memory
 
 
-class Tree:
-    """The tables of a plan. `sieves` names for each query the one that stands for all that choose the same tuples;
-    `absorb` takes partial aggregates into a leaf."""
+class Forest:
+    """Tables and leaves of a plan; empty until a layout is known.
 
-    def __init__(self, plan: SharedPlan, sieves: Mapping[str, str], absorb: Absorb) -> None:
-        self._plan, self._sieves, self._absorb = plan, sieves, absorb
+    `sieves` names for each relation the one that stands for all that choose the same records. `capacities` has the rows
+    of each leaf at the start.
+    """
+
+    def __init__(self, plan: SharedPlan, sieves: Mapping[str, str], capacities: Mapping[str, int]) -> None:
+        self._plan, self._sieves, self._capacities = plan, sieves, capacities
         self.branches = [
             Branch(table, _parts(below, sieves), dict.fromkeys(state for r in below for state in r.states))
             for table, below in zip(plan.tables, plan.below, strict=True)
@@ -47,67 +60,126 @@ class Tree:
         self._children = [
             [n for n, table in enumerate(plan.tables) if table.parent == number] for number in range(len(plan.tables))
         ]
-        raw = [branch for branch in self.branches if branch.table.parent == STREAM]
-        widest = max(raw, key=lambda branch: len(branch.parts), default=None)
-        self.widest = (
-            frozenset(part.component for part in widest.parts) if widest is not None else frozenset[Component]()
-        )
-        self.components = frozenset(part.component for branch in self.branches for part in branch.parts)
+        self._roots = [number for number, table in enumerate(plan.tables) if table.parent == STREAM]
+        self.leaves: list[Leaf] = []
+        self._unfed = {relation.name for relation in plan.unfed}
+
+    @property
+    def components(self) -> frozenset[Component]:
+        """All components that keys of tables are made of."""
+        return frozenset(part.component for branch in self.branches for part in branch.parts)
+
+    @property
+    def widest(self) -> frozenset[Component]:
+        """The components of the root table that has most of them."""
+        roots = [self.branches[number].parts for number in self._roots]
+        return frozenset(part.component for part in max(roots, key=len, default=()))
 
     @property
     def nbytes(self) -> int:
-        return sum(branch.nbytes for branch in self.branches)
+        return sum(leaf.nbytes for leaf in self.leaves) + sum(branch.nbytes for branch in self.branches)
 
-    def lay_out(self, layout: Layout, shape: Shape, leaves: list[Leaf]) -> None:
-        """Start all tables anew; they must be drained."""
-        self._leaves = {leaf.relation.name: leaf for leaf in leaves}
+    def lay_out(self, layout: Layout, shape: Shape) -> None:
+        """Move to another layout of keys and shape of states. Leaves keep their groups; tables must be drained."""
+        for leaf in self.leaves:
+            leaf.rebuild(layout, shape)
+        if not self.leaves:
+            self.leaves = [Leaf(r, layout, shape, self._capacities[r.name]) for r in self._plan.relations]
+        self._leaf = {leaf.relation.name: leaf for leaf in self.leaves}
         self._cuts: dict[str, Cut] = {}
         for branch in self.branches:
             parent = branch.table.parent
             above = layout if parent == STREAM else self.branches[parent].format.cut.layout
             branch.lay_out(above, shape)
-            for query in branch.table.leaves:
-                leaf = self._leaves[query]
-                self._cuts[query] = Cut(branch.format.cut.layout, leaf.relation.parts, leaf.format.cut.layout)
+            for name in branch.table.leaves:
+                leaf = self._leaf[name]
+                self._cuts[name] = Cut(branch.format.cut.layout, leaf.relation.parts, leaf.format.cut.layout)
 
-    def take(self, chunk: Chunk, masks: Mapping[str, Array | None]) -> None:
-        """A chunk of the stream's tuples; `masks` says for each query which ones are its own (None: all)."""
-        for number, branch in enumerate(self.branches):
-            if branch.table.parent != STREAM:
-                continue
+    def take(self, chunk: Chunk, masks: Mapping[str, Array | None], memory: int) -> Iterator[Leaf]:
+        """Aggregate a chunk of records. `masks` says for each relation which ones are its own (None: all).
+
+        The forest may take `memory` bytes. Gives each leaf that is full: write and restart the leaves, then go on.
+        """
+        for number in self._roots:
+            branch = self.branches[number]
             rows = _any_of([masks[r.name] for r in self._plan.below[number]], chunk.words.shape[1])
             if len(rows):
                 branch.absorb(chunk, rows)
                 if branch.waiting >= ENOUGH:
-                    self._fall(number, chunk.dictionaries)
+                    yield from self._fall(number, chunk.dictionaries, memory)
+        chosen: dict[int, Array] = {}  # relations that choose alike share one mask
+        for leaf in self.leaves:
+            if leaf.relation.name in self._unfed:
+                mask = masks[leaf.relation.name]
+                if id(mask) not in chosen:
+                    chosen[id(mask)] = numbers(mask, chunk.words.shape[1])
+                yield from self._insert(leaf, chunk, chosen[id(mask)], leaf.format.cut, memory)
 
-    def drain(self, dictionaries: Mapping[Component, Dictionary]) -> None:
-        """End of the epoch: flush all tables, from the top down."""
-        for number, branch in enumerate(self.branches):
+    def drain(self, dictionaries: Dictionaries, memory: int) -> Iterator[Leaf]:
+        """Flush all tables into the leaves, from the top down. Stops as `take` does."""
+        for number, branch in enumerate(self.branches if self.leaves else ()):
             while branch.flush(PIECE) or branch.waiting:
                 if branch.waiting:
-                    self._fall(number, dictionaries)
+                    yield from self._fall(number, dictionaries, memory)
 
-    def _fall(self, number: int, dictionaries: Mapping[Component, Dictionary]) -> None:
+    def counts(self) -> dict[str, int]:
+        """Groups of each relation that are in its leaf."""
+        return {leaf.relation.name: leaf.count for leaf in self.leaves}
+
+    def emptied(self, dictionaries: Dictionaries) -> Iterator[tuple[Relation, Groups]]:
+        """The groups of all leaves, some at a time. A leaf whose groups are all out starts empty."""
+        for leaf in self.leaves:
+            for groups in leaf.pieces(dictionaries):
+                yield leaf.relation, groups
+            leaf.restart()
+
+    def work(self) -> Work:
+        """What each table and leaf did."""
+        tables = {
+            TABLE + branch.table.name: {
+                "probes": branch.probes, "evictions": branch.evictions, "flushed": branch.flushed,
+                "nanoseconds": branch.nanoseconds,
+            }
+            for branch in self.branches
+        }  # fmt: skip
+        return tables | {
+            leaf.relation.name: {"probes": leaf.probes, "groups": leaf.seen, "nanoseconds": leaf.nanoseconds}
+            for leaf in self.leaves
+        }
+
+    def sizes(self) -> Counts:
+        """Bytes of each table and leaf, by the names of `work`."""
+        tables = {TABLE + branch.table.name: branch.size for branch in self.branches}
+        return tables | {leaf.relation.name: leaf.nbytes for leaf in self.leaves}
+
+    def _fall(self, number: int, dictionaries: Dictionaries, memory: int) -> Iterator[Leaf]:
         """What a table has evicted reaches its leaves and the tables below it."""
         branch = self.branches[number]
         passed = Passed(branch.format, branch.taken(), dictionaries)
-        for query in branch.table.leaves:
-            chunk = passed.through({self._sieves[query]})
-            self._absorb(self._leaves[query], chunk, passed.rows(chunk), self._cuts[query])
+        for name in branch.table.leaves:
+            chunk = passed.through({self._sieves[name]})
+            yield from self._insert(self._leaf[name], chunk, passed.rows(chunk), self._cuts[name], memory)
         for child in self._children[number]:
             below = self.branches[child]
             chunk = passed.through({self._sieves[r.name] for r in self._plan.below[child]})
             if len(chunk.weights):
                 below.absorb(chunk, passed.rows(chunk))
                 if below.waiting >= ENOUGH:
-                    self._fall(child, dictionaries)
+                    yield from self._fall(child, dictionaries, memory)
+
+    def _insert(self, leaf: Leaf, chunk: Chunk, rows: Array, cut: Cut, memory: int) -> Iterator[Leaf]:
+        if not len(rows):
+            return
+        arrivals = leaf.arrivals(chunk, rows, cut)
+        while not leaf.absorb(arrivals):
+            if not leaf.grow(memory - self.nbytes):
+                yield leaf
 
 
 class Passed:
     """Rows that a table passes on, as partial aggregates: those that get through each sieve, made once."""
 
-    def __init__(self, form: Format, rows: Array, dictionaries: Mapping[Component, Dictionary]) -> None:
+    def __init__(self, form: Format, rows: Array, dictionaries: Dictionaries) -> None:
         self._form, self._rows, self._dictionaries = form, rows, dictionaries
         self._through: dict[frozenset[str], Chunk] = {}
 
@@ -137,7 +209,7 @@ def _parts(below: tuple[Relation, ...], sieves: Mapping[str, str]) -> tuple[Part
 
 
 def _any_of(masks: list[Array | None], rows: int) -> Array:
-    """Numbers of the tuples that any mask has."""
+    """Numbers of the records that any mask has."""
     distinct = list({id(mask): mask for mask in masks}.values())
     found = distinct[0]
     for mask in distinct[1:]:

@@ -1,15 +1,16 @@
-"""The exact table of one relation: every group of a task once.
+"""The exact table of one relation: it holds every group of a task once.
 
-A chunk is projected to the relation's key, probed and folded. Layout and shape may widen while a task runs
-(a new value range, a first NULL, a sum that could outgrow 64 bits): `rebuild` then rewrites the rows, and no
-partial result is given up. `groups` hands the finished groups on as canonical columns.
+A chunk is cut to the relation's key, probed and folded. The layout of keys and the shape of states may widen while a
+task runs: a value outside its field, a first NULL, a sum that could outgrow 64 bits. `Leaf.rebuild` then rewrites the
+rows, and no partial result is lost. `Leaf.pieces` hands the groups on as canonical columns.
 
-Neighbour: `runtime.task.task` drives leaves over chunks of tuples, and of what tables evict.
+A leaf that is full says so and waits. Whether it may grow is decided by the forest, which knows the memory of all
+tables (`runtime.tables.forest`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from time import thread_time_ns
 
 import numpy as np
@@ -34,15 +35,26 @@ SPARE = 4  # rows are reserved for each that may be used: untouched they take no
 PIECE = 1 << 17  # table rows turned into columns at a time: bounds the memory of writing a large table
 
 
+class Arrivals:
+    """Records of a chunk, or partial aggregates of a table, on their way into a leaf. The first `done` are in."""
+
+    def __init__(self, chunk: Chunk, rows: Array, keys: Array) -> None:
+        self.chunk, self.rows, self.keys = chunk, rows, keys
+        self.hashes, self.at = tables.hashed(keys), np.empty(len(rows), np.int64)
+        self.done = 0
+
+
 class Leaf:
     """Exact groups of one relation in rows of key words, count(*) and states."""
 
     def __init__(self, relation: Relation, layout: Layout, shape: Shape, capacity: int) -> None:
         self.relation = relation
+        self._components = [part.component for part in relation.parts]
+        self._pane = relation.pane
         self.probes = self.nanoseconds = 0
         self._lay_out(layout, shape)
         self._clear(capacity)
-        self.seen = 0  # groups of tables that were given up for new ones
+        self.seen = 0  # groups of the runs that were written
 
     def _lay_out(self, layout: Layout, shape: Shape, key: Layout | None = None) -> None:
         self.format = Format(layout, self.relation.parts, self.relation.states, shape, key)
@@ -55,7 +67,8 @@ class Leaf:
         capacity = max(4, capacity)
         self._reserved = np.empty((SPARE * capacity, self.format.width), np.uint64)
         self._allow(capacity)
-        self.count = self._used = 0  # rows in use, and those that take memory from before
+        self.count = 0  # rows in use
+        self._touched = 0  # rows that take memory, since some run has used them
 
     def _allow(self, capacity: int) -> None:
         """Rows that may be used, and an empty index of them."""
@@ -65,45 +78,46 @@ class Leaf:
     def nbytes(self) -> int:
         return int(self.rows.nbytes + self.index.nbytes)
 
-    def keys(self, words: Array, rows: Array, cut: Cut | None = None) -> Array:
-        """The relation's key words of the chosen tuples of the stream, or of what a table passes on (`cut`)."""
+    def arrivals(self, chunk: Chunk, rows: Array, cut: Cut | None = None) -> Arrivals:
+        """The chosen rows of a chunk, with the relation's keys: of records, or of what a table passes on (`cut`)."""
         began = thread_time_ns()
-        keys = (cut or self.format.cut).keys(words, rows)
+        arrivals = Arrivals(chunk, rows, (cut or self.format.cut).keys(chunk.words, rows))
         self.nanoseconds += thread_time_ns() - began
-        return keys
+        return arrivals
 
-    def absorb(self, chunk: Chunk, rows: Array, keys: Array, room: Callable[[], int], done: int = 0) -> int:
-        """Fold in the chosen tuples from the `done`-th on. Returns where it ended: at all of them, unless the
-        table would need more bytes beside itself than there is `room` to grow."""
-        began, at, begin, hashes = thread_time_ns(), np.empty(len(rows), np.int64), done, tables.hashed(keys)
-        while done < len(rows):
-            start, done = done, self._probe(keys, hashes, done, chunk.weights, at)
-            fold_chunk(self.rows, self.format.columns, self.shape, chunk, Rows(rows, at, start, done))
-            if done < len(rows) and not self._grow(room()):
-                break
-        self.probes += done - begin
+    def absorb(self, arrivals: Arrivals) -> bool:
+        """Fold in what is not in yet. Returns whether all is in; if not, the table is full."""
+        began, start, rows = thread_time_ns(), arrivals.done, arrivals.rows
+        done = self._probe(arrivals.keys, arrivals.hashes, start, arrivals.chunk.weights, arrivals.at)
+        where = Rows(rows, arrivals.at, start, done)
+        fold_chunk(self.rows, self.format.columns, self.shape, arrivals.chunk, where)
+        arrivals.done = done
+        self.probes += done - start
         self.nanoseconds += thread_time_ns() - began
-        return done
+        return done == len(rows)
 
-    def _probe(self, keys: Array, hashes: Array, start: int, weights: Array, at: Array) -> int:
-        done, self.count = tables.probe_exact(
-            keys, hashes, start, len(hashes), weights, self.count, self.format.fresh, self.index, self.rows, at
-        )
-        return int(done)
-
-    def _grow(self, room: int) -> bool:
-        # Small tables grow fast: indexing them anew costs more than their memory.
+    def grow(self, room: int) -> bool:
+        """Make the table larger, unless that takes more than `room` bytes beside it. Returns whether it did."""
+        began = thread_time_ns()
+        # Small tables grow fast: a new index costs more than their memory.
         factor = 4 if self.nbytes < SMALL else 2
-        if self.nbytes * factor > max(room, ALWAYS) or len(self.rows) * factor > MOST:
-            return False
         capacity = len(self.rows) * factor
+        if self.nbytes * factor > max(room, ALWAYS) or capacity > MOST:
+            return False
         if capacity > len(self._reserved):
             reserved = np.empty((SPARE * capacity, self.format.width), np.uint64)
             reserved[: self.count] = self.rows[: self.count]
             self._reserved = reserved
         self._allow(capacity)
         tables.fill_index(self.rows, self.count, self.format.words, self.index)
+        self.nanoseconds += thread_time_ns() - began
         return True
+
+    def _probe(self, keys: Array, hashes: Array, start: int, weights: Array, at: Array) -> int:
+        done, self.count = tables.probe_exact(
+            keys, hashes, start, len(hashes), weights, self.count, self.format.fresh, self.index, self.rows, at
+        )
+        return int(done)
 
     def pieces(self, dictionaries: Mapping[Component, Dictionary]) -> Iterator[Groups]:
         """All groups as canonical columns, a part of the table at a time; the table stays as it is."""
@@ -113,13 +127,12 @@ class Leaf:
     def groups(self, dictionaries: Mapping[Component, Dictionary], start: int = 0, stop: int | None = None) -> Groups:
         """The groups in rows [start, stop) of the table."""
         dense = self.rows[start : min(self.count, self.count if stop is None else stop)]
-        components = {part.component: self.format.component(dense, part.component) for part in self.relation.parts}
+        components = self.format.components(dense, self._components)
         blank_nulls(components, self.shape.strings)
-        panes = components.pop(self.relation.pane)
-        states = {state: self.format.state_words(dense, state) for state in self.format.columns}
+        panes = components.pop(self._pane)
         named = {*coded_states(self.relation).values(), *components}
         used = {name: dictionaries[name] for name in sorted(named & dictionaries.keys())}
-        return Groups(panes, components, used, self.format.counts(dense), states)
+        return Groups(panes, components, used, self.format.counts(dense), self.format.states(dense))
 
     def rebuild(self, layout: Layout, shape: Shape) -> None:
         """Move all groups to a new layout and shape; they stay where they are if their fields and states are as wide
@@ -130,9 +143,9 @@ class Leaf:
         groups, capacity = self.groups({}), len(self.rows)
         self._lay_out(layout, shape)
         self._clear(capacity)
-        components = {self.relation.pane: groups.panes, **groups.components}
+        components = {self._pane: groups.panes, **groups.components}
         everything = np.arange(len(groups), dtype=np.int32)
-        keys = self.keys(pack_words(layout, components, len(groups)), everything)
+        keys = self.format.cut.keys(pack_words(layout, components, len(groups)), everything)
         at = np.empty(len(groups), np.int64)
         self._probe(keys, tables.hashed(keys), 0, groups.count, at)
         numbers = self.rows.view(np.int64)
@@ -150,10 +163,10 @@ class Leaf:
         )
 
     def restart(self) -> None:
-        """Forget all groups; room for as many again, what else there was is free for other leaves."""
+        """Forget all groups. Keep room for as many; the rest of the memory is free for other leaves."""
         self.seen += self.count
-        self._used = max(self._used, self.count)
-        if 2 * self.count < self._used:
+        self._touched = max(self._touched, self.count)
+        if 2 * self.count < self._touched:
             self._clear(self.count)
         else:  # the same memory: fresh one would have to be cleared by the system
             self._allow(max(4, self.count))

@@ -1,8 +1,10 @@
-"""The entries of one table of the tree, and how a newcomer finds room: direct-mapped or least recently used.
+"""The residents of one table, and how a newcomer finds room among them: direct-mapped or least recently used.
 
-Both take a chunk in the same three steps, of which `runtime.tables.table` has the second: `probe` finds or makes the
-entry of every tuple, aggregates are folded into `entries`, `settle` copies out what was evicted. Entries of a chunk's
-newcomers stand behind the residents until then.
+Both kinds take a chunk in three steps, of which `runtime.tables.table` does the second:
+
+1. `probe` finds or makes the entry of every row of the chunk. Newcomers stand behind the residents.
+2. Aggregates are folded into `entries`.
+3. `settle` copies out what was evicted, and moves newcomers that stay to their places.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ Array = np.ndarray
 
 
 class Residents(ABC):
-    """`entries` has the rows of all residents, and room behind them for one of every tuple of a chunk."""
+    """`entries` has the rows of all residents, and behind them room for one of every row of a chunk."""
 
     def __init__(self, table: Table, form: Format) -> None:
         self.buckets, self.format = table.buckets, form
@@ -33,7 +35,7 @@ class Residents(ABC):
     def nbytes(self) -> int: ...
 
     def probe(self, keys: Array, hashes: Array, weights: Array) -> Array:
-        """The entry of every tuple; those evicted stay where they are until they are settled."""
+        """The entry of every row. What is evicted stays where it is until `settle`."""
         n = len(hashes)
         self._make_room(n)
         at, self._evicted = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -41,14 +43,14 @@ class Residents(ABC):
         return at
 
     def settle(self) -> Array:
-        """The evicted rows, in order; all residents are home again."""
+        """The evicted rows, in order. After this every resident stands in its own place."""
         evictions = np.empty((self._out, self.format.width), np.uint64)
         self._settle(evictions)
         return evictions
 
     @abstractmethod
     def drain(self, most: int) -> Array | None:
-        """The next so many residents or fewer; None when all are out, and the table is empty."""
+        """Take out the next residents, up to `most`; None when the table is empty."""
 
     @abstractmethod
     def _probe(self, keys: Array, hashes: Array, weights: Array, at: Array) -> int: ...
@@ -136,5 +138,5 @@ RESIDENTS: dict[str, type[Residents]] = {DIRECT.name: DirectResidents, LRU.name:
 
 
 def residents(table: Table, form: Format) -> Residents:
-    """Of an empty table."""
+    """Those of an empty table of the plan."""
     return RESIDENTS[table.kind](table, form)

@@ -1,8 +1,8 @@
 """The row format of a table: key words, count(*), then the words of each state.
 
-A format is made from a layout of key words (the stream's, or the rows of a table that feeds this one), the parts of the
-key and the states to keep. Leaves (`runtime.tables.leaf`) and direct-mapped tables (`runtime.tables.table`) keep such
-rows.
+A format is made from a layout of key words (those of a packed chunk, or of a table that feeds this one), the parts of
+the key and the states to keep. Leaves (`runtime.tables.leaf`) and the tables before them (`runtime.tables.table`) keep
+such rows.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Cut:
         )
 
     def keys(self, words: Array, rows: Array) -> Array:
-        """The key words of the chosen tuples."""
+        """The key words of the chosen rows."""
         keys = np.empty((self.layout.words, len(rows)), np.uint64)
         pack.project(words, rows, *self._terms, keys)
         return keys
 
 
 class Format:
-    """Where things stand in a row of `width` words; `fresh` is a row without its key before its first tuple.
+    """Where things stand in a row of `width` words; `fresh` is a row without its key before its first record.
 
     The key goes to its places in `key`, if that is given.
     """
@@ -80,8 +80,15 @@ class Format:
         pack.extract(rows, place.word, place.shift, place.mask, place.base, values)
         return values
 
+    def components(self, rows: Array, names: Iterable[Component]) -> dict[Component, Array]:
+        """Some components of the keys."""
+        return {name: self.component(rows, name) for name in names}
+
+    def states(self, rows: Array) -> dict[State, tuple[Array, ...]]:
+        """The words of all states that the rows keep."""
+        return {state: self.state_words(rows, state) for state in self.columns}
+
     def partials(self, rows: Array, dictionaries: Mapping[Component, Dictionary]) -> Chunk:
         """Rows as partial aggregates, for tables that they fall to."""
         keys = np.ascontiguousarray(rows[:, : self.words].T)
-        states = {state: self.state_words(rows, state) for state in self.columns}
-        return Chunk(keys, {}, dictionaries, self.counts(rows), states)
+        return Chunk(keys, {}, dictionaries, self.counts(rows), self.states(rows))

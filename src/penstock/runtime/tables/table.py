@@ -1,10 +1,11 @@
-"""One table of the tree: absorbs repeats in cache, evicts when there is no room (seed smap, Sec. 2.2; aggregate-tree,
-Sec. III-C).
+"""One table of the forest: a phantom, or the front of a query (seed smap, Sec. 2.2; aggregate-tree, Sec. III-C).
 
-A phantom, or the front of a query; its residents are direct-mapped or the most recently used
-(`runtime.tables.residents`). What it evicts are partial aggregates in its own row format; they are gathered, and fall
-to the leaves and tables below it many at a time (`runtime.tables.forest`), in the order in which they were evicted. At
-the end of the task, the epoch of the papers, all residents do.
+It stays in the cache, folds what comes again into its residents, and evicts one where a newcomer finds no room. The
+residents are direct-mapped or the most recently used ones (`runtime.tables.residents`).
+
+Evicted are partial aggregates in the row format of the table. It gathers them, and they fall to the leaves and tables
+below it many at a time, in the order of their eviction (`runtime.tables.forest`). When the task ends (the papers: the
+epoch), all residents fall.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ Array = np.ndarray
 
 
 class Branch:
-    """`probes`, `evictions` (for want of room), `flushed` (at the end of an epoch) count as the papers do."""
+    """A table of a plan at work. `probes`, `evictions` (for want of room) and `flushed` (at the end of an epoch) count
+    as the papers do."""
 
     def __init__(self, table: Table, parts: Iterable[Part], states: Iterable[State]) -> None:
         self.table, self.parts, self.states = table, tuple(parts), tuple(states)
@@ -49,7 +51,7 @@ class Branch:
         return self._residents.nbytes
 
     def absorb(self, chunk: Chunk, rows: Array) -> None:
-        """Fold in the chosen tuples, or partial aggregates of the table above."""
+        """Fold in the chosen records, or partial aggregates of the table above."""
         began, n = thread_time_ns(), len(rows)
         keys = self.format.cut.keys(chunk.words, rows)
         hashes = np.empty(n, np.uint64)
@@ -74,7 +76,7 @@ class Branch:
         return rows
 
     def flush(self, most: int) -> bool:
-        """Evict so many of the residents or fewer; whether there may be more."""
+        """Evict up to `most` residents. Returns whether there may be more."""
         found = self._residents.drain(most)
         if found is None:
             return False

@@ -1,286 +1,179 @@
-"""Arrow columns of a source into components and values: the first half of PACK.
+"""Columns of a task: from an Arrow batch to records that can be judged and packed.
 
-Every column becomes int64 numbers with a mask of what is there; strings and IPv6 addresses become codes of
-the task's dictionaries; values that do not fit their declared type are *bad* and make the record malformed for
-the queries that use the column. Dictionary-encoded columns are converted once per dictionary, not per tuple.
+    Arrow batch ──► numbers (`runtime.task.arrow`, `codes`) ──► times judged ──► computed columns ──► Records
+
+Every column becomes int64 numbers with a mask of what is there. A value that does not fit its type is *bad*, and makes
+its record malformed for the queries that read the column. A column that queries compute is computed once for all of
+them, and from then on is a column like any other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.kernels import inet
 from penstock.kernels.dictionary import Dictionary
-from penstock.kernels.tables.fold import order_bits
 from penstock.kernels.tables.pack import all_valid
-from penstock.logical.expressions import Computed
+from penstock.logical.expressions import Column, Computed, Expression, Prefix, walk
 from penstock.logical.query import Field
 from penstock.logical.types import Kind
-from penstock.relations.component import Component, inet6_component, value_component
-from penstock.runtime.expressions.evaluate import Addresses, Operand
-from penstock.sources.base import ADDRESS
+from penstock.logical.window import ROWS
+from penstock.relations.component import Component, inet6_component
+from penstock.runtime.epoch import Epoch
+from penstock.runtime.expressions.evaluate import Operand, Scope, evaluate
+from penstock.runtime.expressions.operands import decoded
+from penstock.runtime.task.arrow import Ingested, doubles, numeric, plain
+from penstock.runtime.task.codes import Codes
+from penstock.runtime.task.times import Faults, Times
+from penstock.sharing.plan import SharedPlan
+from penstock.sources.base import BAD, FAULT, UNREADABLE
 
 Array = np.ndarray
-MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
-@dataclass
-class Ingested:
-    """A column of a chunk. `valid` (uint8) is empty where all are; `bad` None where none is."""
+@dataclass(frozen=True)
+class Records:
+    """The records of a chunk: columns by name, and places on both axes.
 
-    numbers: Array
-    valid: Array
-    floats: Array | None = None
-    bad: Array | None = None
-    inet6: Array | None = None  # code + 1 of IPv6 addresses; None where there is none
-    strings: pa.Array | None = None
+    `timely` says which have a usable time (None: all); the others have a time that is none of theirs. `faults` marks
+    malformed records by reason. `first` is the time of the stream's first record, once it is known.
+    """
+
+    columns: Mapping[str, Ingested]
+    times: Array
+    rows: Array
+    timely: Array | None
+    faults: Faults
+    first: int | None
+    scope: Scope
+    dictionaries: Mapping[Component, Dictionary]
+
+    def __len__(self) -> int:
+        return len(self.times)
 
 
-class Ingest:
-    """Converts the columns of one task; owns the task's dictionaries, which `reset` empties."""
+class Columns:
+    """Turns the batches of one task into records; owns the task's dictionaries and knows the times met.
 
-    def __init__(
-        self, fields: tuple[Field, ...], prefixes: frozenset[tuple[str, int]], computed: tuple[Computed, ...] = ()
-    ) -> None:
-        made = tuple(Field(column.name, column.type) for column in computed)
-        self._fields = {field.name: field for field in (*fields, *made)}
-        self._prefixes = sorted(prefixes)
-        self.reset()
+    `predicates` are the expressions, besides computed columns, that will ask for operands.
+    """
 
-    def reset(self) -> None:
-        self.dictionaries: dict[Component, Dictionary] = {}
-        self._maps: dict[Component, tuple[pa.Array, tuple[Array, ...]]] = {}
-        self._prefix_codes: dict[Component, Array] = {}
-        for name, field in self._fields.items():
-            if field.type.kind is Kind.STRING:
-                self.dictionaries[value_component(name)] = Dictionary()
-            elif field.type.kind is Kind.INET:
-                self.dictionaries[inet6_component(name)] = Dictionary()
-        for name, length in self._prefixes:
-            self.dictionaries[inet6_component(name, length)] = Dictionary()
+    def __init__(self, plan: SharedPlan, epoch: Epoch, predicates: Iterable[Expression]) -> None:
+        self._plan, self._epoch, self._fields = plan, epoch, plan.fields
+        self._computed = tuple(dict.fromkeys(c for r in plan.relations for c in r.computed))
+        self._read = _read((*predicates, *self._computed))
+        self.types = {f.name: f.type for f in self._fields} | {c.name: c.type for c in self._computed}
+        prefixes = {(a.column.name, a.length) for r in plan.relations for a in r.attributes if isinstance(a, Prefix)}
+        self._codes = Codes(self.types, prefixes)
+        windows = [reader.window for reader in plan.readers]
+        self._longest = max((w.length + w.slide for w in windows if w.axis != ROWS), default=0)
+        self.times = self._new_times()
+        self._time = next(field for field in self._fields if field.name == plan.stream.time)
+
+    def _new_times(self) -> Times:
+        return Times(self._plan.stream, self._epoch, self._longest)
+
+    @property
+    def dictionaries(self) -> Mapping[Component, Dictionary]:
+        return self._codes.dictionaries
 
     @property
     def nbytes(self) -> int:
-        return sum(d.nbytes for d in self.dictionaries.values())
+        return self._codes.nbytes
 
-    def column(self, name: str, array: pa.Array, flags: pa.Array | None = None) -> Ingested:
-        """Convert a column; `flags` marks values that the source found bad."""
-        column = self._column(name, array)
-        if flags is not None:
-            bad = flags.to_numpy(zero_copy_only=False)
+    def reset(self) -> None:
+        """Empty the dictionaries: codes begin at zero."""
+        self._codes.reset()
+
+    def look_back(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """See the times of records that stand before those of this task, for MAX AHEAD. Another task counts them."""
+        times = self._new_times()
+        for batch in batches:
+            times.judge(self._column(self._time, batch), [])
+        self.times.greatest = times.greatest
+
+    def take(self, batch: pa.RecordBatch, row: int) -> Records:
+        """The records of a batch whose first one stands at position `row` of the stream."""
+        rows, faults = batch.num_rows, _given(batch)
+        known = _any_of(faults, rows)
+        columns: dict[str, Ingested] = {}
+        for field in self._fields:
+            column = columns[field.name] = self._column(field, batch)
+            if column.bad is not None:
+                faults.append((f"{field.name} is not a valid {field.type}", column.bad & ~known))
+        times, timely = self.times.judge(columns[self._time.name], faults)
+        operands: dict[Expression, Operand] = {one: self._operand(one, columns[one.name]) for one in self._read}
+        scope = Scope(operands.__getitem__, rows)
+        for made in self._computed:
+            columns[made.name] = self._made(made, evaluate(made.expression, scope))
+        places = np.arange(row, row + rows)
+        return Records(columns, times, places, timely, faults, self.times.first, scope, self.dictionaries)
+
+    def _column(self, field: Field, batch: pa.RecordBatch) -> Ingested:
+        array, kind = batch.column(field.name), field.type.kind
+        if kind is Kind.STRING:
+            column = self._codes.strings(field.name, array)
+        elif kind is Kind.INET:
+            column = self._codes.addresses(field.name, array)
+        else:
+            column = numeric(field.type, array)
+        flag = BAD + field.name
+        if flag in batch.schema.names:  # values that the source found bad
+            bad = batch.column(flag).to_numpy(zero_copy_only=False)
             column.bad = bad if column.bad is None else column.bad | bad
         return column
 
-    def computed(self, column: Computed, operand: Operand) -> Ingested:
-        """A column that the query makes, from its values."""
+    def _made(self, column: Computed, operand: Operand) -> Ingested:
+        """A column that queries compute, from its values."""
         values = operand.values
         valid = all_valid() if operand.valid is None or operand.valid.all() else operand.valid.astype(np.uint8)
         match column.type.kind:
             case Kind.STRING:
-                array = values if not len(valid) else pc.if_else(pa.array(operand.valid), _plain(values), None)
-                return Ingested(self._codes(column.name, array, _present(array)), _present(array))
+                array = values if not len(valid) else pc.if_else(pa.array(operand.valid), plain(values), None)
+                return self._codes.strings(column.name, array)
             case Kind.DOUBLE:
-                floats = np.ascontiguousarray(values, np.float64)
-                numbers = np.empty(len(floats), np.int64)
-                order_bits(floats, numbers)
-                return Ingested(numbers, valid, floats=floats)
+                return doubles(np.ascontiguousarray(values, np.float64), valid)
         return Ingested(np.ascontiguousarray(values).astype(np.int64), valid)
 
-    def _column(self, name: str, array: pa.Array) -> Ingested:
-        field = self._fields[name]
-        valid = _present(array)
-        match field.type.kind:
-            case Kind.STRING:
-                codes = self._codes(name, array, valid)
-                return Ingested(codes, valid, strings=array)
-            case Kind.INET:
-                return self._addresses(name, array, valid)
-            case Kind.DOUBLE:
-                floats = _view(_plain(array).cast(pa.float64(), safe=False), np.float64)
-                numbers = np.empty(len(floats), np.int64)
-                order_bits(floats, numbers)
-                return Ingested(numbers, valid, floats=floats)
-            case Kind.TIMESTAMP:
-                return _timestamps(_plain(array), valid)
-            case Kind.BOOLEAN:
-                return Ingested(_view(array.cast(pa.int8()), np.int8).astype(np.int64), valid)
-        return _integers(_plain(array), valid, field.type.bits)
-
-    def _codes(self, name: str, array: pa.Array, valid: Array) -> Array:
-        """Codes of strings; NULLs have code 0."""
-        indices, values = _encoded(array)
-        component = value_component(name)
-        (codes,) = self._mapped(component, values, lambda strings: (self._intern(component, *_bytes(strings)),))
-        return _take(codes, indices, valid)
-
-    def _addresses(self, name: str, array: pa.Array, valid: Array) -> Ingested:
-        if pa.types.is_integer(array.type):
-            result = _integers(array, valid, 64)
-            outside = (result.numbers < 0) | (result.numbers >> 32 != 0)
-            result.bad = _bad(outside if result.bad is None else outside | result.bad, valid)
-            result.numbers = np.where(outside, 0, result.numbers)
-            return result
-        if array.type == ADDRESS:
-            return self._numeric_addresses(name, array, valid)
-        indices, values = _encoded(array)
-        component = inet6_component(name)
-        numbers, codes, wrong = self._mapped(component, values, lambda texts: self._parse(component, texts))
-        bad = _take(wrong, indices, valid).astype(bool)
-        inet6 = _take(codes, indices, valid) if codes.any() else None
-        return Ingested(_take(numbers, indices, valid), valid, bad=_bad(bad, valid), inet6=inet6)
-
-    def _numeric_addresses(self, name: str, array: pa.Array, valid: Array) -> Ingested:
-        """IPv4 numbers as they are; the bytes of IPv6 addresses become codes."""
-        numbers = _view(array.field(0), np.uint32).astype(np.int64)
-        if array.field(1).null_count == len(array):
-            return Ingested(numbers, valid)
-        component, long = inet6_component(name), array.field(1)
-        six = long.is_valid().to_numpy(zero_copy_only=False)
-        whole = np.frombuffer(long.buffers()[1], np.uint8).reshape(-1, 16)[long.offset : long.offset + len(long)]
-        data = whole[six].reshape(-1)
-        codes = np.zeros(len(numbers), np.int64)
-        codes[six] = self._intern(component, np.arange(0, len(data) + 1, 16), data) + component.code_base
-        return Ingested(numbers, valid, inet6=codes)
-
-    def _parse(self, component: Component, texts: pa.Array) -> tuple[Array, ...]:
-        """(IPv4 number, IPv6 code + 1, bad) of each text."""
-        version, high, low = inet.parse(*_bytes(texts))
-        six = version == 6
-        codes = np.zeros(len(version), np.int64)
-        if six.any():
-            codes[six] = self._intern(component, *inet.network_order(high[six], low[six])) + component.code_base
-        return np.where(version == 4, low, 0).astype(np.int64), codes, (version == 0).astype(np.int64)
-
-    def prefix(self, name: str, length: int, inet6: Array) -> Array:
-        """Codes + 1 of the IPv6 prefixes of addresses given by their codes + 1."""
-        whole, component = self.dictionaries[inet6_component(name)], inet6_component(name, length)
-        known = self._prefix_codes.get(component, np.zeros(1, np.int64))
-        if len(known) <= whole.count:
-            new = whole.data[16 * (len(known) - 1) :]
-            cut = inet.cut(*inet.from_network_order(new), length)
-            codes = self._intern(component, *inet.network_order(*cut)) + component.code_base
-            known = self._prefix_codes[component] = np.concatenate([known, codes])
-        codes_of: Array = known[inet6]
-        return codes_of
-
-    def operand(self, name: str, column: Ingested) -> Operand:
-        """The column as an operand of WHERE."""
+    def _operand(self, of: Column, column: Ingested) -> Operand:
+        """A column as expressions compute with it."""
         valid = column.valid.astype(bool) if len(column.valid) else None
-        kind = self._fields[name].type.kind
-        if kind is Kind.STRING:
-            return Operand(column.strings, valid)
-        if kind is Kind.INET:
-            return Operand(self._numbers(name, column), valid)
-        if kind is Kind.BOOLEAN:
-            return Operand(column.numbers != 0, valid)
+        match of.type.kind:
+            case Kind.STRING:
+                return Operand(column.strings, valid)
+            case Kind.INET:
+                component = inet6_component(of.name)
+                codes = None if column.inet6 is None else column.inet6 - component.code_base
+                return Operand(decoded(column.numbers, codes, self.dictionaries[component]), valid)
+            case Kind.BOOLEAN:
+                return Operand(column.numbers != 0, valid)
         return Operand(column.numbers if column.floats is None else column.floats, valid)
 
-    def _numbers(self, name: str, column: Ingested) -> Addresses:
-        low = column.numbers.astype(np.uint64)
-        version, high = np.full(len(low), 4, np.uint8), np.zeros(len(low), np.uint64)
-        if column.inet6 is not None:
-            six = column.inet6 > 0
-            highs, lows = inet.from_network_order(self.dictionaries[inet6_component(name)].data)
-            version[six], codes = 6, column.inet6[six] - inet6_component(name).code_base
-            high[six], low[six] = highs[codes], lows[codes]
-        return Addresses(version, high, low)
 
-    def _intern(self, component: Component, start: Array, data: Array) -> Array:
-        return self.dictionaries[component].intern(start, data)
-
-    def _mapped(self, component: Component, values: pa.Array, convert) -> tuple[Array, ...]:  # type: ignore[no-untyped-def]
-        """Convert a dictionary's values once: neighbouring chunks of a file mostly share it."""
-        known = self._maps.get(component)
-        if known is None or not _same(known[0], values):
-            known = self._maps[component] = (values, convert(values))
-        return known[1]
+def _read(expressions: Iterable[Expression]) -> tuple[Column, ...]:
+    """The columns of the stream that expressions read, each once."""
+    found = (part for expression in expressions for part in walk(expression) if isinstance(part, Column))
+    return tuple(dict.fromkeys(found))
 
 
-def _same(one: pa.Array, other: pa.Array) -> bool:
-    """The very same memory (a converted dictionary is kept alive, so its address is its own)."""
-    return (
-        len(one) == len(other)
-        and one.offset == other.offset
-        and [b and b.address for b in one.buffers()] == [b and b.address for b in other.buffers()]
-    )
+def _given(batch: pa.RecordBatch) -> Faults:
+    """Faults of records that the source tells: those it could not read, and those it found to be wrong."""
+    faults: Faults = []
+    for flag, prefix in ((UNREADABLE, "unreadable record: "), (FAULT, "")):
+        if flag in batch.schema.names:
+            reasons = batch.column(flag)
+            for reason in reasons.unique().drop_null().to_pylist():
+                marked = pc.fill_null(pc.equal(reasons, reason), False).to_numpy(zero_copy_only=False)
+                faults.append((prefix + reason, marked))
+    return faults
 
 
-def _present(array: pa.Array) -> Array:
-    if array.null_count == 0:
-        return all_valid()
-    present: Array = pc.is_valid(array).to_numpy(zero_copy_only=False).view(np.uint8)
-    return present
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-
-
-def _encoded(array: pa.Array) -> tuple[Array, pa.Array]:
-    """(indices, values) of a string column, encoding it if the source did not."""
-    if not pa.types.is_dictionary(array.type):
-        array = array.dictionary_encode()
-    indices = array.indices if array.indices.type == pa.int32() else array.indices.cast(pa.int32())
-    return _view(indices, np.int32), array.dictionary
-
-
-def _take(by_index: Array, indices: Array, valid: Array) -> Array:
-    if len(valid):
-        indices = np.where(valid.astype(bool), indices, 0)
-    return by_index[indices] if len(by_index) else np.zeros(len(indices), np.int64)
-
-
-def _bytes(strings: pa.Array) -> tuple[Array, Array]:
-    """(offsets, bytes) of an Arrow string array without copying the bytes."""
-    wide = pa.types.is_large_string(strings.type)
-    kind = np.int64 if wide else np.int32
-    _, offsets, data = strings.buffers()
-    if not len(strings):
-        return np.zeros(1, np.int64), np.empty(0, np.uint8)
-    start = np.frombuffer(offsets, kind)[strings.offset : strings.offset + len(strings) + 1].astype(np.int64)
-    return start, np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
-
-
-def _view(array: pa.Array, kind: type) -> Array:
-    """The values' buffer itself; what stands under a NULL is undefined."""
-    if not len(array):
-        return np.empty(0, kind)
-    return np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
-
-
-def _bad(bad: Array, valid: Array) -> Array | None:
-    if len(valid):
-        bad = bad & valid.astype(bool)
-    return bad if bad.any() else None
-
-
-def _integers(array: pa.Array, valid: Array, bits: int) -> Ingested:
-    if array.type == pa.uint64():
-        numbers = _view(array, np.uint64).view(np.int64)
-        outside = numbers < 0
-    else:
-        # Arrow would look at every value on the way; what stands under a NULL is undefined before and after.
-        numbers = _view(array, array.type.to_pandas_dtype()).astype(np.int64, copy=False)
-        outside = None
-    wide = array.type.bit_width if pa.types.is_signed_integer(array.type) else array.type.bit_width + 1
-    if bits < 64 and wide > bits:
-        beyond = (numbers < -(1 << (bits - 1))) | (numbers >= 1 << (bits - 1))
-        outside = beyond if outside is None else outside | beyond
-    bad = None if outside is None else _bad(outside, valid)
-    return Ingested(numbers if bad is None else np.where(bad, 0, numbers), valid, bad=bad)
-
-
-def _timestamps(array: pa.Array, valid: Array) -> Ingested:
-    raw = _view(array, np.int64)
-    if array.type.unit == "ns":
-        return Ingested(raw // 1000, valid)
-    scale = MICROSECONDS[array.type.unit]
-    if scale == 1:
-        return Ingested(raw, valid)
-    limit = ((1 << 63) - 1) // scale
-    bad = _bad((raw > limit) | (raw < -limit), valid)
-    return Ingested(np.where((raw > limit) | (raw < -limit), 0, raw) * scale, valid, bad=bad)
+def _any_of(faults: Faults, rows: int) -> Array:
+    found = np.zeros(rows, bool)
+    for _, marked in faults:
+        found |= marked
+    return found

@@ -1,9 +1,10 @@
-"""Samples of the stream for the planner: the packed keys of some of a task's tuples (`runtime.profile.survey`).
+"""Samples of the stream for the planner: the packed keys of some of a task's records (`runtime.profile.survey`).
 
-They are runs of a thousand tuples in a row from all over the task: groups come and go in the course of a stream (the
-first tuples of a connection log told of a fifth of its groups, or five times as many), and a run shows how flows are
-clustered. The first task of a batch leaves a sample as a small file of the checkpoint that replaces the one before; the
-driver reads it between two batches. Before a run, and to explain, a few runs of the source's first batch are taken.
+A sample is made of runs, a thousand records in a row each, from all over the task. Groups come and go in the course of
+a stream: the first records of a connection log told of a fifth of its groups, or of five times as many. A run shows how
+flows are clustered. The first task of a batch leaves a sample as a small file of the checkpoint, in place of the one
+before; the driver reads it between two batches. Before a run starts, and to explain a plan, a few runs of the source's
+first batch are taken.
 
     samples/STREAM.sample    checksum │ places and shape (JSON) │ words
 """
@@ -15,11 +16,12 @@ import os
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
+import pyarrow as pa
 import xxhash
 
 from penstock.relations.component import Component, component_of, sieve_component
@@ -27,37 +29,21 @@ from penstock.relations.layout import Layout, Place, Range, lay_out, union
 from penstock.relations.relation import Relation
 from penstock.runtime.profile.survey import Survey
 from penstock.runtime.tables.chunk import pack_words
+from penstock.runtime.task.keys import Chosen
 from penstock.sharing.graph.lattice import choosers
+from penstock.sources.base import START, Position, Source, Split
 from penstock.state.garbage import SAMPLES
 
 Array = np.ndarray
 FOLDER = SAMPLES
-TUPLES = 16_384
-RUN = 1024  # tuples in a row
+RECORDS = 16_384  # of a sample
+RUN = 1024  # records in a row
+FIRST_RUNS = 8  # that a sample before the run is made of: a file may have to be read up to each of them
 DIGEST = 8  # bytes of the checksum
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """Tuples before they are packed: which ones are for which query (None: all), components and their ranges."""
-
-    masks: dict[str, Array | None]
-    components: dict[Component, Array]
-    ranges: dict[Component, Range]
-    rows: int
-
-    def component(self, name: Component) -> Array:
-        """One that is left out is zero."""
-        return self.components[name] if name in self.components else np.zeros(self.rows, np.int64)
-
-    def cut(self, start: int, stop: int) -> Chosen:
-        masks = {name: None if mask is None else mask[start:stop].copy() for name, mask in self.masks.items()}
-        components = {name: values[start:stop].copy() for name, values in self.components.items()}
-        return Chosen(masks, components, self.ranges, min(stop, self.rows) - start)
-
-
 class Sampler:
-    """Runs of tuples from all over a task: of all, every so many, as their number grows."""
+    """Runs of records from all over a task. When there are enough, it drops every second one and takes half as many."""
 
     def __init__(self) -> None:
         self._runs: list[Chosen] = []
@@ -67,7 +53,7 @@ class Sampler:
         for start in range(0, chunk.rows, RUN):
             if self._met % self._every == 0:
                 self._runs.append(chunk.cut(start, start + RUN))
-                if len(self._runs) * RUN > TUPLES:
+                if len(self._runs) * RUN > RECORDS:
                     self._runs, self._every = self._runs[::2], 2 * self._every
             self._met += 1
 
@@ -104,6 +90,26 @@ def survey_of(relations: tuple[Relation, ...], chosen: Chosen) -> Survey:
     # Any of those that choose alike may be the first one, once queries before it are dropped.
     alike = {sieve_component(query): layout.places[sieve_component(one)] for query, one in first.items()}
     return Survey(Layout({**layout.places, **alike}, layout.words), pack_words(layout, taken, chosen.rows))
+
+
+def first_records(source: Source, columns: list[str], batch_rows: int) -> pa.RecordBatch | None:
+    """A few runs from all over a source's first batch, as one batch; None where the source is empty."""
+    splits = _runs(source, batch_rows)
+    batches = [batch for split in splits for batch in source.read(split, columns, RECORDS) if batch.num_rows]
+    if not batches:
+        return None
+    same = all(batch.schema == batches[0].schema for batch in batches)
+    whole = pa.Table.from_batches(batches).combine_chunks().to_batches() if same else batches
+    return max(whole, key=len)
+
+
+def _runs(source: Source, batch_rows: int) -> list[Split]:
+    """A few runs from all over the first batch; one from its start where that is all of it, or all that is cheap."""
+    rows = min(batch_rows, source.rows())
+    if rows <= RECORDS or not source.abilities.random_access:
+        return [Split(START, Position(min(rows, RECORDS)))]
+    run, step = RECORDS // FIRST_RUNS, rows // FIRST_RUNS
+    return [Split(Position(start), Position(start + run)) for start in range(0, FIRST_RUNS * step, step)]
 
 
 def path_of(checkpoint: Path, stream: str) -> Path:

@@ -1,240 +1,243 @@
-"""Which tuples of a chunk reach which relation, and the account of those that do not.
+"""Which records of a chunk are for which taker, and what becomes of the others: their *fate*.
 
-A tuple is judged for a query in this order: malformed (no usable time, or a bad value in a column that the
-query reads), filtered (WHERE is not true, or it lies in a gap between windows), late (all its windows are closed),
-exact. Relations that judge alike share one selection; every WHERE is evaluated once per chunk.
+A record is judged for a taker in this order:
+
+| fate | because |
+| --- | --- |
+| malformed | it has no usable time, or a bad value in a column that the taker reads |
+| filtered | WHERE is not true, or it lies in a gap between windows |
+| late | all its windows are closed |
+| exact | it is aggregated |
+
+Takers that judge alike share one fate; every WHERE is evaluated once per chunk. A taker decides about records; the
+relation that stores them takes those that any of its takers takes (`Fates.taken`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from penstock.logical.expressions import Expression
-from penstock.logical.window import ROWS
+from penstock.logical.window import ROWS, Window
 from penstock.relations.relation import Choice
 from penstock.relations.storing import Stored
 from penstock.runtime.epoch import Epoch, cutoff
-from penstock.runtime.expressions.evaluate import Scope, truth
-from penstock.runtime.task.columns import Ingested
+from penstock.runtime.expressions.evaluate import truth
+from penstock.runtime.expressions.operands import both
+from penstock.runtime.task.columns import Records
+from penstock.sharing.graph.lattice import alike
 from penstock.state import account
+from penstock.state.account import Entry
 
 Array = np.ndarray
+Mask = Array | None  # None stands for all records
+
+
+@dataclass(frozen=True)
+class Taker:
+    """Who takes records: a query, or what the engine keeps for itself. Only queries are `booked` in the account."""
+
+    name: str
+    choice: Choice
+    window: Window | None  # None: nothing is late
+    axis: str
+    booked: bool = True
+
+
+def takers_of(stored: Stored) -> dict[str, tuple[Taker, ...]]:
+    """By relation those whose records it stores."""
+    return {
+        relation.name: tuple(Taker(r.query, r.choice, r.window, r.window.axis) for r in stored.reading(relation.name))
+        or (Taker(relation.name, relation.choice, None, relation.panes.axis, booked=False),)
+        for relation in stored.relations
+    }
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What decides about a tuple, for all relations that judge alike."""
+    """What decides about a record, for all takers that judge alike."""
 
     where: Expression | None
     bad: frozenset[str]  # columns read that hold bad values in this chunk
     axis: str
-    cutoff: int | None  # tuples before it are late
+    cutoff: int | None  # records before it are late
     gap: tuple[int, int] | None  # (slide, length) where some places lie in no window
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A query, whose account is booked, or a relation, which stores the exact records of all its queries."""
-
-    judgement: Judgement
-    columns: frozenset[str]
-    query: str | None = None
-    relation: str | None = None
-
-
-@dataclass(frozen=True)
 class Alike:
-    """Those that judge alike. Equal WHEREs have the same number: looking one up by itself would hash all of it."""
+    """Takers that judge alike. Equal WHEREs have the same number: looking one up by itself would hash all of it."""
 
     judgement: Judgement
     where: int
-    queries: tuple[str, ...]
-    relations: tuple[str, ...]
+    takers: tuple[str, ...]
+    booked: bool
 
 
-@dataclass
+@dataclass(frozen=True)
+class Fate:
+    """What becomes of a chunk's records. Each mask is a part of the one before it."""
+
+    rows: int
+    sound: Mask  # not malformed
+    passed: Mask  # and not filtered
+    exact: Mask  # and not late
+
+    @cached_property
+    def entry(self) -> Entry:
+        """The same in numbers."""
+        sound, passed, exact = (_count(mask, self.rows) for mask in (self.sound, self.passed, self.exact))
+        return account.entry(self.rows, exact, passed - exact, sound - passed)
+
+    @cached_property
+    def taken(self) -> Mask:
+        """The records to aggregate."""
+        return None if self.entry.exact == self.rows else self.exact
+
+    def best(self, other: Fate) -> Fate:
+        """For each record the better of two fates."""
+        return Fate(
+            self.rows,
+            either(self.sound, other.sound),
+            either(self.passed, other.passed),
+            either(self.exact, other.exact),
+        )
+
+
+class Fates:
+    """The fates of a chunk's records, by taker."""
+
+    def __init__(self, rows: int) -> None:
+        nothing = np.zeros(rows, bool)
+        self.of: dict[str, Fate] = {}
+        self.stream = Fate(rows, nothing, nothing, nothing)  # the best that any booked taker says of a record
+        self._taken: dict[frozenset[int], Mask] = {}
+
+    def add(self, fate: Fate, takers: Iterable[str], booked: bool) -> None:
+        self.of |= dict.fromkeys(takers, fate)
+        if booked:
+            self.stream = self.stream.best(fate)
+
+    def taken(self, takers: Iterable[str]) -> Mask:
+        """Records that any of these takers takes. Takers that judge alike get the same array."""
+        fates = {id(self.of[taker]): self.of[taker] for taker in takers}
+        key = frozenset(fates)
+        if key not in self._taken:
+            masks = [fate.taken for fate in fates.values()]
+            found = masks[0]
+            for mask in masks[1:]:
+                found = either(found, mask)
+            self._taken[key] = found
+        return self._taken[key]
+
+
+class Selection:
+    """Judges chunk after chunk for these takers."""
+
+    def __init__(self, takers: tuple[Taker, ...], epoch: Epoch) -> None:
+        self._takers = takers
+        self._begin(epoch)
+
+    def _begin(self, epoch: Epoch) -> None:
+        self._epoch = epoch
+        self._judgements = {taker.name: _judgement(taker, epoch) for taker in self._takers}
+        self._usual = self._grouped(frozenset())
+
+    def _grouped(self, bad: frozenset[str]) -> list[Alike]:
+        """Takers that judge alike, where these columns hold bad values."""
+        groups: dict[Judgement, list[Taker]] = {}
+        for taker in self._takers:
+            judgement = _with_bad(self._judgements[taker.name], taker.choice.columns & bad)
+            groups.setdefault(judgement, []).append(taker)
+        wheres = {where: number for number, where in enumerate(dict.fromkeys(judgement.where for judgement in groups))}
+        return [
+            Alike(judgement, wheres[judgement.where], tuple(r.name for r in takers), any(r.booked for r in takers))
+            for judgement, takers in groups.items()
+        ]
+
+    def judge(self, records: Records) -> Fates:
+        """The fate of every record for every taker."""
+        if self._epoch.first is None and self._epoch.ordered and records.first is not None:
+            self._begin(replace(self._epoch, first=records.first))  # landmark windows begin here
+        bad = frozenset(name for name, column in records.columns.items() if column.bad is not None)
+        fates, where = Fates(len(records)), dict[int, Mask]()
+        for group in self._grouped(bad) if bad else self._usual:
+            judgement = group.judgement
+            if group.where not in where:
+                where[group.where] = None if judgement.where is None else truth(judgement.where, records.scope)
+            fates.add(_fate(judgement, where[group.where], records), group.takers, group.booked)
+        return fates
+
+
 class Ledger:
-    """Counts of one task. `reasons` counts bad values and records, `places` has the rows of the first of each."""
+    """The account of one task: its records by fate, for the stream and for each query.
 
-    stream: dict[str, int] = field(default_factory=account.empty)
-    queries: dict[str, dict[str, int]] = field(default_factory=dict)
-    reasons: dict[str, int] = field(default_factory=dict)
-    places: dict[str, list[int]] = field(default_factory=dict)
+    `reasons` counts bad values and records, `places` has the positions of the first of each.
+    """
 
-    def blame(self, reason: str, bad: Array, row: int) -> None:
-        """Book the records marked in `bad`, of a chunk whose first one is `row`."""
-        count = int(np.count_nonzero(bad))
+    def __init__(self, queries: Iterable[str]) -> None:
+        self.stream = Entry()
+        self.queries = {query: Entry() for query in queries}
+        self.reasons: dict[str, int] = {}
+        self.places: dict[str, list[int]] = {}
+
+    def book(self, records: Records, fates: Fates) -> None:
+        """Add the records of a chunk."""
+        for reason, marked in records.faults:
+            self._blame(reason, marked, records.rows)
+        self.stream += fates.stream.entry
+        for query, before in self.queries.items():
+            self.queries[query] = before + fates.of[query].entry
+
+    def _blame(self, reason: str, marked: Array, rows: Array) -> None:
+        count = int(np.count_nonzero(marked))
         if count:
             self.reasons[reason] = self.reasons.get(reason, 0) + count
             known = self.places.setdefault(reason, [])
             if len(known) < account.PLACES:
-                known += (np.flatnonzero(bad)[: account.PLACES - len(known)] + row).tolist()
+                known += rows[np.flatnonzero(marked)[: account.PLACES - len(known)]].tolist()
 
 
-@dataclass(frozen=True)
-class Tuples:
-    """A chunk as it is judged: its places on both axes, which tuples have a usable time (None: all)."""
-
-    time: Array
-    rows: Array
-    timely: Array | None
-    columns: Mapping[str, Ingested]
-    scope: Scope
-
-
-class Selector:
-    """Judges chunk after chunk; `ledger` holds the account so far."""
-
-    def __init__(self, stored: Stored, epoch: Epoch) -> None:
-        self.ledger = Ledger(queries={reader.query: account.empty() for reader in stored.readers})
-        self._stored = stored
-        self.start(epoch)
-
-    def start(self, epoch: Epoch) -> None:
-        """Judge by this epoch from now on: again when the stream's first tuple is known."""
-        self._judged = [*_readers(self._stored, epoch), *_relations(self._stored, epoch)]
-        self._usual = self._grouped(frozenset())
-
-    def _grouped(self, bad: frozenset[str]) -> list[Alike]:
-        """Queries and relations that judge alike, where these columns hold bad values."""
-        alike: dict[Judgement, list[Judged]] = {}
-        for one in self._judged:
-            alike.setdefault(_with_bad(one.judgement, one.columns & bad), []).append(one)
-        wheres = {where: number for number, where in enumerate(dict.fromkeys(judgement.where for judgement in alike))}
-        return [
-            Alike(
-                judgement,
-                wheres[judgement.where],
-                tuple(one.query for one in judged if one.query is not None),
-                tuple(one.relation for one in judged if one.relation is not None),
-            )
-            for judgement, judged in alike.items()
-        ]
-
-    def select(self, tuples: Tuples) -> dict[str, Array | None]:
-        """For each relation which tuples are its own (None: all); books the chunk."""
-        n = len(tuples.time)
-        chosen: dict[str, Array | None] = {}
-        entries: dict[str, dict[str, int]] = {}
-        bad = frozenset(name for name, column in tuples.columns.items() if column.bad is not None)
-        fates = Fates(n)
-        where: dict[int, Array | None] = {}
-        for alike in self._grouped(bad) if bad else self._usual:
-            judgement = alike.judgement
-            if alike.where not in where:
-                where[alike.where] = None if judgement.where is None else truth(judgement.where, tuples.scope)
-            sound = _sound(judgement, tuples)
-            passed = _and(_and(sound, where[alike.where]), _covered(judgement, tuples))
-            exact = _and(passed, _in_time(judgement, tuples))
-            sounds, passes, exacts = _count(sound, n), _count(passed, n), _count(exact, n)
-            entry = account.entry(n, exacts, passes - exacts, sounds - passes)
-            kept = None if exacts == n else exact
-            chosen.update(dict.fromkeys(alike.relations, kept))
-            entries.update(dict.fromkeys(alike.queries, entry))
-            if alike.queries:
-                fates.book(sound, passed, exact)
-        self._book(fates, entries)
-        return chosen
-
-    def _book(self, fates: Fates, entries: dict[str, dict[str, int]]) -> None:
-        ledger = self.ledger
-        ledger.stream = account.add(ledger.stream, fates.entry())
-        for query in ledger.queries:
-            ledger.queries[query] = account.add(ledger.queries[query], entries[query])
-
-
-def _readers(stored: Stored, epoch: Epoch) -> Iterator[Judged]:
-    """Every query, for its account."""
-    for one in stored.readers:
-        late = cutoff(one.window, epoch, one.query)
-        yield Judged(_judgement(one.choice, one.window.axis, late), one.choice.columns, query=one.query)
-
-
-def _relations(stored: Stored, epoch: Epoch) -> Iterator[Judged]:
-    """Every relation: what is late for all queries that read it is not stored."""
-    for one in stored.relations:
-        cutoffs = [cutoff(reader.window, epoch, reader.query) for reader in stored.reading(one.name)]
-        late = None if None in cutoffs else min((c for c in cutoffs if c is not None), default=None)
-        yield Judged(_judgement(one.choice, one.panes.axis, late), one.choice.columns, relation=one.name)
-
-
-def _judgement(choice: Choice, axis: str, late: int | None) -> Judgement:
-    return Judgement(choice.where, frozenset(), axis, late, choice.gap)
+def _judgement(taker: Taker, epoch: Epoch) -> Judgement:
+    late = None if taker.window is None else cutoff(taker.window, epoch, taker.name)
+    return Judgement(taker.choice.where, frozenset(), taker.axis, late, taker.choice.gap)
 
 
 def _with_bad(judgement: Judgement, bad: frozenset[str]) -> Judgement:
     return replace(judgement, bad=bad) if bad else judgement
 
 
-class Fates:
-    """The stream's account of a chunk: for each tuple the best that any query says of it."""
-
-    def __init__(self, rows: int) -> None:
-        self._rows = rows
-        self._sound: Array | None = np.zeros(rows, bool)
-        self._passed: Array | None = np.zeros(rows, bool)
-        self._exact: Array | None = np.zeros(rows, bool)
-
-    def book(self, sound: Array | None, passed: Array | None, exact: Array | None) -> None:
-        self._sound, self._passed, self._exact = (
-            _or(self._sound, sound), _or(self._passed, passed), _or(self._exact, exact)
-        )  # fmt: skip
-
-    def entry(self) -> dict[str, int]:
-        # exact ⊂ passed ⊂ sound for every query, hence for their unions.
-        sound, passed, exact = (_count(mask, self._rows) for mask in (self._sound, self._passed, self._exact))
-        return account.entry(self._rows, exact, passed - exact, sound - passed)
-
-
-def _places(judgement: Judgement, tuples: Tuples) -> Array:
-    return tuples.rows if judgement.axis == ROWS else tuples.time
-
-
-def _sound(judgement: Judgement, tuples: Tuples) -> Array | None:
-    sound = tuples.timely
+def _fate(judgement: Judgement, where: Mask, records: Records) -> Fate:
+    places = records.rows if judgement.axis == ROWS else records.times
+    sound = records.timely
     for name in sorted(judgement.bad):
-        bad: Any = tuples.columns[name].bad
-        sound = _and(sound, ~bad)
-    return sound
+        wrong: Any = records.columns[name].bad
+        sound = both(sound, ~wrong)
+    passed = both(sound, where)
+    if judgement.gap is not None:
+        slide, length = judgement.gap
+        passed = both(passed, places % slide < length)
+    exact = passed if judgement.cutoff is None else both(passed, places >= judgement.cutoff)
+    return Fate(len(records), sound, passed, exact)
 
 
-def _covered(judgement: Judgement, tuples: Tuples) -> Array | None:
-    if judgement.gap is None:
-        return None
-    slide, length = judgement.gap
-    inside: Array = _places(judgement, tuples) % slide < length
-    return inside
-
-
-def _in_time(judgement: Judgement, tuples: Tuples) -> Array | None:
-    return None if judgement.cutoff is None else _places(judgement, tuples) >= judgement.cutoff
-
-
-def _and(one: Array | None, other: Array | None) -> Array | None:
-    """Masks where None stands for all rows."""
-    if one is None or other is None:
-        return other if one is None else one
-    both: Array = one & other
-    return both
-
-
-def _or(one: Array | None, other: Array | None) -> Array | None:
+def either(one: Mask, other: Mask) -> Mask:
+    """Records of one mask or the other."""
     return None if one is None or other is None else one | other
 
 
-def _count(mask: Array | None, rows: int) -> int:
+def _count(mask: Mask, rows: int) -> int:
     return rows if mask is None else int(np.count_nonzero(mask))
 
 
-def sieves(stored: Stored, epoch: Epoch) -> dict[str, str]:
-    """For each relation the first that always chooses the same records."""
-    first: dict[object, str] = {}
-    found = {}
-    for one in stored.relations:
-        readers = frozenset((r.window, epoch.origins.get(r.query)) for r in stored.reading(one.name))
-        found[one.name] = first.setdefault((one.choice, readers, one.booked), one.name)
-    return found
+def sieves(takers: Mapping[str, tuple[Taker, ...]], epoch: Epoch) -> dict[str, str]:
+    """For each relation, given with its takers, the first that always takes the same records."""
+    return alike(
+        (name, frozenset((t.choice, t.window, epoch.origins.get(t.name), t.booked) for t in of))
+        for name, of in takers.items()
+    )

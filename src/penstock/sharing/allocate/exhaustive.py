@@ -1,12 +1,12 @@
 """Exhaustive space allocation ES (seed smap, Sec. 6.3), exact by dynamic programming.
 
 The paper tries every division of M in steps of 1 %, 10^9 of them for seven tables.  But what happens below a relation
-does not depend on what stands above it: with F_R(s) the least cost of a tuple that reaches R when R and all below it
+does not depend on what stands above it: with F_R(s) the least cost of a record that reaches R when R and all below it
 have s steps of memory,
 
     F_R(s) = min over s0 of  c1 + x_R(s0)·(c2 if R is a query + G_R(s − s0)),    G_R(s) = min Σ F_child(s_child)
 
-so a table of 101 numbers for each relation does (2 ms).  The yardstick for the heuristics of `allocation`.
+so a table of 101 numbers for each relation does (2 ms).  The yardstick for the heuristics of `registry`.
 """
 
 from __future__ import annotations

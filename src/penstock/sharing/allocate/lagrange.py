@@ -26,7 +26,7 @@ from penstock.sharing.model.flow import arrivals, curve, feeder, tree_costs
 
 Array = NDArray[np.float64]
 
-INPUTS = 32  # numbers of tuples for which V is kept
+INPUTS = 32  # numbers of records for which V is kept
 ROUNDS = 16  # prices that are tried
 MOVES, FEW_MOVES = 32, 8  # of memory from one table to another, in the end
 ROUGH = 0.003  # of the cost: how far the bound may be above the true one, for entries are tried in steps

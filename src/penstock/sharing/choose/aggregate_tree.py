@@ -12,8 +12,8 @@ found: what was best at first may have kept better ones out.
 
     AB BC CD  ──►  ABC(AB BC) CD  ──►  ABCD(ABC(AB BC) CD)
 
-The paper allocates memory anew for every possible move, quadratically many in each step.  Here a move is judged by sums
-over what flows (`growing`): C takes in n tuples, passes on out(b) for the children's n each, and pays for b entries at
+The paper allocates memory for every possible move, quadratically many in each step.  Here a move is judged by sums
+over what flows (`growing`): C takes in n records, passes on out(b) for the children's n each, and pays for b entries at
 the price of memory.  Only the best moves are then carried out and allocated for.  Counting the groups of a union costs
 more than all the rest: the most promising by a guess (`growing.Known.guess`) come first, a step asks for a limited
 number of them, and those are passed over that save too little even with the fewest groups they can have, as many as any
@@ -178,7 +178,7 @@ class _Search:
         return [child for child in children if self.tree.masks[child] & ~move.mask == 0]
 
     def _best(self, tries: int, ends: float) -> list[Move]:
-        """So many moves that save most."""
+        """The moves that save most."""
         best = sorted((move for move in self._removals() if move.saved > 0.0), reverse=True)[:tries]
         fed = self.tree.children()
         for parent in self.siblings.keys() - fed.keys():
@@ -239,7 +239,7 @@ class _Search:
 
     def _promising(self, siblings: Siblings, gains: Array, weights: Array, worst: float) -> NDArray[np.intp]:
         """Unions to look at that may save more than `worst`, by what they save at most: all whose groups are known, and
-        so many others as may be asked for, by what they seem to save."""
+        as many others as may be asked for, by what they seem to save."""
         groups = np.array([self.known.groups(self.tree.masks[child]) for child in siblings.children])
         asked = ~np.isnan(siblings.groups)
         least = np.where(asked, siblings.groups, np.where(siblings.adopts, groups, 0.0).max(axis=1, initial=1.0))

@@ -1,12 +1,12 @@
 """Phantom choosing: which phantoms to keep (seed smap, Sec. 4).
 
-    gc     greedy by increasing collision rates: all memory is allocated anew for every candidate (Fig. 6)
+    gc     greedy by increasing collision rates: memory is allocated again for every candidate (Fig. 6)
     gp     greedy by increasing space: φ·g buckets for each relation, while any candidate fits (Fig. 5)
     epes   all sets of phantoms: the yardstick, for small sets of queries only
     tree   unions of siblings, for dozens and hundreds of queries (`aggregate_tree`; seed aggregate-tree, Sec. V)
 
-Any chooser works with any allocator of `allocation` and any kind of table.  `fronts` takes tables from queries that do
-without.
+Any chooser works with any allocator of `allocate.registry` and any kind of table.  `fronts` takes tables from queries
+that do better without.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from penstock.sharing.model.problem import Problem
 
 # Subsets of more candidates than this take minutes.
 MOST_EXHAUSTIVE = 16
-# How many times the parents are tried anew.
+# How many times other parents are tried.
 MOST_SETTLING = 4
 
 
@@ -44,11 +44,11 @@ def choose(
 ) -> Choice:
     """The configuration that this chooser finds; `phi` is GP's φ, `phantoms` the candidates (None: all unions).
 
-    `objective` is what becomes least: the cost of a tuple (Eq. 7, as in the paper), `cost.epoch_cost` with a tuple's
-    part of the end of the epoch, `cost.cycle_cost` where epochs differ, or `outflow.tree_cost` (seed aggregate-tree,
-    Eq. 2).  With `fronts=False`, only relations that feed others have tables; in a `tree` that is always so, and its
-    candidates are unions of siblings, whatever `phantoms` says.  GC and the tree take what they have when the thread's
-    processor time is `ends`; a tree may `start` from an earlier one.
+    `objective` is what becomes least: the cost of a record without flushes (`flow.tuple_cost`, Eq. 7 of seed smap), or
+    with its part of them (`flow.tree_cost`, Eq. 2 of seed aggregate-tree).  With `fronts=False`, only relations that
+    feed others have tables; in a `tree` that is always so, and its candidates are unions of siblings, whatever
+    `phantoms` says.  GC and the tree take what they have when the thread's processor time is `ends`; a tree may `start`
+    from an earlier one.
     """
     if name == "tree":
         return aggregate_tree(problem, alloc, objective=objective, ends=ends, start=start)
@@ -141,7 +141,7 @@ def _finished(search: Search, forest: RelationForest, steps: Sequence[Step]) -> 
 
 
 def _settled(search: Search, forest: RelationForest, steps: Sequence[Step]) -> Choice:
-    """The choice with each relation under the feeder that passes on the fewest tuples, F·x, where that is cheaper.
+    """The choice with each relation under the feeder that passes on the fewest records, F·x, where that is cheaper.
 
     The forest was made by numbers of groups; rates are known only now.
     """

@@ -3,8 +3,8 @@
 Masks stand for grains (`feeding_graph.encode`), numbers for nodes; the stream is `STREAM`.  A query has a table only
 while it feeds others.  Statistics are asked once for each relation, and only when something depends on them.
 
-With what flows held fast, everything is linear: `marginal[x]` is what one more tuple costs at x and below it, so moves
-are judged by a few sums, without allocating memory anew.  `solve` then allocates and finds what really flows.
+With what flows held fast, everything is linear: `marginal[x]` is what one more record costs at x and below it, so moves
+are judged by a few sums, without allocating memory for each.  `solve` then allocates and finds what really flows.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class KnownRelations:
         """Groups of relations that have not been asked for (a row of bits each), from those that have.
 
         As if each bit multiplied the groups by a factor of its own, fitted to what is known, up to as many as there
-        are tuples: good enough to say where to look first.
+        are records: good enough to say where to look first.
         """
         rows, width = float(self.problem.rows), bits.shape[1]
         if len(self._groups) > 1.2 * self._fitted:

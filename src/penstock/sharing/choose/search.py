@@ -1,4 +1,4 @@
-"""Prices sets of phantoms fast: the inner loop of `choice`.
+"""Prices sets of phantoms fast: the inner loop of `choice`; and what a chooser hands back (`Choice`).
 
 A set is an integer with a bit for every relation of the feeding graph that feeds others.  From it follow the forest
 (each relation under its best feeder), the planted tree, the spaces and the cost; statistics are asked once per
@@ -33,7 +33,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Choice:
-    """A configuration, the space of each of its nodes (0: no table), its cost per tuple, and how it was found."""
+    """A configuration, the space of each of its nodes (0: no table), its cost per record, and how it was found."""
 
     configuration: Configuration
     spaces: tuple[float, ...]

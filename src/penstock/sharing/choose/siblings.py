@@ -1,7 +1,7 @@
 """Unions of siblings: the aggregates that a tree may be given next (seed aggregate-tree, Algorithm 1, lines 4 to 8).
 
 For the children of one node, all unions of two of them and which children each would adopt, as a matrix of bits.  A
-step of the search moves a few children, so the matrix is kept and changed, not made anew: hundreds of queries have tens
+step of the search moves a few children, so the matrix is kept and changed: hundreds of queries have tens
 of thousands of unions.
 """
 

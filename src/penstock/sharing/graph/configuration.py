@@ -2,7 +2,7 @@
 
 A configuration is a forest: raw relations are fed by the stream, every other by one relation that is finer.
 Queries are what users asked for, the rest are phantoms.  `arrange` makes one from a choice of phantoms, `notation`
-reads and writes them, `cost` and `allocation` work on them.
+writes it as text, `sharing.model` prices it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def arrange(
     *,
     queries_feed: bool = True,
 ) -> Configuration:
-    """The forest of these relations: each is fed by the chosen superset that passes on the fewest tuples.
+    """The forest of these relations: each is fed by the chosen superset that passes on the fewest records.
 
     A query feeds other queries, too; with `queries_feed=False` only those that are named among the phantoms as well.
     """

@@ -19,7 +19,7 @@ MOST_CANDIDATES = 400
 
 @dataclass(frozen=True)
 class FeedingGraph:
-    """Relations, those that pass on the fewest tuples first, so that a lower number is the better parent.
+    """Relations, those that pass on the fewest records first, so that a lower number is the better parent.
 
     `feeders[r]` has a bit for every relation that strictly feeds r; `order` lists all, feeders before fed.
     """
@@ -34,7 +34,7 @@ class FeedingGraph:
 
 
 def feeding_graph(grains: Iterable[Grain], passes: Callable[[Grain], float]) -> FeedingGraph:
-    """The graph of these relations; `passes` tells how many tuples each would pass on."""
+    """The graph of these relations; `passes` tells how many records each would pass on."""
     distinct = tuple(dict.fromkeys(grains))
     # Ties: the coarser one is the nearer parent; the names make plans repeatable.
     relations = tuple(sorted(distinct, key=lambda grain: (passes(grain), fineness(grain), sorted(grain))))

@@ -63,8 +63,13 @@ def lattice(relations: Iterable[Relation]) -> Lattice:
 
 def choosers(relations: Iterable[Relation]) -> dict[str, str]:
     """For each relation the first that chooses the same records, as long as none of them is late."""
+    return alike((r.name, (r.choice.where, r.choice.gap)) for r in relations if r.booked)
+
+
+def alike(choices: Iterable[tuple[str, object]]) -> dict[str, str]:
+    """For each name the first one whose choice is equal."""
     first: dict[object, str] = {}
-    return {r.name: first.setdefault((r.choice.where, r.choice.gap), r.name) for r in relations if r.booked}
+    return {name: first.setdefault(choice, name) for name, choice in choices}
 
 
 def _nested(panes: Iterable[Panes]) -> dict[Panes, Entry]:

@@ -1,25 +1,23 @@
-"""How much a table of so many entries passes on of what it takes in (seed aggregate-tree, Sec. IV, VI, VII).
+"""How much a table passes on of what it takes in, by its entries (seed aggregate-tree, Sec. IV, VI, VII).
 
-A `Curve` is the response of one node: with b entries and n tuples coming in it passes on
+A `Curve` is the response of one node: with b entries and n records coming in it passes on
 
     out = fixed + slope · n        (Eq. 1: b + f · n)
 
 in an epoch, evictions and what is left at its end together.
 
-    Che       what a table does that evicts the least recently used: the engine plans with it
-    Lemma     as the paper has it: perfect LFU on Zipf data (Lemma 6.1), uniform data (Lemma 7.1); for reproduction
-    Taken     of any of these, where a filter stands before the table or tuples come in flows
-    Direct    a direct-mapped table (seed smap, Eq. 13 and 15)
-    Whole     all groups are kept, at no cost in memory: a query's table in the paper (Sec. III-D)
+    Che            a table that evicts the least recently used
+    DirectMapped   a direct-mapped table (seed smap, Eq. 13 and 15)
+    Taken          any of these, where a filter stands before the table or records come in flows
 
-LRU is not close to LFU: of Zipf data with α = 0.85 in a tenth of the groups' space, the lemma has 0.29 of the tuples
-evicted, exact LFU 0.38, and LRU really 0.50.  And b + f·n counts twice the tuples that fill the table.  Che's
-approximation: an entry stays for a time t that is nearly the same for all, so
+LRU is not close to LFU: of Zipf data with α = 0.85 in a tenth of the groups' space, the paper's lemma has 0.29 of
+the records evicted, exact LFU 0.38, and LRU really 0.50.  And b + f·n counts twice the records that fill the table.
+Che's approximation: an entry stays for a time t that is nearly the same for all, so
 
     b = Σ 1 − e^{−p t},    f = Σ p e^{−p t},    out = b + f (n − t)  for n > t
 
 which is the tangent at t of the curve of distinct groups, taken at n.  It never rises with b, and with n < t the table
-just holds all that has come.  Within 1 % of simulation on independent tuples.
+just holds all that has come.  Within 1 % of simulation on independent records.
 """
 
 from __future__ import annotations
@@ -47,14 +45,14 @@ class Curve(ABC):
 
     @abstractmethod
     def response(self, buckets: float, tuples: float) -> tuple[float, float]:
-        """(fixed, slope) at so many tuples; without a table all pass, (0, 1)."""
+        """(fixed, slope) at n records; without a table all pass, (0, 1)."""
 
     @abstractmethod
     def outs(self, buckets: Array, tuples: Array) -> Array:
         """`out` of arrays that are broadcast against each other."""
 
     def out(self, buckets: float, tuples: float) -> float:
-        """Entries passed on in an epoch of so many tuples."""
+        """Entries passed on in an epoch of `tuples` records."""
         fixed, slope = self.response(buckets, tuples)
         return fixed + slope * tuples
 
@@ -83,7 +81,7 @@ def _times(longest: float) -> Array:
 
 @dataclass(frozen=True)
 class Che(Curve):
-    """An LRU table, by the popularity in its own input; `longest` is the most tuples that will come."""
+    """An LRU table, by the popularity in its own input; `longest` is the most records that will come."""
 
     popularity: Popularity
     longest: float
@@ -111,7 +109,7 @@ class Che(Curve):
         return self._points[1][-1]
 
     def time(self, buckets: float) -> float:
-        """t: how many tuples an entry stays after its last use; infinite where all groups have room."""
+        """t: how many records an entry stays after its last use; infinite where all groups have room."""
         times, entries, _, _ = self._points
         return float("inf") if buckets >= entries[-1] else _between(buckets, entries, times)
 
@@ -131,9 +129,9 @@ class Che(Curve):
 
 @dataclass(frozen=True)
 class Taken(Curve):
-    """The response of a table that takes a `share` of the tuples, which come in flows of `length`: of a flow it sees
-    one (seed smap, Sec. 5.3).  What it passes on counts as so many of the tuples that it was chosen from, as costs are
-    per tuple that may come."""
+    """The response of a table that takes a `share` of the records, which come in flows of `length`: of a flow it sees
+    one (seed smap, Sec. 5.3).  What it passes on is counted in the records that may come, before any is chosen, as
+    costs are."""
 
     curve: Curve
     share: float

@@ -5,9 +5,9 @@ all of them take microseconds.  It comes from a Zipf law (seed aggregate-tree, S
 probability ∝ k^−α) or from counts of a sample.  `eviction` makes the response of a table from it.
 
 What counts is the popularity in a node's *own input*. Below a table that has absorbed the repeats it is flatter than in
-the stream: a sample shows it when its tuples are counted once for each group of the feeder (`runtime.profile.survey`,
-then `estimated`), and `below` tells it of a law. On a log of connections, with all pairs of 13 attributes in 2 MiB,
-costs predicted from the stream's own counts were 2.2 times too low, from these counts 10 %.
+the stream: a sample shows it when its records are counted once for each group of the feeder (`runtime.profile.survey`,
+then `estimated`). On a log of connections, with all pairs of 13 attributes in 2 MiB, costs predicted from the stream's
+own counts were 2.2 times too low, from these counts 10 %.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ HEAVY = 6  # times that a group must be in a sample for its share there to be ta
 
 @dataclass(frozen=True)
 class Popularity:
-    """Classes of so many groups (`groups`), each of which comes with a probability (`chance`); all add up to 1."""
+    """Classes of groups: how many `groups` each has, and the `chance` with which each of its groups comes.
+
+    `groups` times `chance` add up to 1.
+    """
 
     groups: Array
     chance: Array
@@ -42,12 +45,12 @@ class Popularity:
         return float(self.groups.sum())
 
     def distinct(self, tuples: ArrayLike) -> Array:
-        """Expected groups among so many tuples: Σ 1 − (1 − p)^n."""
+        """Expected groups among n records: Σ 1 − (1 − p)^n."""
         n = np.asarray(tuples, np.float64)
         return np.asarray(-np.expm1(n[..., None] * _logs(self.chance)) @ self.groups)
 
     def both(self, tuples: Array) -> tuple[Array, Array]:
-        """`distinct` among so many tuples, and the probability that the next is of none of those: Σ p (1 − p)^n."""
+        """`distinct` among n records, and the probability that the next is of none of those: Σ p (1 − p)^n."""
         missed = np.expm1(tuples[:, None] * _logs(self.chance))
         shares = self.groups * self.chance
         return -(missed @ self.groups), shares.sum() + missed @ shares
@@ -81,7 +84,7 @@ def _first_sums(alpha: float) -> Array:
 
 @lru_cache(4096)
 def zipf(groups: float, alpha: float) -> Popularity:
-    """The k-th of so many groups comes with probability k^−α/H(g, α)."""
+    """The k-th of g groups comes with probability k^−α/H(g, α)."""
     total = max(1.0, float(groups))
     if alpha == 0.0:
         return Popularity(np.array([total]), np.array([1.0 / total]))
@@ -103,11 +106,11 @@ def of_counts(counts: ArrayLike) -> Popularity:
 
 
 def estimated(counts: ArrayLike, tuples: float, groups: float) -> Popularity:
-    """From the counts of a sample's groups, for an epoch of so many tuples in which so many groups come.
+    """From the counts of a sample's groups, for an epoch of `tuples` records in which `groups` groups come.
 
     Groups that a sample has at least `HEAVY` times are as frequent as they are there, each within 1/√HEAVY; the others
     go on with the Zipf law of those, as many as it takes for `groups` to come.  With the right number of groups,
-    evictions follow within 10 % for samples of 16,384 tuples (Zipf, α 0 to 1.3); an error in it goes in full into what
+    evictions follow within 10 % for samples of 16,384 records (Zipf, α 0 to 1.3); an error in it goes in full into what
     a table passes on.
     """
     counted = np.asarray(counts, np.int64)
@@ -126,12 +129,12 @@ def estimated(counts: ArrayLike, tuples: float, groups: float) -> Popularity:
 
 
 def fitted(groups: float, alpha: float, tuples: float) -> Popularity:
-    """The Zipf law of exponent α under which so many groups come among so many tuples; a flatter one if none does."""
+    """The Zipf law of exponent α under which `groups` come among `tuples` records; a flatter one if none does."""
     return _tail(0, 1.0, alpha, tuples, groups)
 
 
 def _tail(start: int, mass: float, alpha: float, tuples: float, groups: float) -> Popularity:
-    """Ranks from `start` on, together of this mass, as many as it takes for `groups` to come among so many tuples."""
+    """Ranks from `start` on, together of this mass, as many as it takes for `groups` to come among n records."""
     groups = max(1.0, groups)
     if alpha == 0.0:
         many = urns(groups, max(1.0, tuples * mass))
@@ -144,7 +147,7 @@ def _tail(start: int, mass: float, alpha: float, tuples: float, groups: float) -
     each = np.minimum(weights / counts * (mass * tuples) / (sums[last] - sums[0])[:, None], 700.0)
     within = np.arange(1, len(ends)) <= last[:, None]
     shown = np.where(within, -np.expm1(-each), 0.0) @ counts
-    if shown.max() < 0.99 * groups:  # under this law, so many groups never come
+    if shown.max() < 0.99 * groups:  # under this law, that many groups never come
         return _tail(start, mass, max(0.0, alpha - 0.1), tuples, groups)
     top = float(np.exp(np.interp(groups, np.maximum.accumulate(shown), np.log(ends[last]))))
     kept = max(1, int(np.searchsorted(ends, top * (1.0 - 1e-6))))
@@ -163,7 +166,7 @@ def _ends(start: float, stop: float, ratio: float = RATIO) -> Array:
 
 
 def urns(groups: float, tuples: float) -> float:
-    """How many equally frequent groups there must be for so many to come: u with u(1 − e^{−n/u}) = g."""
+    """How many equally frequent groups there must be for g to come among n records: u with u(1 − e^{−n/u}) = g."""
     share = groups / tuples
     if share >= 0.999:
         return 1000.0 * tuples
@@ -179,7 +182,7 @@ def exponent(counts: ArrayLike) -> float:
     """The α of a Zipf law through the counts of a sample, frequent groups only: least squares of log count on log rank.
 
     Each class of equal counts weighs by its length on the axis of log rank, as a line through a plot would.  Within
-    0.15 of the law that 16,384 tuples were drawn from, within 0.05 for α from 0.6 to 1.3.
+    0.15 of the law that 16,384 records were drawn from, within 0.05 for α from 0.6 to 1.3.
     """
     ordered = np.sort(np.asarray(counts, np.float64))[::-1]
     ordered = ordered[ordered >= HEAVY]
@@ -194,7 +197,7 @@ def exponent(counts: ArrayLike) -> float:
 
 
 def _merged(groups: Array, chance: Array, most: int = 64) -> Popularity:
-    """At most about so many classes: those of nearly the same popularity become one."""
+    """At most about `most` classes: those of nearly the same popularity become one."""
     if len(groups) <= most:
         return Popularity(groups, chance)
     number = np.floor(np.log(chance / chance[0]) / np.log(chance[-1] / chance[0]) * (most - 1)).astype(np.int64)

@@ -1,8 +1,8 @@
 """Unit costs of the engine on this machine, in nanoseconds: c1 and c2 of seed smap, by the size of a table.
 
-A probe of a table costs more the larger its cache level (c1), and so does an insert into an exact leaf (c2); each state
-that is folded adds to either, and an entry that is evicted has to be copied and its key cut out anew. Measured by
-`runtime.profile.calibrate`; the paper's own figures (c1 = 1, c2 = 50) belong to `sharing.model.problem.paper_problem`.
+A probe of a table costs more the larger the table (c1), and so does an insert into an exact leaf (c2). Each state that
+is folded adds to either. An entry that is evicted is copied, and its key is cut out again for each table below
+(`passing`). `runtime.profile.calibrate` measures all of them.
 """
 
 from __future__ import annotations

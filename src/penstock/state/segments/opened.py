@@ -7,10 +7,10 @@ than all merging.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
+from penstock.state.protocol import SegmentRef
 from penstock.state.segments.read import Block, Handles, Segment
 
 
@@ -18,22 +18,20 @@ class Segments:
     """The segments of these references; each is opened when a query first asks for it, its file for every read unless
     there are `handles` to hold it."""
 
-    def __init__(
-        self, folder: Path, references: Iterable[Mapping[str, Any]] = (), handles: Handles | None = None
-    ) -> None:
+    def __init__(self, folder: Path, references: Iterable[SegmentRef] = (), handles: Handles | None = None) -> None:
         self._folder, self._references, self._handles = folder, list(references), handles
         self._open: dict[str, Segment] = {}
 
-    def add(self, references: Iterable[Mapping[str, Any]]) -> None:
+    def add(self, references: Iterable[SegmentRef]) -> None:
         self._references += references
 
-    def keep(self, references: Iterable[Mapping[str, Any]]) -> None:
+    def keep(self, references: Iterable[SegmentRef]) -> None:
         """From now on these; the others are forgotten."""
         self._references = list(references)
-        named = {reference["path"] for reference in self._references}
+        named = {reference.path for reference in self._references}
         self._open = {path: segment for path, segment in self._open.items() if path in named}
 
-    def only(self, references: Iterable[Mapping[str, Any]]) -> Segments:
+    def only(self, references: Iterable[SegmentRef]) -> Segments:
         """These alone; what is open is shared."""
         some = Segments(self._folder, references)
         some._open = self._open
@@ -44,15 +42,15 @@ class Segments:
     ) -> Iterator[Block]:
         """The relation's blocks; only of segments of these storages, and of those that hold a pane before `below`."""
         for reference in self._references:
-            panes = reference["panes"].get(relation)
-            wanted = storages is None or not set(storages).isdisjoint(reference["storages"])
+            panes = reference.panes.get(relation)
+            wanted = storages is None or not set(storages).isdisjoint(reference.storages)
             if panes is not None and wanted and (below is None or panes[0] < below):
                 yield from self._opened(reference).of(relation)
 
-    def _opened(self, reference: Mapping[str, Any]) -> Segment:
-        path = reference["path"]
+    def _opened(self, reference: SegmentRef) -> Segment:
+        path = reference.path
         if path not in self._open:
-            self._open[path] = Segment(self._folder / path, dict(reference), self._handles)
+            self._open[path] = Segment(self._folder / path, reference, self._handles)
         return self._open[path]
 
     @property

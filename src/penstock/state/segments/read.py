@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import xxhash
@@ -31,6 +31,7 @@ from penstock.aggregates.base import State
 from penstock.errors import StateError, why
 from penstock.relations.component import Component
 from penstock.state.checked import RESTORE
+from penstock.state.protocol import SegmentRef
 from penstock.state.segments.index import (
     FLOATS,
     INLINE,
@@ -241,7 +242,7 @@ class Segment:
     mapping kills the process.
     """
 
-    def __init__(self, path: Path, reference: dict[str, Any] | None = None, handles: Handles | None = None) -> None:
+    def __init__(self, path: Path, reference: SegmentRef | None = None, handles: Handles | None = None) -> None:
         self.path = path
         self.bytes_read = 0
         self._handles = handles
@@ -323,14 +324,14 @@ class Segment:
                     f"segment {self.path} is damaged between bytes {begin} and {begin + len(page)}", RESTORE
                 )
 
-    def _read_index(self, reference: dict[str, Any] | None) -> Index:
+    def _read_index(self, reference: SegmentRef | None) -> Index:
         size = self._size
-        if reference is not None and size != reference["bytes"]:
-            raise StateError(f"segment {self.path} has {size} bytes, {reference['bytes']} were written", RESTORE)
+        if reference is not None and size != reference.bytes:
+            raise StateError(f"segment {self.path} has {size} bytes, {reference.bytes} were written", RESTORE)
         tail = self._read(size - TAIL.size, size) if size >= TAIL.size else b""
         length, checksum, magic = TAIL.unpack(tail) if tail else (0, 0, b"")
         self._end = size - TAIL.size - length
-        wrong = magic != MAGIC or self._end < 0 or (reference is not None and checksum != reference["checksum"])
+        wrong = magic != MAGIC or self._end < 0 or (reference is not None and checksum != reference.checksum)
         data = b"" if wrong else self._read(self._end, size - TAIL.size)
         if wrong or xxhash.xxh3_64_intdigest(data) != checksum:
             raise StateError(f"segment {self.path} is damaged in its index, after byte {max(0, self._end)}", RESTORE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xxhash
@@ -17,6 +16,7 @@ from penstock.kernels.tables.columns import PUT
 from penstock.kernels.tables.order import order_groups, slot_of, slot_table
 from penstock.kernels.tables.pack import all_valid, component_range
 from penstock.relations.component import Component
+from penstock.state.protocol import SegmentRef
 from penstock.state.segments.groups import Groups, canonical_hashes
 from penstock.state.segments.index import FLOATS, Column, IndexWriter, Shape, state_columns
 from penstock.state.segments.read import MAGIC, PAGE, TAIL
@@ -37,7 +37,7 @@ class SegmentWriter:
         self._page = xxhash.xxh3_64()
         self._pages: list[int] = []
         self._index = IndexWriter()
-        self._panes: dict[str, list[int]] = {}
+        self._panes: dict[str, tuple[int, int]] = {}
         self._write(MAGIC)
 
     def add(
@@ -52,8 +52,8 @@ class SegmentWriter:
             self._block(relation, one, level, slot_key)
         if len(groups):
             low, high = int(groups.panes.min()), int(groups.panes.max())
-            known = self._panes.setdefault(relation, [low, high])
-            known[:] = min(low, known[0]), max(high, known[1])
+            known = self._panes.get(relation, (low, high))
+            self._panes[relation] = min(low, known[0]), max(high, known[1])
 
     def _block(self, relation: str, groups: Groups, level: int, slot_key: Sequence[Component] | None) -> None:
         panes, index = distinct(groups.panes)
@@ -80,7 +80,7 @@ class SegmentWriter:
             {name: (self._integers(d.offsets), self._raw(d.data, 1)) for name, d in dictionaries.items()}
         )
 
-    def close(self) -> dict[str, Any]:
+    def close(self) -> SegmentRef:
         """Write index and tail; returns what a reference says of the file: size, checksum, each query's panes."""
         reach("segment.close")
         if self._size % PAGE:
@@ -93,7 +93,7 @@ class SegmentWriter:
         except OSError as error:
             raise self._unwritten(error) from error
         size = self._size + len(data) + TAIL.size
-        return {"path": self.path.name, "bytes": size, "checksum": checksum, "panes": self._panes}
+        return SegmentRef(self.path.name, size, checksum, self._panes)
 
     def _unwritten(self, error: OSError) -> RunError:
         """Of a file that is open the system does not say which one it could not write."""

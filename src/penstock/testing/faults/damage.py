@@ -83,7 +83,7 @@ def targets(launch: Launch, kind: str) -> list[Path]:
     checkpoint = launch.checkpoint
     if kind == "segment":
         newest = manifests.newest(checkpoint)
-        return [checkpoint / "segments" / entry["path"] for entry in newest.segments] if newest else []
+        return [checkpoint / "segments" / entry.path for entry in newest.segments] if newest else []
     found = {
         "manifest": (checkpoint / manifests.FOLDER).glob("[0-9]*.json"),
         "version": (checkpoint / "versions").glob("[0-9]*.json"),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -16,14 +15,15 @@ from penstock.runtime.batch.close import live, open_panes
 from penstock.runtime.batch.compaction import MOST, chosen, gathered, keeps_of
 from penstock.runtime.merge.items import FOREVER
 from penstock.sharing.plan import unshared_plans
+from penstock.state.protocol import SegmentRef, StreamState
 from penstock.state.versions import Version
 
 
-def segment(unit: str, task: int, size: float) -> dict[str, Any]:
-    return {"path": f"{unit}-{task}.seg", "unit": unit, "bytes": size, "panes": {"q": [0, 1]}}
+def segment(unit: str, task: int, size: float) -> SegmentRef:
+    return SegmentRef(f"{unit}-{task}.seg", round(1000 * size), 0, {"q": (0, 1)}, unit)
 
 
-def units(*sizes: float, tasks: int = 1) -> list[dict[str, Any]]:
+def units(*sizes: float, tasks: int = 1) -> list[SegmentRef]:
     return [segment(str(n), task, size / tasks) for n, size in enumerate(sizes) for task in range(tasks)]
 
 
@@ -49,7 +49,7 @@ class Batches:
     tasks: int
     parts: int
     rng: random.Random
-    segments: list[dict[str, Any]] = field(default_factory=list)
+    segments: list[SegmentRef] = field(default_factory=list)
     written: float = 0
     rewritten: float = 0
     compactions: int = 0
@@ -62,13 +62,13 @@ class Batches:
                 self.segments.append(segment(f"{batch}", task, size))
                 self.written += size
             at = chosen(self.segments)
-            merged = sum(one["bytes"] for one in self.segments[at:])
+            merged = sum(one.bytes / 1000 for one in self.segments[at:])
             if merged:
                 self.compactions += 1
                 self.rewritten += merged
                 parts = [segment(f"{batch} compacted", n, merged / self.parts) for n in range(self.parts)]
                 self.segments[at:] = parts
-            self.most = max(self.most, len({one["unit"] for one in self.segments}))
+            self.most = max(self.most, len({one.unit for one in self.segments}))
 
 
 @pytest.mark.parametrize(("tasks", "parts"), [(1, 1), (2, 1), (2, 2), (8, 1), (1, 4), (1, 8), (8, 8), (1, 16)])
@@ -127,9 +127,9 @@ APP = QuerySet(
 BOUNDS = "#pane:rows:4:2"
 
 
-def state(watermark: int | None, row: int = 0, ended: bool = False) -> dict[str, dict[str, Any]]:
-    known = {"row": row, "watermark": watermark, "greatest": watermark, "first": 0, "ended": ended}
-    return {"s": known, "second": known | {"watermark": None, "row": 0}}
+def state(watermark: int | None, row: int = 0, ended: bool = False) -> dict[str, StreamState]:
+    known = StreamState(row, watermark, watermark, 0, ended)
+    return {"s": known, "second": replace(known, watermark=None, row=0)}
 
 
 def test_the_first_pane_that_is_still_needed() -> None:
@@ -159,11 +159,11 @@ def test_without_a_watermark_everything_is_needed_and_after_the_end_nothing() ->
 def test_live_segments() -> None:
     """A segment lives as long as it has a pane of an open window of some query."""
 
-    def holding(**panes: list[int]) -> dict[str, Any]:
-        return {"path": repr(panes), "panes": panes}
+    def holding(**panes: tuple[int, int]) -> SegmentRef:
+        return SegmentRef(repr(panes), 0, 0, panes)
 
-    one, both = holding(second=[0, 3]), holding(second=[0, 3], sliding=[0, 60])
-    empty, dropped = holding(), holding(gone=[0, 1 << 62])
+    one, both = holding(second=(0, 3)), holding(second=(0, 3), sliding=(0, 60))
+    empty, dropped = holding(), holding(gone=(0, 1 << 62))
     every = [one, both, empty, dropped]
     floors = {"second": 3, "sliding": 10, "landmark": -FOREVER}
     assert live(every, floors) == [one, both]
@@ -171,7 +171,7 @@ def test_live_segments() -> None:
     assert live(every, floors | {"second": 4, "sliding": 61}) == []
     assert live(every, dict.fromkeys(floors, -FOREVER)) == [one, both]
     assert live(every, dict.fromkeys(floors, FOREVER)) == []
-    assert live([holding(landmark=[-5, -5])], floors) != []
+    assert live([holding(landmark=(-5, -5))], floors) != []
 
 
 def test_what_a_compaction_keeps() -> None:

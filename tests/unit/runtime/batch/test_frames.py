@@ -16,15 +16,19 @@ import pytest
 from penstock.errors import RunError, StateError
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve.app import resolve_app
-from penstock.runtime.batch.feed import parsed
+from penstock.runtime.batch.executor import SparkExecutor
 from penstock.runtime.batch.frames import FrameFeed, Once, frame_task
+from penstock.runtime.batch.outcome import heard, told
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.run.changes import adopt
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.options import NONE, Planning
 from penstock.sharing.plan import unshared_plan, unshared_plans
+from penstock.state.data import to_data
 from penstock.state.garbage import DECISIONS, SEGMENTS
 from penstock.state.manifest import first_manifest
+from penstock.state.protocol import StreamOffset, StreamState, TaskReport
+from support.reports import task_report
 
 APP = """
 CREATE STREAM s (ts TIMESTAMP, "a b" INT, c INT) FROM 'frame:s' WATERMARK ts DELAY '1 s';
@@ -32,6 +36,8 @@ CREATE QUERY q AS SELECT "a b", count(*) AS n FROM s [RANGE '1 minute'] GROUP BY
 CREATE QUERY l AS SELECT count(*) AS n FROM s [WINDOW UNTIL NOW] EVERY 1 MINUTE;
 """
 MINUTE = 60_000_000
+NO_SPARK: Any = None
+EXECUTOR = SparkExecutor(NO_SPARK)  # collects what frames below hand over
 
 
 def app() -> QuerySet:
@@ -66,7 +72,7 @@ class Frame:
 def feed(tmp_path: Path) -> FrameFeed:
     adopt(tmp_path, app(), Planning(NONE), lambda: unshared_plans(app()), {"q": "/out/q", "l": "/out/l"})
     (tmp_path / SEGMENTS).mkdir()
-    return FrameFeed(tmp_path, "s", TaskSettings(chunk_rows=2))
+    return FrameFeed(EXECUTOR, tmp_path, "s", TaskSettings(chunk_rows=2))
 
 
 # -- decisions
@@ -74,33 +80,33 @@ def feed(tmp_path: Path) -> FrameFeed:
 
 def test_a_decision_stays_whatever_changes(feed: FrameFeed) -> None:
     first = feed.decision(0, first_manifest())
-    assert first == {
+    assert to_data(first) == {
         "n": 1, "plan": 0, "end": False, "origins": {},
         "streams": {"s": {"row": 0, "end": False, "wm": None, "max": None, "first": None}},
     }  # fmt: skip
     fewer = QuerySet(app().streams, app().queries[:1])
     adopt(feed.checkpoint, fewer, Planning(NONE), lambda: unshared_plans(fewer), {})
     assert feed.decision(0, first_manifest()) == first
-    other = FrameFeed(feed.checkpoint, "s", feed.settings)
+    other = FrameFeed(EXECUTOR, feed.checkpoint, "s", feed.settings)
     assert other.decision(0, first_manifest()) == first
 
 
 def test_an_end_that_was_never_committed_does_not_end_later_data(feed: FrameFeed) -> None:
     """Killed before the manifest of the end, Spark finds more data and gives it the same number."""
-    feed.ending = True
-    assert feed.decision(0, first_manifest())["end"] is True
-    later = FrameFeed(feed.checkpoint, "s", feed.settings)
-    assert later.decision(0, first_manifest())["end"] is False
+    assert feed.end_batch()
+    assert feed.decision(0, first_manifest()).end is True
+    later = FrameFeed(EXECUTOR, feed.checkpoint, "s", feed.settings)
+    assert later.decision(0, first_manifest()).end is False
 
 
 def test_a_decision_follows_the_manifest_before(feed: FrameFeed) -> None:
     offset = feed.decision(0, first_manifest())
-    known = {"row": 30, "watermark": 5, "greatest": 9, "first": 1, "ended": False}
+    known = StreamState(30, 5, 9, 1)
     before = replace(first_manifest(), batch=0, offset=offset, streams={"s": known})
-    feed.ending = True
+    assert feed.end_batch()
     second = feed.decision(1, before)
-    assert (second["n"], second["end"]) == (2, True)
-    assert second["streams"]["s"] == {"row": 30, "end": True, "wm": 5, "max": 9, "first": 1}
+    assert (second.n, second.end) == (2, True)
+    assert second.streams["s"] == StreamOffset(30, True, 5, 9, 1)
 
 
 def test_a_damaged_decision_is_noticed(feed: FrameFeed) -> None:
@@ -117,21 +123,20 @@ def test_a_damaged_decision_is_noticed(feed: FrameFeed) -> None:
 def test_tasks_read_the_columns_that_are_used(feed: FrameFeed) -> None:
     frame: Any = Frame([[rows(3 * MINUTE, 2 * MINUTE), rows(9 * MINUTE)], [], [rows(MINUTE + 5, None)]])
     offset = feed.decision(0, first_manifest())
-    tasks = feed.tasks(frame, offset)
+    tasks, moved = feed.tasks(frame, offset)
     assert frame.chosen == ("`ts`", "`a b`")
-    assert [task["account"]["stream"]["input"] for task in tasks] == [3, 0, 2]
+    assert [task.rows for task in tasks] == [3, 0, 2]
     # Rows have no order: the first tuple is the least of the first batch, and nothing before it is late.
-    assert [task["first"] for task in tasks] == [MINUTE + 5] * 3
-    assert [task["account"]["queries"]["l"]["exact"] for task in tasks] == [3, 0, 1]
-    assert offset["streams"]["s"]["row"] == 5
-    assert {task["stream"] for task in tasks} == {"s"}
+    assert [task.first for task in tasks] == [MINUTE + 5] * 3
+    assert [task.account.queries["l"].exact for task in tasks] == [3, 0, 1]
+    assert (offset.streams["s"].row, moved.streams["s"].row) == (0, 5)
+    assert {task.stream for task in tasks} == {"s"}
     assert len(list((feed.checkpoint / SEGMENTS).iterdir())) == 3
 
 
 def test_without_rows_there_are_no_tasks(feed: FrameFeed) -> None:
     offset = feed.decision(0, first_manifest())
-    assert feed.tasks(None, offset) == []
-    assert offset["streams"]["s"]["row"] == 0
+    assert feed.tasks(None, offset) == ([], offset)
 
 
 def test_tuples_before_the_landmark_are_late_in_later_batches(feed: FrameFeed) -> None:
@@ -139,8 +144,8 @@ def test_tuples_before_the_landmark_are_late_in_later_batches(feed: FrameFeed) -
     epoch = Epoch(1, first=5 * MINUTE, ordered=False)
     run = frame_task(plan, feed.settings, epoch, feed.checkpoint)
     (batch,) = run(iter([rows(4 * MINUTE, 5 * MINUTE, 6 * MINUTE)]))
-    (told,) = parsed(batch.column(0).to_pylist())
-    assert (told["account"]["queries"]["l"]["late"], told["account"]["queries"]["q"]["late"]) == (1, 0)
+    (report,) = heard(batch.column(0).to_pylist(), TaskReport)
+    assert (report.account.queries["l"].late, report.account.queries["q"].late) == (1, 0)
 
 
 def test_errors_of_tasks_travel_as_data(feed: FrameFeed) -> None:
@@ -149,12 +154,12 @@ def test_errors_of_tasks_travel_as_data(feed: FrameFeed) -> None:
     text = batch.column(0)[0].as_py()
     assert "error" in json.loads(text)
     with pytest.raises(RunError, match=r"task 0 failed: .*No such file"):
-        parsed([text])
+        heard([text], TaskReport)
 
 
-def test_references_come_in_the_order_of_tasks() -> None:
-    texts = [json.dumps({"task": number}) for number in (10, 2, 1)]
-    assert [task["task"] for task in parsed(texts)] == [1, 2, 10]
+def test_reports_come_in_the_order_of_tasks() -> None:
+    texts = [told(number, lambda n=number: task_report("s", n), str) for number in (10, 2, 1)]
+    assert [task.rows for task in heard(texts, TaskReport)] == [1, 2, 10]
 
 
 # -- the only batch of a static DataFrame

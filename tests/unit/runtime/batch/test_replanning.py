@@ -29,7 +29,9 @@ from penstock.sharing.options import NONE, OFF, Planning
 from penstock.sharing.plan import unshared_plan, unshared_plans
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source
+from penstock.state.protocol import TaskReport
 from penstock.state.versions import Version
+from support.reports import task_report
 
 ROWS = 20_000
 QUERIES = {"ab": "", "bc": "", "ac": "", "a": "", "b": "WHERE v > 50", "c": "WHERE v > 50"}
@@ -60,11 +62,11 @@ def stream(tmp_path: Path) -> Path:
     return tmp_path / "in.parquet"
 
 
-def task(app: QuerySet, groups: int = 100, rows: int = 1_000_000, **tables: Mapping[str, int]) -> dict[str, Any]:
+def task(app: QuerySet, groups: int = 100, rows: int = 1_000_000, **tables: Mapping[str, int]) -> TaskReport:
     """What a task reports."""
     leaves = {q.name: {"probes": rows, "groups": groups, "nanoseconds": 20 * rows} for q in app.readers("s")}
     counted = {f"@{name}": {"flushed": 1, "nanoseconds": 1, **counts} for name, counts in tables.items()}
-    return {"stream": "s", "account": {"stream": {"input": rows}}, "work": {**leaves, **counted}}
+    return task_report("s", rows, {**leaves, **counted})
 
 
 def sample_of(app: QuerySet, sources: Mapping[str, Any]) -> Survey:
@@ -91,7 +93,7 @@ def test_a_sample_is_found_again(stream: Path, tmp_path: Path) -> None:
 def test_a_sample_goes_across_groups_of_rows(stream: Path) -> None:
     """The file has groups of 3,000 rows: the first one alone would say little."""
     app, sources = made(stream)
-    assert sample_of(app, sources).tuples == sampling.TUPLES
+    assert sample_of(app, sources).tuples == sampling.RECORDS
 
 
 @pytest.mark.parametrize("kept", [0, 1, 4, 50, 0.5, 0.99])
@@ -287,7 +289,7 @@ def test_what_says_nothing_changes_nothing(stream: Path, tmp_path: Path) -> None
         assert planner.next(tmp_path, version, [task(app, 200)]) is None
     sampling.store(path, survey)
     assert planner.next(tmp_path, version, [task(app, 0, 0)]) is None
-    assert planner.next(tmp_path, version, [task(app, 200) | {"stream": "q_a"}]) is None
+    assert planner.next(tmp_path, version, [replace(task(app, 200), stream="q_a")]) is None
     assert planner.next(tmp_path, version, []) is None
     assert planner.next(tmp_path, version, [task(app, 200)]) is not None
 

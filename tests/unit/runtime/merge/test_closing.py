@@ -10,7 +10,6 @@ import itertools
 import random
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,15 +20,17 @@ from penstock.logical.query import Field, Key, Order, Output, Query, QuerySet, S
 from penstock.logical.types import BIGINT, DOUBLE, INET, INT, STRING, TIMESTAMP
 from penstock.logical.window import ROWS, Window
 from penstock.relations.relation import Relation
-from penstock.relations.storing import stored
-from penstock.runtime.batch.compaction import CompactionWork, Keep, _items, compact_share
+from penstock.runtime.batch.compaction import Keep, compact_share
+from penstock.runtime.batch.compaction import _items as compaction_items
+from penstock.runtime.batch.merge_job import ShareWork
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.merge import windows as closings
-from penstock.runtime.merge.items import FOREVER, _items, share_out
+from penstock.runtime.merge.items import FOREVER, Cut, _items, row_bytes, share_out
 from penstock.runtime.merge.windows import Segments, window_bounds
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task.task import run_task
 from penstock.sharing.plan import SharedPlan, unshared_plan
+from penstock.state.protocol import SegmentRef
 from penstock.testing.asserts import assert_same_rows
 from penstock.testing.oracle.expected import expect
 from support.amounts import quick_and
@@ -105,18 +106,18 @@ class Ran:
     plan: SharedPlan
     settings: TaskSettings
     folder: Path
-    references: list[dict[str, Any]]
+    references: tuple[SegmentRef, ...]
     first: int
     greatest: int
     number: int = 0
 
     def compact(self, rng: random.Random, keeps: dict[str, Keep]) -> None:
         opened = Segments(self.folder, self.references)
-        cut = [item for keep in keeps.values() for item in _items(keep, opened, self.settings)]
+        cut = [item for keep in keeps.values() for item in compaction_items(keep, opened, self.settings)]
         shares = share_out(cut, rng.randint(1, 3))
         self.number += 1
-        work = CompactionWork(keeps, str(self.folder), self.references, self.settings, self.number)
-        self.references = [compact_share(shares, work, share)["segment"] for share in range(len(shares))]
+        work = ShareWork(keeps, str(self.folder), self.references, self.settings, self.number)
+        self.references = tuple(compact_share(shares, work, share).segment for share in range(len(shares)))
 
     def close(self, query: Query, first: int, beyond: int, rng: random.Random) -> pa.Table:
         """The windows [first, beyond), in items as the engine cuts them or of any size."""
@@ -146,18 +147,18 @@ def run(app: QuerySet, data: pa.Table, folder: Path, rng: random.Random) -> Ran:
         task_memory=rng.choice([20_000 + 200 * rows, 10**8]),
         slots=rng.choice([1, 3, 8]),
     )
-    plan = unshared_plan(STREAM, stored(app, "st"), rng.choice([0, 2000]))
+    plan = unshared_plan(app, "st", rng.choice([0, 2000]))
     edges = sorted({0, rows, *(rng.randint(0, rows) for _ in range(rng.randint(0, 3)))})
     references, first = [], None
     for start, stop in itertools.pairwise(edges):
         epoch = Epoch(0, first=first, row=start)
         batches = iter(data.slice(start, stop - start).to_batches(max_chunksize=settings.chunk_rows))
         told = run_task(plan, settings, epoch, batches, folder / f"{start}.seg")
-        first = told["first"]
-        references.append(told["segment"])
+        first = told.first
+        references.append(told.segment)
     times = data["ts"].cast(pa.int64()).to_numpy()
     assert first == times[0]
-    return Ran(plan, settings, folder, references, int(times[0]), int(times.max()))
+    return Ran(plan, settings, folder, tuple(references), int(times[0]), int(times.max()))
 
 
 def random_app(seed: int) -> tuple[random.Random, QuerySet, pa.Table]:
@@ -196,15 +197,12 @@ def test_open_windows_after_compaction(seed: int, tmp_path: Path) -> None:
         place[ROWS] = rng.randint(place[ROWS], data.num_rows)
         keeps = {}
         for relation in ran.plan.relations:
-            window = relation.window
-            opened = window.first_open(place[window.axis])
-            assert opened is not None
-            keep = (
-                Keep(relation, -FOREVER, opened) if window.landmark else Keep(relation, window.first_pane(opened), None)
-            )
-            keeps[relation.query] = keep
-        # Relations of the first and last times serve several windows: all their panes stay.
-        keeps = {name: replace(keep, first=-FOREVER) if name.startswith("#") else keep for name, keep in keeps.items()}
+            readers, reach = ran.plan.stored.reading(relation.name), ran.plan.stored.reach[relation.name]
+            floors = [(r.window, r.window.first_open(place[r.window.axis]) or 0) for r in readers]
+            gather = floors[0][1] if relation.landmark is not None else None
+            # Relations of the first and last times serve several windows: all their panes stay.
+            first = -FOREVER if gather is not None or not relation.booked else min(w.first_pane(k) for w, k in floors)
+            keeps[relation.name] = Keep(relation, first, gather, reach)
         before = sum(_rows(ran, name) for name in keeps)
         ran.compact(rng, keeps)
         assert sum(_rows(ran, name) for name in keeps) <= before
@@ -220,7 +218,11 @@ def test_open_windows_after_compaction(seed: int, tmp_path: Path) -> None:
         got = ran.close(query, opened, FOREVER, rng)
         assert_same_rows(got, wanted, f"seed {seed} {query}")
         if window.landmark:
-            panes = {int(p) for block in Segments(tmp_path, ran.references).blocks(query.name) for p in block.panes}
+            panes = {
+                int(p)
+                for block in Segments(tmp_path, ran.references).blocks(ran.stored_for(query).name)
+                for p in block.panes
+            }
             assert all(pane >= opened for pane in panes)
 
 
@@ -243,14 +245,13 @@ def test_windows_of_rows_are_labelled_with_the_times_of_all_their_rows(tmp_path:
     count, key = (Output("n", COUNT),), (Key("a", A),)
     query = Query("q", "st", Window(4, 2, ROWS), None, key, count, None, (COUNT,), None)
     ran = run(QuerySet((STREAM,), (query,)), data, tmp_path, random.Random(1))
-    item = MergeItem("q", 0, -1, 3, 0, ran.settings.slots)
-    bounds = window_bounds(query.window, item, Segments(tmp_path, ran.references), Setting("ts"))
+    bounds = window_bounds(reading_of(query), Cut(0, -1, 3, 0, ran.settings.slots), Segments(tmp_path, ran.references))
     starts, ends = bounds.of(np.array([2, -1, 0, 1, 1]))
     assert starts.tolist() == [3, 1, 1, 3, 3]
     assert ends.tolist() == [8, 9, 9, 8, 8]
 
 
 def test_a_segment_is_opened_once_and_only_where_it_has_the_query(tmp_path: Path) -> None:
-    segments = Segments(tmp_path, [{"path": "gone.seg", "panes": {"other": [0, 1]}, "bytes": 1, "checksum": 1}])
+    segments = Segments(tmp_path, [SegmentRef("gone.seg", 1, 1, {"other": (0, 1)})])
     assert list(segments.blocks("q")) == []
     assert segments.bytes_read == 0

@@ -152,9 +152,9 @@ def test_groups_are_counted_exactly(seed: int, tmp_path: Path) -> None:
 
 
 def test_more_tuples_than_a_sample_has(tmp_path: Path) -> None:
-    rows = [{"ts": i, "a": i % 7, "b": i, "name": "x", "src": None} for i in range(sampling.TUPLES + 10)]
+    rows = [{"ts": i, "a": i % 7, "b": i, "name": "x", "src": None} for i in range(sampling.RECORDS + 10)]
     survey, net = surveyed(rows, [Asked(("a",), "[RANGE '10 seconds' SLIDE '10 seconds']", "")], tmp_path)
-    assert survey.tuples == sampling.TUPLES
+    assert survey.tuples == sampling.RECORDS
     assert survey.counted(net.grains["q0"], net).groups == 7
 
 
@@ -164,7 +164,7 @@ def numbers_of(keys: np.ndarray) -> Survey:
 
     return Survey(
         Layout({named("value:k"): Place(0, 0, 64, 0), named("null:k"): Place(0, 0, 0, 0)}, 1),
-        keys[: sampling.TUPLES].astype(np.uint64).reshape(1, -1),
+        keys[: sampling.RECORDS].astype(np.uint64).reshape(1, -1),
     )
 
 
@@ -199,7 +199,7 @@ def test_extrapolated_groups_are_near_enough() -> None:
         for n in (50_000, 500_000):
             starts = np.arange(16) * (n // 16)
             sample = counted(keys[(starts[:, None] + np.arange(sampling.RUN)).ravel()])
-            factors.append(sample.extrapolated(n / sampling.TUPLES) / len(np.unique(keys[:n])))
+            factors.append(sample.extrapolated(n / sampling.RECORDS) / len(np.unique(keys[:n])))
     print("extrapolated/true:", np.quantile(factors, [0, 0.1, 0.5, 0.9, 1]).round(2))
     away = np.maximum(factors, 1.0 / np.array(factors))
     assert np.median(away) < 1.25
@@ -223,7 +223,7 @@ def test_extrapolation_at_the_edges() -> None:
 def test_flow_lengths(length: int) -> None:
     """Flows one after the other, of as many tuples: within 15 % of the truth."""
     rng = np.random.default_rng(length)
-    keys = np.repeat(rng.integers(0, 2000, sampling.TUPLES // length + 1), length)
+    keys = np.repeat(rng.integers(0, 2000, sampling.RECORDS // length + 1), length)
     found = numbers_of(keys).length(GRAIN, NET)
     print(f"flows of {length}: {found:.2f}")
     assert found == pytest.approx(length, rel=0.15)
@@ -236,9 +236,9 @@ def test_too_few_groups_tell_no_flow_length() -> None:
 def test_locality_is_what_the_order_of_tuples_saves() -> None:
     """Flows of ten in a row, and the same tuples in any order; how often groups come changes nothing."""
     rng = np.random.default_rng(2)
-    skewed = rng.zipf(1.5, sampling.TUPLES) % 3000
+    skewed = rng.zipf(1.5, sampling.RECORDS) % 3000
     assert numbers_of(skewed).locality(GRAIN, NET) == pytest.approx(1.0, abs=0.1)
-    flows = np.repeat(rng.integers(0, 5000, sampling.TUPLES // 10 + 1), 10)
+    flows = np.repeat(rng.integers(0, 5000, sampling.RECORDS // 10 + 1), 10)
     found = numbers_of(flows).locality(GRAIN, NET)
     print(f"flows of 10: {found:.2f}")
     assert found == pytest.approx(10, rel=0.3)
@@ -293,9 +293,9 @@ def test_a_sample_is_made_of_runs_from_all_over() -> None:
             done += n
         whole = sampling._joined(sampler._runs)
         found = whole.components[named("value:k")]
-        assert whole.rows == len(found) <= sampling.TUPLES
+        assert whole.rows == len(found) <= sampling.RECORDS
         assert len(found) > 100 or rows < 1000
         if rows > 1e5:
-            assert len(found) >= sampling.TUPLES // 2
+            assert len(found) >= sampling.RECORDS // 2
             assert np.quantile(found, [0.1, 0.5, 0.9]) == pytest.approx([0.1 * rows, 0.5 * rows, 0.9 * rows], rel=0.2)
         assert whole.ranges[named("value:k")][1] >= found.max()

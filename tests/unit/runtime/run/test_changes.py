@@ -11,14 +11,16 @@ import pytest
 from penstock.errors import StateError
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve.app import resolve_app
-from penstock.runtime.batch.offsets import decide, epoch_of, in_order, initial_offset, origins_of, position
+from penstock.runtime.batch.offsets import decide, epoch_of, in_order
 from penstock.runtime.epoch import cutoff, first_window, landmark_start
 from penstock.runtime.run.changes import adopt, check_changes
 from penstock.sharing.options import Planning
 from penstock.sharing.plan import unshared_plans
 from penstock.state import versions
+from penstock.state.data import to_data
 from penstock.state.manifest import Manifest, first_manifest
-from penstock.state.versions import Version, levels
+from penstock.state.protocol import Offset, StreamOffset, StreamState
+from penstock.state.versions import Version
 
 COLUMNS = "(ts TIMESTAMP, a INT, b INT, src INET)"
 STREAM = f"CREATE STREAM s {COLUMNS} FROM 'parquet:x' WATERMARK ts DELAY '1 s' MAX AHEAD '1 hour';"
@@ -182,7 +184,7 @@ def test_a_missing_or_damaged_version_is_noticed(tmp_path: Path) -> None:
 def test_queries_come_after_those_whose_results_they_read() -> None:
     above = "CREATE QUERY top AS SELECT max(n) AS m FROM q [RANGE '1 hour'];"
     highest = "CREATE QUERY tip AS SELECT max(m) AS m FROM top [RANGE '1 day'];"
-    found = levels(app_of(STREAM, FIRST, above, SECOND, highest))
+    found = app_of(STREAM, FIRST, above, SECOND, highest).levels
     assert [[query.name for query in level] for level in found] == [["q", "r"], ["top"], ["tip"]]
 
 
@@ -192,33 +194,26 @@ def test_queries_come_after_those_whose_results_they_read() -> None:
 MINUTE = 60_000_000
 
 
-def manifest(offset: dict[str, Any], greatest: int, watermark: int) -> Manifest:
-    known = {
-        "row": offset["streams"]["s"]["row"],
-        "watermark": watermark,
-        "greatest": greatest,
-        "first": 5,
-        "ended": False,
-    }
-    return replace(first_manifest(), batch=offset["n"] - 1, offset=offset, streams={"s": known})
+def manifest(offset: Offset, greatest: int, watermark: int) -> Manifest:
+    known = StreamState(offset.streams["s"].row, watermark, greatest, 5)
+    return replace(first_manifest(), batch=offset.batch, offset=offset, streams={"s": known})
 
 
 def test_an_offset_says_all_that_a_replay_must_know(tmp_path: Path) -> None:
     adopted(tmp_path, app_of(STREAM, FIRST), 0, {"q": "/out/q"})
-    start = initial_offset()
-    first = decide(tmp_path, start, None, {"s": 100}, {"s": False})
-    assert first == {
+    first = decide(tmp_path, Offset(), None, {"s": 100}, {"s": False})
+    assert to_data(first) == {
         "n": 1, "plan": 0, "end": False, "origins": {},
         "streams": {"s": {"row": 100, "end": False, "wm": None, "max": None, "first": None}},
     }  # fmt: skip
     before = manifest(first, 10 * MINUTE + 1, 9 * MINUTE)
-    assert decide(tmp_path, first, before, {"s": 200}, {"s": True})["end"]
+    assert decide(tmp_path, first, before, {"s": 200}, {"s": True}).end
     adopted(tmp_path, app_of(STREAM, FIRST, SECOND), 0, OUTPUTS)
     second = decide(tmp_path, first, before, {"s": 200}, {"s": False})
-    assert (second["plan"], second["origins"]) == (1, {"r": [10 * MINUTE + 1, 100]})
-    assert second["streams"]["s"] == {"row": 200, "end": False, "wm": 9 * MINUTE, "max": 10 * MINUTE + 1, "first": 5}
+    assert (second.plan, second.origins) == (1, {"r": (10 * MINUTE + 1, 100)})
+    assert second.streams["s"] == StreamOffset(200, False, 9 * MINUTE, 10 * MINUTE + 1, 5)
     third = decide(tmp_path, second, manifest(second, 20 * MINUTE, 19 * MINUTE), {"s": 300}, {"s": False})
-    assert third["origins"] == second["origins"]  # where it was added, not where the stream is now
+    assert third.origins == second.origins  # where it was added, not where the stream is now
     epoch = epoch_of(third, "s", 250)
     assert (epoch.batch, epoch.watermark, epoch.greatest, epoch.first, epoch.row) == (
         2,
@@ -227,15 +222,15 @@ def test_an_offset_says_all_that_a_replay_must_know(tmp_path: Path) -> None:
         5,
         250,
     )
-    assert epoch.origins == origins_of(third) == {"r": (10 * MINUTE + 1, 100)}
-    assert (position(third, "s"), position(third, "other")) == (300, 0)
+    assert epoch.origins == {"r": (10 * MINUTE + 1, 100)}
+    assert (third.stream("s").row, third.stream("other").row) == (300, 0)
     adopted(tmp_path, app_of(STREAM, FIRST), 0, OUTPUTS)
-    assert decide(tmp_path, third, manifest(third, 21 * MINUTE, 0), {"s": 301}, {"s": False})["origins"] == {}
+    assert decide(tmp_path, third, manifest(third, 21 * MINUTE, 0), {"s": 301}, {"s": False}).origins == {}
 
 
 def test_one_task_looks_for_the_first_tuple_where_a_landmark_window_begins_there() -> None:
     landmark = "CREATE QUERY l AS SELECT count(*) AS n FROM s [WINDOW UNTIL NOW] EVERY 1 MINUTE;"
-    unknown, known = ({"streams": {"s": {"first": first}}} for first in (None, 7))
+    unknown, known = (Offset(streams={"s": StreamOffset(first=first)}) for first in (None, 7))
     assert in_order(app_of(STREAM, landmark), unknown, "s")
     assert not in_order(app_of(STREAM, landmark), known, "s")
     assert not in_order(app_of(STREAM, FIRST), unknown, "s")
@@ -251,7 +246,7 @@ def test_an_added_querys_first_window_starts_after_all_that_was_seen() -> None:
     assert first_window(minute, (10 * MINUTE - 1, 77)) == 10
     assert first_window(rows, (10 * MINUTE, 77)) == 20
     assert first_window(rows, (10 * MINUTE, 80)) == 20
-    offset = {"n": 3, "origins": {"q": [10 * MINUTE, 77]}, "streams": {"s": {"wm": None, "max": 0, "first": 5}}}
+    offset = Offset(3, streams={"s": StreamOffset(greatest=0, first=5)}, origins={"q": (10 * MINUTE, 77)})
     epoch = epoch_of(offset, "s", 0)
     assert cutoff(minute, epoch, "q") == 11 * MINUTE
     assert cutoff(minute, epoch, "other") is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +12,14 @@ import pytest
 from penstock.errors import StateError
 from penstock.relations.component import component_of
 from penstock.runtime.merge.windows import Segments as TaskSegments
+from penstock.state.protocol import SegmentRef
 from penstock.state.segments import read as segments_module
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.opened import Segments
 from penstock.state.segments.write import SegmentWriter
 
 
-def segment(folder: Path, name: str, panes: dict[str, int]) -> dict[str, Any]:
+def segment(folder: Path, name: str, panes: dict[str, int]) -> SegmentRef:
     """A segment with two groups of each query in the pane that is given."""
     writer = SegmentWriter(folder / name, 4)
     two = np.arange(1, 3)

@@ -16,6 +16,7 @@ from penstock.errors import StateError
 from penstock.kernels.dictionary import Dictionary
 from penstock.relations.component import Component
 from penstock.relations.component import component_of as part
+from penstock.state.protocol import SegmentRef
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.read import FAN, PAGE, TAIL, Block, Segment, cover
 from penstock.state.segments.write import SegmentWriter
@@ -88,7 +89,7 @@ def _decoded(name: Component, values: np.ndarray, codes: dict[Component, list[by
     return [codes[name][v - name.code_base] if v >= name.code_base else None for v in values.tolist()]
 
 
-def write(path: Path, seed: int, sizes: list[int], slots: int = 32) -> tuple[dict[str, Any], list[Groups]]:
+def write(path: Path, seed: int, sizes: list[int], slots: int = 32) -> tuple[SegmentRef, list[Groups]]:
     """A segment of one block per size and a run per two blocks, of query q0, q1, q0, …"""
     writer, made = SegmentWriter(path, slots), []
     for number, rows in enumerate(sizes):
@@ -109,7 +110,7 @@ def slots_of(block: Block) -> np.ndarray:
     return np.repeat(np.arange(len(lengths)) % block.segment.slots, lengths)
 
 
-def read_everything(path: Path, reference: dict[str, Any] | None = None) -> None:
+def read_everything(path: Path, reference: SegmentRef | None = None) -> None:
     segment = Segment(path, reference)
     for block in segment.blocks:
         rows_out(block, 0, block.rows)
@@ -120,7 +121,7 @@ def read_everything(path: Path, reference: dict[str, Any] | None = None) -> None
 def test_groups_come_back(tmp_path: Path, seed: int) -> None:
     sizes = [int(n) for n in np.random.default_rng(seed).integers(0, 400, 5)]
     reference, made = write(tmp_path / "s.seg", seed, sizes, slots=[1, 5, 32, 256][seed % 4])
-    assert reference["bytes"] == (tmp_path / "s.seg").stat().st_size
+    assert reference.bytes == (tmp_path / "s.seg").stat().st_size
     segment = Segment(tmp_path / "s.seg", reference)
     assert [block.query for block in segment.blocks] == ["q0", "q1", "q0", "q1", "q0"]
     assert [block.run for block in segment.of("q0")] == [0, 1, 2]
@@ -310,7 +311,7 @@ def test_levels_hold_the_panes_of_any_range_once(tmp_path: Path, seed: int) -> N
     writer.add("q", groups, coarse_of(groups, levels))
     writer.end_run({TEXT: strings, ADDRESS: addresses})
     reference = writer.close()
-    assert reference["panes"] == {"q": [int(groups.panes.min()), int(groups.panes.max())]}
+    assert reference.panes == {"q": (int(groups.panes.min()), int(groups.panes.max()))}
     (block,) = Segment(tmp_path / "s.seg", reference).blocks
     assert len(block.levels) == levels + 1
     for _ in range(30):
@@ -339,7 +340,7 @@ def test_a_reference_says_which_panes_each_query_has(tmp_path: Path) -> None:
     reference, made = write(tmp_path / "s.seg", 17, [40, 30, 20, 10])
     for query, mine in (("q0", made[0::2]), ("q1", made[1::2])):
         panes = np.concatenate([groups.panes for groups in mine])
-        assert reference["panes"][query] == [panes.min(), panes.max()]
+        assert reference.panes[query] == (panes.min(), panes.max())
 
 
 @pytest.mark.parametrize("panes", [[LEAST, LAST_PANE], [LEAST], [LAST_PANE], [-1, 0]])

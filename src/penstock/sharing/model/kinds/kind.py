@@ -27,7 +27,7 @@ class TableKind:
     """A kind of table of bounded size.
 
     `replacements` are all that it knows, `replacement` names the one for flows of a length.  An entry takes `links`
-    bytes beside its key and states.  `probe` gives nanoseconds for a table of so many bytes.
+    bytes beside its key and states.  `probe` gives nanoseconds by the bytes of the table.
 
     `curve` tells what a table passes on of what reaches it: by statistics, its own grain, that of its feeder (None: the
     stream) and the share of the records that it takes.  None: it collides as a direct-mapped table does, by groups and
@@ -47,7 +47,7 @@ class TableKind:
     fills: bool = field(compare=False)
 
     def touched(self, space: float, needed: float) -> float:
-        """Bytes of its space that it works on, where all its groups need so many."""
+        """Bytes of its space that it works on, of those that its groups need."""
         return min(space, needed) if self.fills else space
 
     def flushed(self, buckets: float, groups: float, occupied: float) -> float:

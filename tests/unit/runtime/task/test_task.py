@@ -19,9 +19,10 @@ from penstock.sharing.plan import unshared_plan
 from penstock.sinks.schema import result_schema
 from penstock.sources.base import Split, fields
 from penstock.sources.parquet.source import open_parquet
+from penstock.state.protocol import TaskReport
 
 
-def run(folder: Path, data: pa.Table, query: str, epoch: Epoch, **settings: int) -> tuple[dict[str, Any], Any]:
+def run(folder: Path, data: pa.Table, query: str, epoch: Epoch, **settings: int) -> tuple[TaskReport, Any]:
     """One task over all rows, and its result."""
     pq.write_table(data, folder / "in.parquet")
     source = open_parquet(str(folder / "in.parquet"), {})
@@ -32,8 +33,8 @@ def run(folder: Path, data: pa.Table, query: str, epoch: Epoch, **settings: int)
     path = folder / f"{len(list(folder.iterdir()))}.seg"
     reference = run_task(unshared_plan(app, "s"), chosen, epoch, batches, path)
     (asked,) = app.queries
-    last = (reference["greatest"] or 0) // asked.window.slide if asked.window.landmark else None
-    segments = Segments(folder, [reference["segment"]])
+    last = (reference.greatest or 0) // asked.window.slide if asked.window.landmark else None
+    segments = Segments(folder, [reference.segment])
     due = closing(asked, segments.blocks("q"), -FOREVER, FOREVER, last)
     tables = [merge_item(asked, item, segments, Setting("ts")).table for item in items([due], TaskSettings(), 2)]
     return reference, pa.concat_tables(table.cast(result_schema(asked)) for table in tables) if tables else None
@@ -46,7 +47,7 @@ def times(*values: int | None) -> pa.Table:
 def test_windows_of_a_microsecond_anywhere(tmp_path: Path) -> None:
     data = times((1 << 62) + 5, (1 << 62) - 5, 7, -(1 << 62) - 5)
     reference, result = run(tmp_path, data, "SELECT count(*) AS n FROM s [WINDOW 1 MICROSECOND]", Epoch(0))
-    assert reference["account"]["stream"]["exact"] == 4
+    assert reference.account.stream.exact == 4
     starts = result["window_start"].cast(pa.int64()).to_pylist()
     assert sorted(starts) == [-(1 << 62) - 5, 7, (1 << 62) - 5, (1 << 62) + 5]
 
@@ -55,15 +56,15 @@ def test_every_malformed_record_has_a_reason(tmp_path: Path) -> None:
     hour = 3_600_000_000
     data = times(5, None, (1 << 63) - 1, -(1 << 63), hour + 11, hour + 10)
     reference, result = run(tmp_path, data, "SELECT count(*) AS n FROM s [WINDOW 1 MINUTE]", Epoch(1, greatest=10))
-    account = reference["account"]
-    assert account["malformed"] == {
+    account = reference.account
+    assert account.malformed == {
         "ts is NULL": 1,
         "ts has a window beyond the calendar": 2,
         "ts is further ahead than MAX AHEAD": 1,
     }
-    assert account["stream"] == account["queries"]["q"]
-    assert (account["stream"]["exact"], account["stream"]["malformed"]) == (2, 4)
-    assert reference["greatest"] == hour + 10
+    assert account.stream == account.queries["q"]
+    assert (account.stream.exact, account.stream.malformed) == (2, 4)
+    assert reference.greatest == hour + 10
     assert sorted(result["n"].to_pylist()) == [1, 1]
 
 
@@ -71,7 +72,7 @@ def test_late_records_are_dropped_and_counted(tmp_path: Path) -> None:
     minute = 60_000_000
     data = times(0, minute - 1, minute, 2 * minute)
     reference, result = run(tmp_path, data, "SELECT count(*) AS n FROM s [WINDOW 1 MINUTE]", Epoch(1, watermark=minute))
-    assert reference["account"]["stream"]["late"] == 2
+    assert reference.account.stream.late == 2
     assert sorted(result["n"].to_pylist()) == [1, 1]
 
 
@@ -96,9 +97,9 @@ def test_a_large_table_is_written_in_pieces_and_runs(tmp_path: Path) -> None:
 def account(folder: Path, data: pa.Table, query: str, epoch: Epoch, **settings: int) -> tuple[int, int, int]:
     """Exact, late and filtered tuples."""
     told, _ = run(folder, data, query, epoch, **settings)
-    mine = told["account"]["queries"]["q"]
-    assert told["account"]["stream"] == mine
-    return mine["exact"], mine["late"], mine["filtered"]
+    mine = told.account.queries["q"]
+    assert told.account.stream == mine
+    return mine.exact, mine.late, mine.filtered
 
 
 def test_tuples_in_gaps_are_filtered(tmp_path: Path) -> None:
@@ -127,10 +128,10 @@ def test_a_task_tells_its_first_least_and_greatest_time(tmp_path: Path) -> None:
     data = times(None, 25, 19, 99, 20)
     query = "SELECT count(*) AS n FROM s [WINDOW 1 MICROSECOND]"
     told, _ = run(tmp_path, data, query, Epoch(0), chunk_rows=2)
-    assert (told["first"], told["least"], told["greatest"]) == (25, 19, 99)
+    assert (told.first, told.least, told.greatest) == (25, 19, 99)
     told, _ = run(tmp_path, times(None, None), query, Epoch(0))
-    assert (told["first"], told["least"], told["greatest"]) == (None, None, None)
-    assert told["segment"]["panes"] == {}
+    assert (told.first, told.least, told.greatest) == (None, None, None)
+    assert told.segment.panes == {}
 
 
 def test_positions_go_on_from_where_the_task_begins(tmp_path: Path) -> None:
@@ -139,8 +140,8 @@ def test_positions_go_on_from_where_the_task_begins(tmp_path: Path) -> None:
     query = "SELECT count(*) AS n FROM s [ROWS 4]"
     for chunk_rows in (1, 3, 100):
         told, _ = run(tmp_path, data, query, Epoch(0, row=103), chunk_rows=chunk_rows)
-        assert told["segment"]["panes"]["q"] == [103 // 4, 112 // 4]
-        assert told["places"] == {"ts is NULL": [113]}
+        assert told.segment.panes["q"] == (103 // 4, 112 // 4)
+        assert told.places == {"ts is NULL": (113,)}
 
 
 def test_an_added_askedcounts_from_its_first_window_on(tmp_path: Path) -> None:

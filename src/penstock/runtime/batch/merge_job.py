@@ -1,0 +1,116 @@
+"""The merge job: tasks that merge, finish and stage all closed windows of a level of queries.
+
+Where another query reads the results, the task aggregates them for it right away (`runtime.task.task`), into a
+segment of its own: results never leave the task as rows.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import pyarrow as pa
+
+from penstock.runtime.epoch import Epoch
+from penstock.runtime.merge.items import MergeItem, Reading, Wanting
+from penstock.runtime.settings import TaskSettings
+from penstock.sharing.plan import SharedPlan
+from penstock.sinks.base import Sink
+from penstock.state.garbage import segment_name
+from penstock.state.protocol import MergeReport, SegmentRef, Staged, TaskReport, WindowCounts
+
+if TYPE_CHECKING:
+    from penstock.runtime.merge.windows import Segments
+    from penstock.runtime.task.task import Task
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ShareWork(Generic[T]):
+    """What all tasks of a job over segments share: what is done with each relation or query that items name, the
+    folder and the references of the segments to read."""
+
+    named: Mapping[str, T]
+    folder: str
+    references: tuple[SegmentRef, ...]
+    settings: TaskSettings
+    batch: int
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A query whose windows close: how they are read, where its results go (None: only to its readers), the plan and
+    epoch of the queries that read it, and the first window whose account is kept."""
+
+    reading: Reading
+    wanting: Wanting
+    sink: Sink | None
+    readers: SharedPlan | None
+    epoch: Epoch
+    least: int
+
+
+def merge_share(shares: list[list[MergeItem]], work: ShareWork[Closed], number: int) -> MergeReport:
+    """Merge, finish and stage some items."""
+    from penstock.runtime.merge.windows import Segments
+
+    with Segments(Path(work.folder), work.references) as opened:
+        return _merge_items(shares[number], work, number, opened)
+
+
+def _merge_items(items: list[MergeItem], work: ShareWork[Closed], number: int, opened: Segments) -> MergeReport:
+    from penstock.runtime.merge.windows import merge_item
+
+    attempt = uuid.uuid4().hex[:8]
+    staged: list[Staged] = []
+    rows, size = dict.fromkeys(sorted({name for item in items for name in item.names}), 0), 0
+    windows: list[WindowCounts] = []
+    feeds: dict[str, Task] = {}
+    for item in items:
+        together = [work.named[name] for name in item.names]
+        for merged in merge_item(together[0].reading, [one.wanting for one in together], item.cut, opened):
+            closed, table = work.named[merged.query], merged.table
+            if closed.sink is not None:
+                windows.append(merged.tally.report(merged.query, closed.least))
+            if not table.num_rows:
+                continue
+            rows[merged.query] += table.num_rows
+            if closed.sink is not None:
+                staged.append(Staged(merged.query, *closed.sink.stage(table, work.batch, item.cut.part, attempt)))
+                size += _size(staged[-1].staged)
+            if closed.readers is not None:
+                _feed(feeds, closed, work, f"m{number:03d}-{attempt}", table)
+    return MergeReport(tuple(staged), size, rows, tuple(windows), opened.bytes_read, _ended(feeds))
+
+
+def _size(staged: str) -> int:
+    """Bytes of a staged part; a sink that keeps nothing names no file."""
+    return Path(staged).stat().st_size if staged else 0
+
+
+def _feed(feeds: dict[str, Task], closed: Closed, work: ShareWork[Closed], task: str, table: pa.Table) -> None:
+    """Give result rows to the queries that read them."""
+    from penstock.runtime.task.task import Task
+    from penstock.state.segments.write import SegmentWriter
+
+    name = closed.wanting.query.name
+    if name not in feeds:
+        assert closed.readers is not None
+        path = Path(work.folder) / segment_name(work.batch, task, f"{len(feeds):02d}")
+        feeds[name] = Task(closed.readers, work.settings, closed.epoch, SegmentWriter(path, work.settings.slots))
+    if "ts" not in table.schema.names:
+        table = table.append_column("ts", table.column("window_end"))
+    for batch in table.to_batches(max_chunksize=work.settings.chunk_rows):
+        feeds[name].take(batch)
+
+
+def _ended(feeds: dict[str, Task]) -> tuple[TaskReport, ...]:
+    from penstock.runtime.task.task import task_report
+
+    for task in feeds.values():
+        task.end()
+    return tuple(task_report(task) for task in feeds.values())

@@ -1,0 +1,63 @@
+"""What happened in a batch of a run, for its observers: progress, metrics, the run's memory, the planner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from penstock.state.manifest import Manifest
+from penstock.state.protocol import Memory, Offset, Spent, TaskReport, Volume
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The greatest memory of a batch's tasks and merge tasks, in bytes; `above` is without the process's baseline."""
+
+    baseline: int = 0
+    merge_peak: int = 0
+    merge_above: int = 0
+    lfta_peak: int = 0
+    lfta_above: int = 0
+
+    def __or__(self, other: Peaks) -> Peaks:
+        """The greater of both, figure by figure."""
+        return Peaks(
+            max(self.baseline, other.baseline),
+            max(self.merge_peak, other.merge_peak),
+            max(self.merge_above, other.merge_above),
+            max(self.lfta_peak, other.lfta_peak),
+            max(self.lfta_above, other.lfta_above),
+        )
+
+
+def peaks(tasks: Iterable[Spent], merged: Iterable[Spent]) -> Peaks:
+    first, second = [spent.memory for spent in tasks], [spent.memory for spent in merged]
+    return Peaks(max((one.baseline for one in first), default=0), *_most(second), *_most(first))
+
+
+def _most(memory: list[Memory]) -> tuple[int, int]:
+    return max((m.peak for m in memory), default=0), max((m.peak - m.baseline for m in memory), default=0)
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """`total` is the number of records in all, where that is known; `watermarks` are of the declared streams; `closed`
+    windows; `finished_at` by the monotonic clock; `volume` and `kept` as of `state.manifest`, the first of this batch;
+    `tasks` are those of streams, and of results that queries read."""
+
+    batch: int
+    rows: int
+    total: int | None
+    offset: Offset
+    watermarks: Mapping[str, int | None]
+    closed: int
+    finished_at: float
+    task_seconds: float
+    merge_seconds: float
+    memory: Peaks
+    volume: Volume
+    kept: int
+    tasks: tuple[TaskReport, ...] = ()
+
+
+Observer = Callable[[BatchReport, Manifest], None]  # called after a batch is committed and published

@@ -1,0 +1,144 @@
+"""Arrow arrays as numpy arrays: the buffers themselves where possible, without a copy.
+
+What stands under a NULL is undefined before and after. A value that does not fit its type is *bad*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.kernels.tables.fold import order_bits
+from penstock.kernels.tables.pack import all_valid
+from penstock.logical.types import Kind, Type
+
+Array = np.ndarray
+MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+@dataclass
+class Ingested:
+    """A column of a chunk as int64 numbers. `valid` (uint8) is empty where all are; `bad` is None where none is."""
+
+    numbers: Array
+    valid: Array
+    floats: Array | None = None
+    bad: Array | None = None
+    inet6: Array | None = None  # code + 1 of IPv6 addresses; None where there is none
+    prefixes: dict[int, Array] = field(default_factory=dict)  # the same of their prefixes, by length
+    strings: pa.Array | None = None
+
+
+def numeric(kind: Type, array: pa.Array) -> Ingested:
+    """A column of any type but strings and addresses."""
+    valid = present(array)
+    match kind.kind:
+        case Kind.DOUBLE:
+            return doubles(view(plain(array).cast(pa.float64(), safe=False), np.float64), valid)
+        case Kind.TIMESTAMP:
+            return timestamps(plain(array), valid)
+        case Kind.BOOLEAN:
+            return Ingested(view(array.cast(pa.int8()), np.int8).astype(np.int64), valid)
+    return integers(plain(array), valid, kind.bits)
+
+
+def same_memory(one: pa.Array, other: pa.Array) -> bool:
+    """Whether two arrays are the same memory. A converted dictionary is kept alive, so its address is its own."""
+    return (
+        len(one) == len(other)
+        and one.offset == other.offset
+        and [b and b.address for b in one.buffers()] == [b and b.address for b in other.buffers()]
+    )
+
+
+def present(array: pa.Array) -> Array:
+    """Which values are not NULL (uint8); empty where all are."""
+    if array.null_count == 0:
+        return all_valid()
+    present: Array = pc.is_valid(array).to_numpy(zero_copy_only=False).view(np.uint8)
+    return present
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Not dictionary-encoded."""
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def encoded(array: pa.Array) -> tuple[Array, pa.Array]:
+    """(indices, values) of a string column, encoding it if the source did not."""
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    indices = array.indices if array.indices.type == pa.int32() else array.indices.cast(pa.int32())
+    return view(indices, np.int32), array.dictionary
+
+
+def taken(by_index: Array, indices: Array, valid: Array) -> Array:
+    """What a dictionary's values became, for each row; of a NULL, what the first one became."""
+    if len(valid):
+        indices = np.where(valid.astype(bool), indices, 0)
+    return by_index[indices] if len(by_index) else np.zeros(len(indices), np.int64)
+
+
+def text_bytes(strings: pa.Array) -> tuple[Array, Array]:
+    """(offsets, bytes) of an Arrow string array without copying the bytes."""
+    wide = pa.types.is_large_string(strings.type)
+    kind = np.int64 if wide else np.int32
+    _, offsets, data = strings.buffers()
+    if not len(strings):
+        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+    start = np.frombuffer(offsets, kind)[strings.offset : strings.offset + len(strings) + 1].astype(np.int64)
+    return start, np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+
+
+def view(array: pa.Array, kind: type) -> Array:
+    """The values' buffer itself; what stands under a NULL is undefined."""
+    if not len(array):
+        return np.empty(0, kind)
+    return np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
+
+
+def only_valid(bad: Array, valid: Array) -> Array | None:
+    """Bad values that are not NULL; None where there are none."""
+    if len(valid):
+        bad = bad & valid.astype(bool)
+    return bad if bad.any() else None
+
+
+def integers(array: pa.Array, valid: Array, bits: int) -> Ingested:
+    """Integers of any Arrow type; those that do not fit a type of `bits` bits are bad."""
+    if array.type == pa.uint64():
+        numbers = view(array, np.uint64).view(np.int64)
+        outside = numbers < 0
+    else:
+        # Arrow would look at every value on the way; what stands under a NULL is undefined before and after.
+        numbers = view(array, array.type.to_pandas_dtype()).astype(np.int64, copy=False)
+        outside = None
+    wide = array.type.bit_width if pa.types.is_signed_integer(array.type) else array.type.bit_width + 1
+    if bits < 64 and wide > bits:
+        beyond = (numbers < -(1 << (bits - 1))) | (numbers >= 1 << (bits - 1))
+        outside = beyond if outside is None else outside | beyond
+    bad = None if outside is None else only_valid(outside, valid)
+    return Ingested(numbers if bad is None else np.where(bad, 0, numbers), valid, bad=bad)
+
+
+def doubles(floats: Array, valid: Array) -> Ingested:
+    """Floats, with their order bits as numbers."""
+    numbers = np.empty(len(floats), np.int64)
+    order_bits(floats, numbers)
+    return Ingested(numbers, valid, floats=floats)
+
+
+def timestamps(array: pa.Array, valid: Array) -> Ingested:
+    """Microseconds of times of any unit."""
+    raw = view(array, np.int64)
+    if array.type.unit == "ns":
+        return Ingested(raw // 1000, valid)
+    scale = MICROSECONDS[array.type.unit]
+    if scale == 1:
+        return Ingested(raw, valid)
+    limit = ((1 << 63) - 1) // scale
+    bad = only_valid((raw > limit) | (raw < -limit), valid)
+    return Ingested(np.where((raw > limit) | (raw < -limit), 0, raw) * scale, valid, bad=bad)
