@@ -64,7 +64,7 @@ class Task:
         self.forest = Forest(plan, sieves(takers, epoch), _capacities(plan, settings))
         self._keys = Keys(plan.relations, self.forest.components, self.forest.widest)
         self._shape = Shape.of(self.columns.types)
-        self._growth = Growth((state for relation in plan.relations for state in relation.states), self._shape)
+        self._growth = Growth([state for relation in plan.relations for state in relation.states], self._shape)
         self.sampler = Sampler()
         self._row = epoch.row
         self.seconds = 0.0  # without reading
