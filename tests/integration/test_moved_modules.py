@@ -87,15 +87,19 @@ def test_no_file_of_a_checkpoint_names_a_module_or_is_pickled(stopped: Path) -> 
 def test_a_checkpoint_written_before_modules_were_moved_still_opens(stopped: Path, tmp_path: Path) -> None:
     moved = moved_package(tmp_path / "src")
 
-    def penstock(*arguments: str) -> str:
+    def python(*arguments: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "penstock.app.cli", *arguments],
+            [sys.executable, *arguments],
             capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(moved)}, cwd=tmp_path, timeout=300,
             check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def penstock(*arguments: str) -> str:
+        return python("-m", "penstock.app.cli", *arguments)
+
+    assert python("-c", "import penstock.sharing.plans as found; print(found.__file__)").startswith(str(moved))
     checkpoint = str(stopped / "ckpt")
     assert json.loads(penstock("state", "--checkpoint", checkpoint, "--json")) == state_of(checkpoint)
     places = ("--checkpoint", checkpoint, "--output", str(stopped / "out"))
