@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from penstock.app.api import App
 
 __all__ = ["App"]
-__version__ = "0.1.0"
+__version__ = "0.1.0"  # the only place: the package and `penstock --version` take it from here
 
 
 def __getattr__(name: str) -> Any:

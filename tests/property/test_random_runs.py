@@ -25,7 +25,8 @@ from penstock.sources.base import fields
 from penstock.sources.registry import open_source
 from penstock.state import manifest as manifests
 from penstock.state import windows as rings
-from penstock.state.manifest import VOLUME, Manifest
+from penstock.state.manifest import Manifest
+from penstock.state.protocol import Volume
 from penstock.testing.apps.generators import random_case
 from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows, assert_same_windows
 from penstock.testing.oracle.expected import expect
@@ -101,7 +102,7 @@ def check(seed: int, folder: Path, patch: pytest.MonkeyPatch, planning: Planning
 def check_bytes(engine: Engine, summary: dict[str, Any], context: str) -> None:
     """Bytes of batches add up to those of the run; results are what the files have."""
     told, batches = summary["state"], [batch["bytes"] for batch in summary["batches"]]
-    for name in VOLUME:
+    for name in Volume.__dataclass_fields__:
         assert told[name] == sum(batch[name] for batch in batches), f"{context}\n{name}"
     assert told["bytes"] == batches[-1]["kept"] == 0, context
     assert told["results"] == sum(path.stat().st_size for path in engine.output.rglob("*.parquet")), context

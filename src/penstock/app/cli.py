@@ -19,6 +19,21 @@ import typer
 from rich.console import Console
 
 from penstock.app.checkout import open_checkout
+from penstock.app.options import (
+    Alloc,
+    AppFile,
+    BatchRows,
+    Json,
+    Master,
+    Memory,
+    Parallelism,
+    PeakLoad,
+    PlanBudget,
+    PlanKind,
+    Set,
+    Tables,
+    Version,
+)
 from penstock.errors import ConfigError, PenstockError, QueryError, RunError, why
 from penstock.sinks.console import write_to
 
@@ -33,29 +48,10 @@ app = typer.Typer(
 )
 errors = Console(stderr=True, highlight=False)
 
-AppFile = Annotated[Path, typer.Argument(metavar="APP.sql", help="The app: CREATE STREAM and CREATE QUERY statements.")]
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable answer on stdout, everything else on stderr.")]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="K=V", help="Replaces ${K} in the app's text.")]
-PlanKind = Annotated[str, typer.Option("--plan", help="How phantoms are chosen: auto, none, gc, gp, epes, tree.")]
-Alloc = Annotated[
-    str, typer.Option("--alloc", help="How they share memory: auto, sl, sr, pl, pr, es, fptas, all-or-nothing.")
-]
-Tables = Annotated[
-    str, typer.Option("--tables", help="auto, direct-mapped (direct), or evicting the least recently used (lru).")
-]
-PlanBudget = Annotated[
-    float | None,
-    typer.Option("--plan-budget", metavar="S", help="Processor time for comparing plans; default: 0.2 s."),
-]
-Memory = Annotated[
-    int | None, typer.Option(min=0, metavar="BYTES", help="For shared tables of a task; default: the L2 cache.")
-]
-PeakLoad = Annotated[
-    float | None, typer.Option("--peak-load", metavar="NS", help="Most nanoseconds to flush a task's tables.")
-]
-BatchRows = Annotated[int | None, typer.Option(metavar="N", help="Most rows of a micro-batch.")]
-Parallelism = Annotated[int | None, typer.Option(metavar="N", help="Tasks per batch; default: cores.")]
-Master = Annotated[str, typer.Option(metavar="URL", help="Spark master.")]
+
+@app.callback()
+def options(version: Version = False) -> None:
+    """Options of penstock itself."""
 
 
 def main() -> None:

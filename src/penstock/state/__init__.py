@@ -12,5 +12,6 @@
       staged/, memory/   results on their way to, or kept by, sinks without a folder of their own
       spark/         Spark's own offsets and commits
 
-Only what the newest manifest names exists; everything else is removed (`garbage`).
+All of it is data that names no class or module (`data`, `protocol`). Only what the newest manifest names exists;
+everything else is removed (`garbage`).
 """
