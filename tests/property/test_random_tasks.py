@@ -20,16 +20,18 @@ from in_process import bearable
 
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.resolve.app import resolve_app
-from penstock.runtime.batch.compaction import Keep, _items, compact_share
+from penstock.relations.relation import relation_of
+from penstock.relations.storage import Source
+from penstock.runtime.batch.compaction import Keep, compact_share
+from penstock.runtime.batch.compaction import _items as compaction_items
 from penstock.runtime.batch.job import columns
 from penstock.runtime.batch.merge_job import ShareWork
 from penstock.runtime.epoch import Epoch, landmark_start
-from penstock.runtime.merge.items import FOREVER, Closing, MergeItem, closing, cut_windows, items, share_out
-from penstock.runtime.merge.windows import Segments, Setting, merge_item
+from penstock.runtime.merge.items import FOREVER, Cut, Due, Reading, Wanting, _items, due, items, row_bytes, share_out
+from penstock.runtime.merge.windows import Segments
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task.task import run_task
 from penstock.sharing.plan import unshared_plans
-from penstock.sinks.schema import result_schema
 from penstock.sources.base import even_splits, fields
 from penstock.sources.registry import open_source
 from penstock.state.protocol import SegmentRef
@@ -38,6 +40,7 @@ from penstock.testing.apps.generators import random_case
 from penstock.testing.asserts import assert_same_rows
 from penstock.testing.oracle.expected import expect
 from support.amounts import quick_and
+from support.closed import blocks_of, closed_rows
 from support.plans import random_plans
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
@@ -72,34 +75,48 @@ class Bench:
         """Rewrite a random number of the newest segments."""
         at = int(self.rng.integers(0, len(self.references) + 1))
         old = self.references[at:]
-        relations = [relation for plan in self.version.plans.values() for relation in plan.relations]
-        keeps = {relation.query: Keep(relation, -FOREVER, None) for relation in relations}
-        cut = [item for keep in keeps.values() for item in _items(keep, Segments(self.folder, old), self.settings)]
+        keeps = {
+            relation.name: Keep(relation, -FOREVER, None, plan.stored.reach[relation.name])
+            for plan in self.version.plans.values()
+            for relation in plan.relations
+        }
+        opened = Segments(self.folder, old)
+        cut = [item for keep in keeps.values() for item in compaction_items(keep, opened, self.settings)]
         shares = share_out(cut, int(self.rng.integers(1, 4)))
         work = ShareWork(keeps, str(self.folder), tuple(old), self.settings, next(self.files))
         new = [compact_share(shares, work, number).segment for number in range(len(shares))]
         self.references[at:] = [segment for segment in new if segment.panes]
 
-    def close(self, query: Query) -> list[pa.Table]:
-        """All windows of a query, an item at a time."""
-        window, stream = query.window, query.stream
-        segments, start, last = Segments(self.folder, self.references), None, None
-        if window.landmark:
-            greatest = self.greatest.get(stream)
-            last = -FOREVER if greatest is None else greatest // window.slide
-            start = landmark_start(window, self.firsts.get(stream), None)
-        due = closing(query, segments.blocks(query.name), -FOREVER, FOREVER, last)
-        setting = Setting(self.version.app.stream(stream).time, start)
-        return [merge_item(query, item, segments, setting).table.cast(result_schema(query)) for item in self.cut(due)]
+    def close(self, queries: tuple[Query, ...]) -> dict[str, pa.Table]:
+        """All windows of the queries of a level, those together that are read together."""
+        segments, found = Segments(self.folder, self.references), {}
+        together: dict[Reading, list[Query]] = {}
+        for query in queries:
+            together.setdefault(self.reading(query), []).append(query)
+        for reading, same in together.items():
+            greatest, last = self.greatest.get(reading.stream), None
+            if reading.window.landmark:
+                last = -FOREVER if greatest is None else greatest // reading.window.slide
+            wanting = tuple(Wanting(query, relation_of(query)) for query in same)
+            one = due(reading, wanting, blocks_of(reading, segments), -FOREVER, FOREVER, last)
+            found |= closed_rows(one, segments, self.cuts(one))
+        return found
 
-    def cut(self, due: Closing) -> list[MergeItem]:
-        """As the engine does, or into items of any size."""
+    def reading(self, query: Query) -> Reading:
+        plan, start = self.version.plans[query.stream], None
+        (reader,) = (reader for reader in plan.readers if reader.query == query.name)
+        if query.window.landmark:
+            start = landmark_start(query.window, self.firsts.get(query.stream), None)
+        stored = plan.stored.of[reader.closing.relation]
+        return Reading(query.window, (Source(stored),), query.stream, plan.stream.time, start)
+
+    def cuts(self, one: Due) -> list[tuple[tuple[str, ...], Cut]]:
+        """As the engine does, or of any size."""
         if self.rng.random() < 0.5:
-            return items([due], self.settings, 2)
-        limit = max(int(self.rng.choice([1, 7, 50, 1000])), int(due.rows.sum()) // MOST_ITEMS)
-        together, whole = int(self.rng.integers(1, 9)), due.query.limit is not None
-        name, slots = due.query.name, self.settings.slots
-        return list(cut_windows(name, due.windows, due.rows, limit, slots, together, whole))
+            return [(item.names, item.cut) for item in items([one], self.settings, 2)]
+        limit = max(int(self.rng.choice([1, 7, 50, 1000])), int(one.rows.sum()) // MOST_ITEMS)
+        small = replace(self.settings, task_memory=limit * row_bytes(one.reading.sources[0].relation))
+        return [(item.names, item.cut) for item in _items(0, one, limit, small)]
 
 
 def everything(app: QuerySet) -> QuerySet:
@@ -115,7 +132,8 @@ def check(seed: int, folder: Path) -> None:
     expected = expect(app, case.data, [case.data.num_rows])
     chosen = bearable(case.settings, case.data.num_rows)
     settings = TaskSettings(chosen.chunk_rows, chosen.table_rows, chosen.task_memory, chosen.slots)
-    bench = Bench(folder, Version(0, app, random_plans(unshared_plans(app), random.Random(seed)), {}), settings, rng)
+    plans = random_plans(unshared_plans(app), random.Random(seed))
+    bench = Bench(folder, Version(0, app, plans, {}), settings, rng)
     (stream,) = app.streams
     source = open_source(stream.source, dict(stream.options))
     for split in even_splits(0, source.rows(), int(rng.integers(1, 6))) if source.rows() else []:
@@ -124,23 +142,23 @@ def check(seed: int, folder: Path) -> None:
     for level in app.levels:
         if rng.random() < 0.6:
             bench.compact()
+        rows = bench.close(level)
         for query in level:
-            tables = bench.close(query)
             if not query.hidden:
-                got = pa.concat_tables(tables) if tables else result_schema(query).empty_table()
-                assert_same_rows(got, expected.rows[query.name], f"seed {seed}, query {query.name}\n{text}")
+                assert_same_rows(
+                    rows[query.name], expected.rows[query.name], f"seed {seed}, query {query.name}\n{text}"
+                )
             if query.name in bench.version.plans:
-                feed(bench, query, tables, int(rng.integers(1, 4)))
+                feed(bench, query, rows[query.name], int(rng.integers(1, 4)))
 
 
-def feed(bench: Bench, query: Query, tables: list[pa.Table], tasks: int) -> None:
+def feed(bench: Bench, query: Query, rows: pa.Table, tasks: int) -> None:
     """Give a query's results to the queries on them, as merge tasks do."""
-    for number in range(tasks):
-        mine = [table for table in tables[number::tasks] if table.num_rows]
-        if "ts" not in result_schema(query).names:
-            mine = [table.append_column("ts", table.column("window_end")) for table in mine]
-        batches = (batch for table in mine for batch in table.to_batches(max_chunksize=bench.settings.chunk_rows))
-        bench.take(query.name, Epoch(0, ordered=False), batches)
+    if "ts" not in rows.schema.names:
+        rows = rows.append_column("ts", rows.column("window_end"))
+    for split in even_splits(0, rows.num_rows, tasks) if rows.num_rows else []:
+        mine = rows.slice(split.start, split.stop - split.start)
+        bench.take(query.name, Epoch(0, ordered=False), iter(mine.to_batches(max_chunksize=bench.settings.chunk_rows)))
 
 
 @pytest.mark.parametrize("start", quick_and([0, 20, 30], [10]))

@@ -25,7 +25,8 @@ from penstock.logical.window import Window
 from penstock.relations.component import Component, Tag, sieve_component
 from penstock.relations.component import component_of as part
 from penstock.relations.layout import Layout, lay_out
-from penstock.relations.relation import Relation
+from penstock.relations.relation import Choice, Relation
+from penstock.relations.storing import Stored
 from penstock.runtime.tables import forest as trees
 from penstock.runtime.tables.chunk import Chunk, pack_words
 from penstock.runtime.tables.forest import Forest
@@ -67,7 +68,7 @@ class Case:
         self.rng, self.dice = random.Random(self.seed), np.random.default_rng(self.seed)
         self.rows = self.rng.choice([1, 50, 400, 1500])
         self.relations = [self._relation(f"q{i}") for i in range(self.rng.randint(1, 7))]
-        names = [r.query for r in self.relations]
+        names = [r.name for r in self.relations]
         self.sieves: dict[str, str] = {}
         for name in names:
             self.sieves[name] = self.rng.choice([name, name, *self.sieves.values()])
@@ -84,7 +85,7 @@ class Case:
     def _relation(self, name: str) -> Relation:
         keys = tuple(self.rng.sample(ATTRIBUTES, self.rng.randint(0, 3)))
         kept = tuple(state for state in STATES if self.rng.random() < 0.4)
-        return Relation(name, keys, self.rng.choice(WINDOWS), None, frozenset("abcvw"), (V, W), kept)
+        return Relation(name, "s", keys, self.rng.choice(WINDOWS).panes, Choice(None, frozenset("abcvw")), (V, W), kept)
 
     def _tables(self) -> tuple[Table, ...]:
         """At most four deep, several roots; tables that feed nothing are left out."""
@@ -96,7 +97,7 @@ class Case:
             depths.append(1 if parent == STREAM else depths[parent] + 1)
         fed: list[list[str]] = [[] for _ in parents]
         for relation in self.relations:
-            fed[self.rng.randrange(len(parents))].append(relation.query)
+            fed[self.rng.randrange(len(parents))].append(relation.name)
         useful = {n for n in range(len(parents)) if fed[n]}
         for number in reversed(range(len(parents))):
             if number in useful and parents[number] != STREAM:
@@ -157,7 +158,7 @@ class Case:
 
     def below(self, number: int) -> list[Relation]:
         """Relations that a table feeds, at any distance."""
-        found = [r for r in self.relations if r.query in self.tables[number].queries]
+        found = [r for r in self.relations if r.name in self.tables[number].leaves]
         for other, table in enumerate(self.tables):
             if table.parent == number:
                 found += self.below(other)
@@ -168,7 +169,7 @@ def parts_of(relations: list[Relation], sieves: Mapping[str, str] | None = None)
     """The finest key that any of these needs, with a bit for each choice of tuples."""
     finest: dict[str, int] = {}
     for relation in relations:
-        panes = relation.window.panes
+        panes = relation.panes
         finest[part(f"pane:time:{panes.slide}:{panes.cut}")] = 0
         for attribute in relation.attributes:
             if isinstance(attribute, Prefix):
@@ -184,7 +185,7 @@ def parts_of(relations: list[Relation], sieves: Mapping[str, str] | None = None)
             for component, drop in kept.items():
                 finest[component] = min(drop, finest.get(component, drop))
     if sieves is not None:
-        finest |= {sieve_component(sieves[r.query]): 0 for r in relations}
+        finest |= {sieve_component(sieves[r.name]): 0 for r in relations}
     return tuple(sorted(finest.items()))
 
 
@@ -207,7 +208,7 @@ class Simulated(Phantoms):
     def __init__(self, case: Case, engine: Engine) -> None:
         self.case, self.engine = case, engine
         self.parts = [parts_of(case.below(n), case.sieves) for n in range(len(case.tables))]
-        self.wants = [{sieve_component(case.sieves[r.query]) for r in case.below(n)} for n in range(len(case.tables))]
+        self.wants = [{sieve_component(case.sieves[r.name]) for r in case.below(n)} for n in range(len(case.tables))]
         relations = [
             phantoms.Relation(
                 table.name, table.parent, self._key(table.parent, self.parts[number]), table.buckets, False,
@@ -215,9 +216,9 @@ class Simulated(Phantoms):
             )
             for number, table in enumerate(case.tables)
         ]  # fmt: skip
-        by_name = {r.query: r for r in case.relations}
+        by_name = {r.name: r for r in case.relations}
         for number, table in enumerate(case.tables):
-            for query in table.queries:
+            for query in table.leaves:
                 mine = parts_of([by_name[query]])
                 relations.append(phantoms.Relation(query, number, self._key(number, mine), 0, True))
                 self.parts.append(mine)
@@ -263,11 +264,11 @@ class Engine:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        plan = SharedPlan(None, tuple(case.relations), "", case.tables)  # type: ignore[arg-type]
+        plan = SharedPlan(None, Stored(tuple(case.relations), ()), "", case.tables)  # type: ignore[arg-type]
         self.tree = Forest(plan, case.sieves, dict.fromkeys(self.case.sieves, 4))
         self.parts = [parts_of(case.below(n), case.sieves) for n in range(len(case.tables))]
         self.passed: list[list[Entry]] = [[] for _ in case.tables]
-        self.taken: dict[str, list[Entry]] = {r.query: [] for r in case.relations}
+        self.taken: dict[str, list[Entry]] = {r.name: [] for r in case.relations}
         for number, branch in enumerate(self.tree.branches):
             branch._gather = self._recording(number, branch._gather)  # type: ignore[method-assign]
         self.tree._insert = self._insert  # type: ignore[method-assign]
@@ -307,7 +308,7 @@ class Engine:
             keys = leaf.arrivals(chunk, rows, cut).keys
             words = [[chunk.weights], *(chunk.partials[s] for s in leaf.format.columns)]
             table = np.ascontiguousarray(np.vstack([*keys, *(w.view(np.uint64) for each in words for w in each)]).T)
-            self.taken[leaf.relation.query] += decoded(leaf.format, table, parts_of([leaf.relation]))
+            self.taken[leaf.relation.name] += decoded(leaf.format, table, parts_of([leaf.relation]))
         return Forest._insert(self.tree, leaf, chunk, rows, cut, memory)
 
     def drain(self) -> None:
@@ -381,10 +382,10 @@ def check(seed: int, patch: pytest.MonkeyPatch) -> None:
         told = branch.probes, branch.evictions, branch.flushed
         counted = counts.probes + counts.flush_probes, counts.evictions + counts.flush_evictions, counts.flushed
         assert told == counted, f"{story}\ntable {number}"
-    fed = {query for table in case.tables for query in table.queries}
+    fed = {query for table in case.tables for query in table.leaves}
     for leaf in engine.tree.leaves:
-        if leaf.relation.query in fed:
-            query = leaf.relation.query
+        if leaf.relation.name in fed:
+            query = leaf.relation.name
             entries = kept(leaf.format, simulated.output(query))
             assert engine.taken[query] == entries, f"{story}\nleaf {query}"
             groups = decoded(leaf.format, leaf.rows[: leaf.count], parts_of([leaf.relation]))

@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
 from penstock.logical.query import Field, Query, QuerySet, Stream
 from penstock.logical.types import BIGINT, TIMESTAMP
 from penstock.logical.window import ROWS, Window
+from penstock.relations.relation import named
+from penstock.relations.storage import Storage
 from penstock.runtime.batch.close import live, open_panes
-from penstock.runtime.batch.compaction import MOST, chosen, gathered, keeps_of
+from penstock.runtime.batch.compaction import MOST, apart, chosen, gathered, keeps_of
 from penstock.runtime.merge.items import FOREVER
+from penstock.sharing.options import NONE, Planning
 from penstock.sharing.plan import unshared_plans
 from penstock.state.protocol import SegmentRef, StreamState
-from penstock.state.versions import Version
+from penstock.state.versions import first_version
 
 
 def segment(unit: str, task: int, size: float) -> SegmentRef:
@@ -125,6 +129,13 @@ APP = QuerySet(
     ),
 )
 BOUNDS = "#pane:rows:4:2"
+VERSION = first_version(APP, lambda since: unshared_plans(APP), {}, Planning(NONE))
+LABELS = {name: label for plan in VERSION.plans.values() for name, label in plan.stored.labels.items()}
+
+
+def labelled(found: dict[str, Any]) -> dict[str, Any]:
+    """By the queries of each relation. Those on one stream that count the same panes are stored once."""
+    return {LABELS[name]: value for name, value in found.items()}
 
 
 def state(watermark: int | None, row: int = 0, ended: bool = False) -> dict[str, StreamState]:
@@ -133,27 +144,22 @@ def state(watermark: int | None, row: int = 0, ended: bool = False) -> dict[str,
 
 
 def test_the_first_pane_that_is_still_needed() -> None:
-    version = Version(0, APP, unshared_plans(APP), {})
-    floors = open_panes(version, state(100 * SECOND + 1, row=207))
-    assert floors == {
-        "second": 100,
-        "sliding": 41,  # window 41 ends at 101 s
+    assert labelled(open_panes(VERSION, state(100 * SECOND + 1, row=207))) == {
+        "second+sliding": 41,  # window 41 of the second ends at 101 s
         "cut": 2 * 48,  # window 48 is [96 s, 101 s)
         "landmark": -FOREVER,
-        "rows": 2 * 50,  # window 50 is [200, 210)
-        "more": 2 * 27,  # window 27 is [108, 210)
+        "rows+more": 2 * 27,  # window 27 of the second is [108, 210)
         "above": 1,
         BOUNDS: 2 * 27,  # as the longest of those that need it
     }
 
 
 def test_without_a_watermark_everything_is_needed_and_after_the_end_nothing() -> None:
-    version = Version(0, APP, unshared_plans(APP), {})
-    open_ = open_panes(version, state(None, row=0))
+    open_ = labelled(open_panes(VERSION, state(None, row=0)))
     assert {name for name, floor in open_.items() if floor == -FOREVER} == {
-        "second", "sliding", "cut", "landmark", "above",
+        "second+sliding", "cut", "landmark", "above",
     }  # fmt: skip
-    assert set(open_panes(version, state(100 * SECOND, ended=True)).values()) == {FOREVER}
+    assert set(open_panes(VERSION, state(100 * SECOND, ended=True)).values()) == {FOREVER}
 
 
 def test_live_segments() -> None:
@@ -175,18 +181,33 @@ def test_live_segments() -> None:
 
 
 def test_what_a_compaction_keeps() -> None:
-    version = Version(0, APP, unshared_plans(APP), {})
     streams = state(100 * SECOND + 1, row=207)
-    floors = open_panes(version, streams)
-    keeps = keeps_of(version, floors, streams)
-    assert set(keeps) == {q.name for q in APP.queries} | {BOUNDS}
+    floors = open_panes(VERSION, streams)
+    keeps = keeps_of(VERSION, floors, streams)
+    assert set(labelled(keeps)) == {"second+sliding", "cut", "landmark", "rows+more", "above", BOUNDS}
     assert {name: keep.first for name, keep in keeps.items()} == floors
+    assert {name: keep.reach for name, keep in labelled(keeps).items()} == {
+        "second+sliding": 60, "cut": 5, "landmark": 1 << 62, "rows+more": 51, "above": 1, BOUNDS: 51,
+    }  # fmt: skip
     # The next landmark window to close ends at 101 s: number 100.
-    assert {name: keep.gather for name, keep in keeps.items() if keep.gather is not None} == {"landmark": 100}
-    assert keeps_of(version, open_panes(version, state(None)), state(None))["landmark"].gather is None
-    assert keeps_of(version, dict.fromkeys(floors, FOREVER), streams) == {}
-    del floors["cut"]  # of a query that was dropped
-    assert "cut" not in keeps_of(version, floors, streams)
+    gathers = {name: keep.gather for name, keep in labelled(keeps).items()}
+    assert {name: gather for name, gather in gathers.items() if gather is not None} == {"landmark": 100}
+    unknown = labelled(keeps_of(VERSION, open_panes(VERSION, state(None)), state(None)))
+    assert unknown["landmark"].gather is None
+    assert keeps_of(VERSION, dict.fromkeys(floors, FOREVER), streams) == {}
+
+
+def test_segments_that_no_query_may_read_together_are_compacted_apart() -> None:
+    """Of the second storage a query must not read a relation that it reads of the first."""
+    relation = VERSION.storage.relations[0]
+    other = named(replace(relation, stream="other"))
+    storages = [
+        Storage(0, (relation,), {"q": relation.name}),
+        Storage(1, (relation, other), {"q": other.name, "p": relation.name}),
+        Storage(2, (other,), {"q": other.name}),
+    ]
+    refs = [SegmentRef(str(n), 1, 1, {}, storages=(storage,)) for n, storage in enumerate((0, 0, 1, 2, 0))]
+    assert [[ref.path for ref in lot] for lot in apart(refs, storages)] == [["0", "1", "3", "4"], ["2"]]
 
 
 def test_gathered_panes() -> None:

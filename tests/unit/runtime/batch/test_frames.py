@@ -70,7 +70,7 @@ class Frame:
 
 @pytest.fixture
 def feed(tmp_path: Path) -> FrameFeed:
-    adopt(tmp_path, app(), Planning(NONE), lambda: unshared_plans(app()), {"q": "/out/q", "l": "/out/l"})
+    adopt(tmp_path, app(), Planning(NONE), lambda since: unshared_plans(app()), {"q": "/out/q", "l": "/out/l"})
     (tmp_path / SEGMENTS).mkdir()
     return FrameFeed(EXECUTOR, tmp_path, "s", TaskSettings(chunk_rows=2))
 
@@ -85,7 +85,7 @@ def test_a_decision_stays_whatever_changes(feed: FrameFeed) -> None:
         "streams": {"s": {"row": 0, "end": False, "wm": None, "max": None, "first": None}},
     }  # fmt: skip
     fewer = QuerySet(app().streams, app().queries[:1])
-    adopt(feed.checkpoint, fewer, Planning(NONE), lambda: unshared_plans(fewer), {})
+    adopt(feed.checkpoint, fewer, Planning(NONE), lambda since: unshared_plans(fewer), {})
     assert feed.decision(0, first_manifest()) == first
     other = FrameFeed(EXECUTOR, feed.checkpoint, "s", feed.settings)
     assert other.decision(0, first_manifest()) == first

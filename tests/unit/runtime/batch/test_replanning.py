@@ -15,7 +15,7 @@ import pytest
 from penstock.errors import ConfigError
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve.app import resolve_app
-from penstock.relations.relation import relations
+from penstock.relations.storing import stored
 from penstock.runtime.batch import replan as planners
 from penstock.runtime.batch.replan import Planner
 from penstock.runtime.profile.statistics import Known, exact_groups, measured_depths, rows_of
@@ -138,7 +138,7 @@ def test_a_sample_that_cannot_be_written_is_left_out(stream: Path, tmp_path: Pat
 
 def test_exact_counts_replace_estimates_and_mend_those_of_phantoms(stream: Path) -> None:
     app, sources = made(stream)
-    net = lattice(relations(app, "s"))
+    net = lattice(stored(app, "s").relations)
     known = Known(net, sample_of(app, sources), ROWS)
     grain, other = net.grains["q_ab"], net.grains["q_bc"]
     both = union(grain, other)
@@ -154,7 +154,7 @@ def test_exact_counts_replace_estimates_and_mend_those_of_phantoms(stream: Path)
 
 def test_groups_and_rows_of_a_task(stream: Path) -> None:
     app, _ = made(stream)
-    net = lattice(relations(app, "s"))
+    net = lattice(stored(app, "s").relations)
     tasks = [task(app, 100, 1000), task(app, 300, 3000), task(app, 0, 0)]
     assert rows_of(tasks) == 2000
     assert set(exact_groups(net, tasks).values()) == {200}
@@ -194,12 +194,12 @@ def test_what_was_counted_is_kept_by_query_when_queries_change(tmp_path: Path) -
     write(tmp_path / "in.parquet", 5)
     more = "CREATE QUERY long AS SELECT a, count(*) AS n FROM s [RANGE '20 seconds' SLIDE '20 seconds'] GROUP BY a;"
     app, sources = made(tmp_path / "in.parquet", {"a": "", "b": ""}, more)
-    net = lattice(relations(app, "s"))
+    net = lattice(stored(app, "s").relations)
     known = Known(net, sample_of(app, sources), ROWS, {net.grains["q_a"]: 17.0, net.grains["long"]: 5.0})
     assert known.groups(net.grains["long"]) == 5
     known.survey.counted(net.grains["long"], net)
     left = QuerySet(app.streams, tuple(query for query in app.queries if query.name != "long"))
-    other = lattice(relations(left, "s"))
+    other = lattice(stored(left, "s").relations)
     assert other.grains["q_a"] == net.grains["long"]  # the trap
     assert known.of(other).groups(other.grains["q_a"]) == 17
     assert known.of(other).survey.counted(other.grains["q_a"], other).groups == 20  # ten values in two panes
@@ -317,7 +317,7 @@ def test_added_and_dropped_queries_while_it_runs(stream: Path) -> None:
     for name in (query.name for query in app.queries):
         left = QuerySet(app.streams, tuple(query for query in app.queries if query.name != name))
         assert planner.plans(left)["s"].tables, name
-        assert {r.query for r in planner.plans(left)["s"].relations} == {query.name for query in left.queries}
+        assert {r.query for r in planner.plans(left)["s"].readers} == {query.name for query in left.queries}
     more, _ = made(stream, {**QUERIES, "abc": ""})
     assert planner.plans(more)["s"].tables  # columns that others have, too
     other, _ = made(stream, {**QUERIES, "v": ""})
@@ -354,5 +354,5 @@ def test_sources_of_few_tuples(rows: int, tmp_path: Path) -> None:
     planner = Planner(Planning("gc", memory=64 << 10))
     planner.look(app, sources, ROWS, 2)
     plan = planner.plans(app)["s"]
-    assert {r.query for r in plan.relations} == {query.name for query in app.queries}
+    assert {r.query for r in plan.readers} == {query.name for query in app.queries}
     assert rows or not plan.tables

@@ -21,7 +21,7 @@ from penstock.logical.resolve.app import resolve_app
 from penstock.logical.types import BIGINT
 from penstock.relations.component import component_of as named
 from penstock.relations.layout import lay_out
-from penstock.relations.relation import relations
+from penstock.relations.storing import stored
 from penstock.runtime.profile.survey import Counted, Survey
 from penstock.runtime.tables.chunk import pack_words
 from penstock.runtime.task import sampling
@@ -113,7 +113,7 @@ def surveyed(rows: list[Row], asked: list[Asked], folder: Path) -> tuple[Survey,
     app = resolve_app("\n".join([text, *(q.text(f"q{i}") for i, q in enumerate(asked))]), "app.sql", None)
     found = sampled(unshared_plan(app, "s"), open_source(app.streams[0].source, {}), 1 << 20)
     assert found is not None
-    return found, lattice(relations(app, "s"))
+    return found, lattice(stored(app, "s").relations)
 
 
 def brute(rows: list[Row], asked: list[Asked]) -> tuple[int, float, float, int]:

@@ -39,7 +39,7 @@ def version_of(number: int, app: QuerySet) -> Version:
 
 
 def adopted(checkpoint: Path, app: QuerySet, memory: int, outputs: dict[str, str]) -> Version:
-    return adopt(checkpoint, app, Planning("none", memory=memory), lambda: unshared_plans(app, memory), outputs)
+    return adopt(checkpoint, app, Planning("none", memory=memory), lambda since: unshared_plans(app, memory), outputs)
 
 
 def refused(before: QuerySet, after: QuerySet, outputs: dict[str, str] = OUTPUTS, **fields: Any) -> str:

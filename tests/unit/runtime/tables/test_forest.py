@@ -16,7 +16,8 @@ from penstock.logical.types import BIGINT, TIMESTAMP, Kind
 from penstock.logical.window import Window
 from penstock.relations.component import null_component, pane_component, sieve_component, value_component
 from penstock.relations.layout import Layout, lay_out
-from penstock.relations.relation import Relation
+from penstock.relations.relation import Choice, Relation
+from penstock.relations.storing import Stored
 from penstock.runtime.tables.chunk import Chunk, pack_words
 from penstock.runtime.tables.forest import Forest
 from penstock.sharing.graph.configuration import STREAM
@@ -31,7 +32,7 @@ Sums = dict[str, Counter[tuple[int, ...]]]
 
 def relation(name: str) -> Relation:
     keys, value = tuple(Column(key, BIGINT) for key in KEYS[name]), Column("v", BIGINT)
-    return Relation(name, keys, WINDOW, None, frozenset("abv"), (value,), (State("count", "v"), SUM))
+    return Relation(name, "s", keys, WINDOW.panes, Choice(None, frozenset("abv")), (value,), (State("count", "v"), SUM))
 
 
 def packed(numbers: dict[str, np.ndarray]) -> tuple[Layout, Chunk]:
@@ -44,9 +45,9 @@ def packed(numbers: dict[str, np.ndarray]) -> tuple[Layout, Chunk]:
 
 def write(forest: Forest, sums: Sums) -> None:
     for kept, groups in forest.emptied({}):
-        keys = [groups.components[value_component(key)].tolist() for key in KEYS[kept.query]]
+        keys = [groups.components[value_component(key)].tolist() for key in KEYS[kept.name]]
         for *key, total in zip(*keys, groups.states[SUM][0].tolist(), strict=True):
-            sums[kept.query][tuple(key)] += total
+            sums[kept.name][tuple(key)] += total
 
 
 @pytest.mark.parametrize("tables", [(), TABLES], ids=["leaves alone", "tables"])
@@ -54,7 +55,7 @@ def test_nothing_is_lost_when_leaves_have_no_room(tables: tuple[Table, ...]) -> 
     rng = np.random.default_rng(5)
     numbers = {"a": np.arange(N), "b": rng.integers(0, 50, N), "v": rng.integers(0, 9, N)}
     stream = Stream("s", (Field("ts", TIMESTAMP),), "", (), "ts")
-    plan = SharedPlan(stream, tuple(relation(name) for name in KEYS), "", tables)
+    plan = SharedPlan(stream, Stored(tuple(relation(name) for name in KEYS), ()), "", tables)
     forest = Forest(plan, {name: name for name in KEYS}, dict.fromkeys(KEYS, 4))
     layout, chunk = packed(numbers)
     forest.lay_out(layout, Shape({"v": Kind.INTEGER}))

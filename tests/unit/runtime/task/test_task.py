@@ -11,15 +11,15 @@ import pyarrow.parquet as pq
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve.app import resolve_app
 from penstock.runtime.epoch import Epoch
-from penstock.runtime.merge.items import FOREVER, closing, items
-from penstock.runtime.merge.windows import Segments, Setting, merge_item
+from penstock.runtime.merge.items import FOREVER
+from penstock.runtime.merge.windows import Segments
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task.task import run_task
 from penstock.sharing.plan import unshared_plan
-from penstock.sinks.schema import result_schema
 from penstock.sources.base import Split, fields
 from penstock.sources.parquet.source import open_parquet
 from penstock.state.protocol import TaskReport
+from support.closed import blocks_of, closed_rows, due_of, engine_cuts, reading_of
 
 
 def run(folder: Path, data: pa.Table, query: str, epoch: Epoch, **settings: int) -> tuple[TaskReport, Any]:
@@ -35,9 +35,10 @@ def run(folder: Path, data: pa.Table, query: str, epoch: Epoch, **settings: int)
     (asked,) = app.queries
     last = (reference.greatest or 0) // asked.window.slide if asked.window.landmark else None
     segments = Segments(folder, [reference.segment])
-    due = closing(asked, segments.blocks("q"), -FOREVER, FOREVER, last)
-    tables = [merge_item(asked, item, segments, Setting("ts")).table for item in items([due], TaskSettings(), 2)]
-    return reference, pa.concat_tables(table.cast(result_schema(asked)) for table in tables) if tables else None
+    reading = reading_of(asked)
+    due = due_of(reading, (asked,), blocks_of(reading, segments), -FOREVER, FOREVER, last)
+    rows = closed_rows(due, segments, engine_cuts(due, TaskSettings()))["q"]
+    return reference, rows if rows.num_rows else None
 
 
 def times(*values: int | None) -> pa.Table:

@@ -123,7 +123,7 @@ def test_groups_come_back(tmp_path: Path, seed: int) -> None:
     reference, made = write(tmp_path / "s.seg", seed, sizes, slots=[1, 5, 32, 256][seed % 4])
     assert reference.bytes == (tmp_path / "s.seg").stat().st_size
     segment = Segment(tmp_path / "s.seg", reference)
-    assert [block.query for block in segment.blocks] == ["q0", "q1", "q0", "q1", "q0"]
+    assert [block.relation for block in segment.blocks] == ["q0", "q1", "q0", "q1", "q0"]
     assert [block.run for block in segment.of("q0")] == [0, 1, 2]
     for block, groups in zip(segment.blocks, made, strict=True):
         assert rows_out(block, 0, block.rows) == rows_in(groups)
