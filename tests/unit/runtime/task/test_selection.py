@@ -16,6 +16,7 @@ from penstock.runtime.task import selection
 from penstock.runtime.task.arrow import Ingested
 from penstock.runtime.task.columns import Records
 from penstock.runtime.task.selection import Ledger, Reader, Selection, sieves
+from penstock.state.account import Entry
 
 VALUE = Column("v", BIGINT)
 NONE = np.empty(0, np.uint8)
@@ -41,7 +42,7 @@ def test_each_record_has_one_fate() -> None:
     chunk = records([5, 25, 25, 25, 5], [1, 2, 9, 3, 9], [False, False, False, True, False])
     fates, ledger = judged.judge(chunk), Ledger(["q"])
     ledger.book(chunk, fates)
-    expected = {"input": 5, "exact": 1, "triaged": 0, "late": 1, "filtered": 2, "malformed": 1}
+    expected = Entry(input=5, exact=1, late=1, filtered=2, malformed=1)
     assert ledger.queries["q"] == ledger.stream == expected
     assert np.flatnonzero(fates.taken(["q"])).tolist() == [1]
     assert ledger.reasons == {"v is bad": 1}
@@ -55,7 +56,7 @@ def test_a_relation_takes_what_any_of_its_readers_takes() -> None:
     assert np.flatnonzero(fates.taken(["small", "large"])).tolist() == [0, 1]
     assert fates.taken(["small", "late"]) is None
     assert fates.taken(["large", "small"]) is fates.taken(["small", "large"])
-    assert fates.stream.entry["exact"] == 3
+    assert fates.stream.entry.exact == 3
 
 
 def test_readers_that_judge_alike_share_a_fate_and_each_where_is_evaluated_once(
@@ -80,14 +81,14 @@ def test_what_is_not_booked_does_not_show_in_the_account() -> None:
     fates = Selection(readers, Epoch(0)).judge(chunk)
     ledger.book(chunk, fates)
     assert fates.taken(["#bounds"]) is None
-    assert (ledger.stream["exact"], ledger.stream["filtered"]) == (1, 1)
+    assert (ledger.stream.exact, ledger.stream.filtered) == (1, 1)
     assert list(ledger.queries) == ["q"]
 
 
 def test_landmark_windows_begin_with_the_first_record() -> None:
     judged = Selection((reader("q", window=Window(None, 10)),), Epoch(0))
-    assert judged.judge(records([25, 12, 31], [1, 1, 1], first=25)).of["q"].entry["late"] == 1
-    assert judged.judge(records([5, 21], [1, 1], first=25)).of["q"].entry["late"] == 1
+    assert judged.judge(records([25, 12, 31], [1, 1, 1], first=25)).of["q"].entry.late == 1
+    assert judged.judge(records([5, 21], [1, 1], first=25)).of["q"].entry.late == 1
 
 
 def test_sieves_are_shared_by_relations_whose_readers_choose_alike() -> None:
