@@ -6,7 +6,7 @@ from penstock.logical.query import QuerySet
 from penstock.logical.window import ROWS
 from penstock.relations.closing import Finish, Reader
 from penstock.relations.relation import bounds_relation, relation_of
-from penstock.relations.storing import Stored
+from penstock.relations.storing import Stored, stored
 
 
 def alone(app: QuerySet, stream: str) -> Stored:
@@ -19,6 +19,11 @@ def alone(app: QuerySet, stream: str) -> Stored:
     panes = dict.fromkeys(query.window.panes for query in queries if query.window.axis == ROWS)
     bounds = [bounds_relation(stream, one, app.stream(stream).time) for one in panes]
     return Stored(tuple(dict.fromkeys((*wanted.values(), *bounds))), readers)
+
+
+def read_names(app: QuerySet, stream: str) -> dict[str, str]:
+    """The relation that each query closes from, as the engine stores them."""
+    return {reader.query: reader.closing.relation for reader in stored(app, stream).readers}
 
 
 def names(app: QuerySet, stream: str) -> dict[str, str]:

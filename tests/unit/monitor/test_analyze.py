@@ -17,15 +17,17 @@ from penstock.sharing.explain import explain_plan
 from penstock.sources.base import Split
 from penstock.sources.registry import open_source
 from penstock.state.account import Entry, TaskAccount
-from support.explained_plans import counted, shared_plan
+from support.alone import names
+from support.explained_plans import app, counted, shared_plan
 
 PLAN = shared_plan()
+OF = names(app(), "flows")
 
 
 def test_figures_of_tasks_are_added_up() -> None:
     found = measure(PLAN, [counted(80_000), counted(120_000), replace(counted(5_000), stream="other")])
     assert (found.rows, found.tasks) == (200_000, 2)
-    phantom, talkers = found.tables["dst.src"], found.leaves["talkers"]
+    phantom, talkers = found.tables["dst.src"], found.leaves[OF["talkers"]]
     assert phantom["probes"] == 200_000
     assert phantom["probes_per_tuple"] == 1
     assert phantom["evictions"] == 25_000
@@ -41,7 +43,7 @@ def test_figures_of_tasks_are_added_up() -> None:
 
 def test_the_cost_is_that_of_the_middle_task() -> None:
     tasks = [counted(100_000), counted(100_000), counted(100_000, c2=1_500)]
-    rate = measure(PLAN, tasks).leaves["rate"]
+    rate = measure(PLAN, tasks).leaves[OF["rate"]]
     assert rate["cost"] == pytest.approx(15)
     assert rate["nanoseconds"] == pytest.approx(100_000 * (15 + 15 + 1_500))
 

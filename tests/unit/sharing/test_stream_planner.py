@@ -213,7 +213,7 @@ def test_states_are_counted_as_they_take_room() -> None:
 
     task = EngineProblem(kept.relations, lattice(kept.relations), Guessed(1, 1e4), USUAL, 1 << 20)
     assert [task.state_words([reader.closing.relation]) for reader in kept.readers] == [1, 2, 6]
-    assert task.state_words(["q0", "q1", "q2"]) == 9
+    assert task.state_words([reader.closing.relation for reader in kept.readers]) == 9
 
 
 def test_queries_of_the_same_groups_are_one_relation() -> None:

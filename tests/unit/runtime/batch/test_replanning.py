@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ from penstock.sharing.plan import unshared_plan, unshared_plans
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source
 from penstock.state.protocol import TaskReport
-from penstock.state.versions import Version
+from penstock.state.versions import Version, first_version
+from support.alone import read_names
 from support.reports import task_report
 
 ROWS = 20_000
@@ -64,7 +66,8 @@ def stream(tmp_path: Path) -> Path:
 
 def task(app: QuerySet, groups: int = 100, rows: int = 1_000_000, **tables: Mapping[str, int]) -> TaskReport:
     """What a task reports."""
-    leaves = {q.name: {"probes": rows, "groups": groups, "nanoseconds": 20 * rows} for q in app.readers("s")}
+    each = {"probes": rows, "groups": groups, "nanoseconds": 20 * rows}
+    leaves = dict.fromkeys(read_names(app, "s").values(), each)
     counted = {f"@{name}": {"flushed": 1, "nanoseconds": 1, **counts} for name, counts in tables.items()}
     return task_report("s", rows, {**leaves, **counted})
 
@@ -140,7 +143,8 @@ def test_exact_counts_replace_estimates_and_mend_those_of_phantoms(stream: Path)
     app, sources = made(stream)
     net = lattice(stored(app, "s").relations)
     known = Known(net, sample_of(app, sources), ROWS)
-    grain, other = net.grains["q_ab"], net.grains["q_bc"]
+    of = read_names(app, "s")
+    grain, other = net.grains[of["q_ab"]], net.grains[of["q_bc"]]
     both = union(grain, other)
     assert 200 <= known.groups(grain) < 300  # two windows, of which the sample has one and a half
     exact = {grain: 2 * known.groups(grain), other: known.groups(other)}
@@ -195,14 +199,16 @@ def test_what_was_counted_is_kept_by_query_when_queries_change(tmp_path: Path) -
     more = "CREATE QUERY long AS SELECT a, count(*) AS n FROM s [RANGE '20 seconds' SLIDE '20 seconds'] GROUP BY a;"
     app, sources = made(tmp_path / "in.parquet", {"a": "", "b": ""}, more)
     net = lattice(stored(app, "s").relations)
-    known = Known(net, sample_of(app, sources), ROWS, {net.grains["q_a"]: 17.0, net.grains["long"]: 5.0})
-    assert known.groups(net.grains["long"]) == 5
-    known.survey.counted(net.grains["long"], net)
+    of = read_names(app, "s")
+    short, long = net.grains[of["q_a"]], net.grains[of["long"]]
+    known = Known(net, sample_of(app, sources), ROWS, {short: 17.0, long: 5.0})
+    assert known.groups(long) == 5
+    known.survey.counted(long, net)
     left = QuerySet(app.streams, tuple(query for query in app.queries if query.name != "long"))
     other = lattice(stored(left, "s").relations)
-    assert other.grains["q_a"] == net.grains["long"]  # the trap
-    assert known.of(other).groups(other.grains["q_a"]) == 17
-    assert known.of(other).survey.counted(other.grains["q_a"], other).groups == 20  # ten values in two panes
+    assert other.grains[of["q_a"]] == long  # the trap
+    assert known.of(other).groups(other.grains[of["q_a"]]) == 17
+    assert known.of(other).survey.counted(other.grains[of["q_a"]], other).groups == 20  # ten values in two panes
     assert known.of(net) is known
 
 
@@ -210,7 +216,7 @@ def test_what_was_counted_is_kept_by_query_when_queries_change(tmp_path: Path) -
 
 
 def version_of(app: QuerySet, planner: Planner) -> Version:
-    return Version(0, app, planner.plans(app), {}, planning=planner.planning)
+    return first_version(app, partial(planner.plans, app), {}, planner.planning)
 
 
 def test_a_cheaper_plan_is_taken_up_once(stream: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import itertools
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from penstock.logical.resolve.app import resolve_app
 from penstock.logical.types import BIGINT
 from penstock.relations.component import component_of as named
 from penstock.relations.layout import lay_out
-from penstock.relations.storing import stored
 from penstock.runtime.profile.survey import Counted, Survey
 from penstock.runtime.tables.chunk import pack_words
 from penstock.runtime.task import sampling
@@ -30,6 +29,7 @@ from penstock.sharing.graph.grain import union
 from penstock.sharing.graph.lattice import Lattice, lattice
 from penstock.sharing.plan import unshared_plan
 from penstock.sources.registry import open_source
+from support.alone import alone, names
 
 SECOND = 1_000_000
 Row = dict[str, Any]
@@ -111,9 +111,11 @@ def surveyed(rows: list[Row], asked: list[Asked], folder: Path) -> tuple[Survey,
     pq.write_table(table, folder / "in.parquet")
     text = f"CREATE STREAM s (ts TIMESTAMP, a INT, b BIGINT, name STRING, src INET) FROM 'parquet:{folder}/in.parquet';"
     app = resolve_app("\n".join([text, *(q.text(f"q{i}") for i, q in enumerate(asked))]), "app.sql", None)
-    found = sampled(unshared_plan(app, "s"), open_source(app.streams[0].source, {}), 1 << 20)
+    plan = replace(unshared_plan(app, "s"), stored=alone(app, "s"))
+    found = sampled(plan, open_source(app.streams[0].source, {}), 1 << 20)
     assert found is not None
-    return found, lattice(stored(app, "s").relations)
+    net, of = lattice(plan.relations), names(app, "s")
+    return found, replace(net, grains={query: net.grains[of[query]] for query in of})
 
 
 def brute(rows: list[Row], asked: list[Asked]) -> tuple[int, float, float, int]:

@@ -141,7 +141,7 @@ def test_positions_go_on_from_where_the_task_begins(tmp_path: Path) -> None:
     query = "SELECT count(*) AS n FROM s [ROWS 4]"
     for chunk_rows in (1, 3, 100):
         told, _ = run(tmp_path, data, query, Epoch(0, row=103), chunk_rows=chunk_rows)
-        assert told.segment.panes["q"] == (103 // 4, 112 // 4)
+        assert (103 // 4, 112 // 4) in told.segment.panes.values()
         assert told.places == {"ts is NULL": (113,)}
 
 

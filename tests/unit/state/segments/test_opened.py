@@ -30,7 +30,7 @@ def segment(folder: Path, name: str, panes: dict[str, int]) -> SegmentRef:
 
 
 def places(segments: Segments, query: str, below: int | None = None) -> list[tuple[str, list[int]]]:
-    return [(block.segment.path.name, block.panes.tolist()) for block in segments.blocks(query, below)]
+    return [(block.segment.path.name, block.panes.tolist()) for block in segments.blocks(query, below=below)]
 
 
 def test_blocks_of_a_query_in_order(tmp_path: Path) -> None:
