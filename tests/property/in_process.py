@@ -10,6 +10,7 @@ import json
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,9 @@ from penstock.state.data import from_data
 from penstock.state.garbage import SEGMENTS
 from penstock.state.manifest import Manifest, first_manifest
 from penstock.state.protocol import Offset, TaskReport
-from penstock.state.versions import Version
 from penstock.state.windows import CAPACITY
 from penstock.testing.apps.generators import Settings
+from support.alone import alone
 from support.plans import random_plans
 
 OWNER = "tests"
@@ -125,7 +126,7 @@ class Engine:
         sinks = {query.name: self.sink(query) for query in app.queries if not query.hidden}
         self.rng = random.Random(settings.memory)
         places = {name: sink.place() for name, sink in sinks.items()}
-        versions.store(self.checkpoint, Version(0, app, self._plans(app), places))
+        versions.store(self.checkpoint, versions.first_version(app, partial(self._plans, app), places, Planning(NONE)))
         self.reader, self.feed = FusedReader(job), HandFeed(self.checkpoint / "spark" / "commits")
         executor = HereExecutor()
         executor.parallelism = settings.parallelism
@@ -138,13 +139,20 @@ class Engine:
         """Where the last batch that is done ends."""
         return from_data(Offset, self.logged, "offset")
 
-    def _plans(self, app: QuerySet) -> dict[str, SharedPlan]:
-        return random_plans(unshared_plans(app), self.rng) if self.planner is None else self.planner.plans(app)
+    def _plans(self, app: QuerySet, since: Mapping[str, int]) -> Mapping[str, SharedPlan]:
+        """Without a planner any tables, and what is stored as the engine's rule has it or each query by itself."""
+        if self.planner is not None:
+            return self.planner.plans(app, since)
+        plans = unshared_plans(app, since=since)
+        if self.rng.random() < 0.5:
+            plans = {name: replace(plan, stored=alone(app, name, since)) for name, plan in plans.items()}
+        return random_plans(plans, self.rng)
 
     def replan(self) -> None:
-        """Other tables from the next batch on."""
+        """Other tables, and perhaps other stored relations, from the next batch on."""
         last = self.held.version
-        self.held.amend(replace(last, number=last.number + 1, plans=self._plans(last.app)))
+        newest = manifests.newest(self.checkpoint)
+        self.held.amend(versions.next_version(last, last.app, partial(self._plans, last.app), newest))
 
     def sink(self, query: Query) -> ParquetSink:
         made = ParquetSink(query.name, str(self.output / query.name), result_schema(query))
@@ -185,9 +193,9 @@ class Engine:
         for query in app.queries:
             if not query.hidden and query.name not in self.driver.sinks:
                 self.driver.sinks[query.name] = self.sink(query)
-        dropped = {q.name for q in last.app.queries} - {q.name for q in app.queries}
         places = {name: sink.place() for name, sink in self.driver.sinks.items()}
-        self.held.amend(Version(last.number + 1, app, self._plans(app), places, last.retired | dropped))
+        newest = manifests.newest(self.checkpoint)
+        self.held.amend(versions.next_version(last, app, partial(self._plans, app), newest, places))
 
     def finish(self) -> None:
         while self.step():

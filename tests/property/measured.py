@@ -79,7 +79,7 @@ class Fixed(Planner):
     def look(self, *about: Any) -> None:
         """There is nothing to find out."""
 
-    def plans(self, app: QuerySet) -> dict[str, SharedPlan]:
+    def plans(self, app: QuerySet, since: Any = None) -> dict[str, SharedPlan]:
         return self.given
 
 

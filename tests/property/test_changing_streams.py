@@ -155,7 +155,7 @@ def test_wrong_estimates_keep_the_gain(
     for factor in (0.5, 0.75, 1.0, 1.25, 1.5, None):
         asked = replace(planner.planning, plan=NONE) if factor is None else planner.planning
         about = Wrong(known, factor or 1.0)
-        plan = plan_stream(app.streams[0], right.relations, asked, about, USUAL, MEMORY)
+        plan = plan_stream(app.streams[0], right.stored, asked, about, USUAL, MEMORY)
         ran = measured.run(tmp_path / str(factor), text, settings, Fixed({"s": plan}), monkeypatch)
         costs[factor], operations[factor] = ran.cost, sum(batch.operations for batch in ran.batches)
     print({factor: round(cost, 1) for factor, cost in costs.items()}, operations)

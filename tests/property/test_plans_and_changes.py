@@ -81,7 +81,8 @@ def test_a_query_that_is_added_while_a_batch_runs(engine: Engine, tmp_path: Path
     for _ in range(3):
         engine.step()
     assert engine.held.version.number > amended
-    assert "q_abc" in {query for table in engine.held.version.plans["s"].tables for query in table.queries}
+    plan = engine.held.version.plans["s"]
+    assert "q_abc" in {plan.stored.labels[name] for table in plan.tables for name in table.leaves}
     check(engine, tmp_path, app, since)
 
 

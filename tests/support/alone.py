@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from penstock.logical.query import QuerySet
 from penstock.logical.window import ROWS
 from penstock.relations.closing import Finish, Reader
@@ -9,10 +11,10 @@ from penstock.relations.relation import bounds_relation, relation_of
 from penstock.relations.storing import Stored, stored
 
 
-def alone(app: QuerySet, stream: str) -> Stored:
+def alone(app: QuerySet, stream: str, since: Mapping[str, int] | None = None) -> Stored:
     """A relation for every query, equal ones once."""
     queries = app.readers(stream)
-    wanted = {query.name: relation_of(query) for query in queries}
+    wanted = {query.name: relation_of(query, (since or {}).get(query.name, 0)) for query in queries}
     readers = tuple(
         Reader(q.name, q.window, wanted[q.name].choice, q.attributes, Finish(wanted[q.name].name)) for q in queries
     )

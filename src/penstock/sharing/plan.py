@@ -137,6 +137,7 @@ def unshared_plan(app: QuerySet, stream: str, memory: int = 0, since: Mapping[st
     return SharedPlan(app.stream(stream), kept, " ".join(kept.labels[r.name] for r in booked), tables)
 
 
-def unshared_plans(app: QuerySet, memory: int = 0) -> dict[str, SharedPlan]:
+def unshared_plans(app: QuerySet, memory: int = 0, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
     """Plans for every stream, and for every query whose results are read."""
-    return {name: unshared_plan(app, name, memory) for name in dict.fromkeys(query.stream for query in app.queries)}
+    names = dict.fromkeys(query.stream for query in app.queries)
+    return {name: unshared_plan(app, name, memory, since) for name in names}

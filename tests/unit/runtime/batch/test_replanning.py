@@ -215,6 +215,10 @@ def test_what_was_counted_is_kept_by_query_when_queries_change(tmp_path: Path) -
 # -- when plans change
 
 
+def unshared_version(app: QuerySet) -> Version:
+    return first_version(app, lambda since: unshared_plans(app), {}, Planning(NONE))
+
+
 def version_of(app: QuerySet, planner: Planner) -> Version:
     return first_version(app, partial(planner.plans, app), {}, planner.planning)
 
@@ -222,7 +226,7 @@ def version_of(app: QuerySet, planner: Planner) -> Version:
 def test_a_cheaper_plan_is_taken_up_once(stream: Path, tmp_path: Path) -> None:
     app, sources = made(stream)
     planner = Planner(Planning(memory=64 << 10))
-    version = Version(0, app, unshared_plans(app), {})
+    version = unshared_version(app)
     sampling.store(sampling.path_of(tmp_path, "s"), sample_of(app, sources))
     tasks = [task(app, 200)]
     better = planner.next(tmp_path, version, tasks)
@@ -236,7 +240,7 @@ def test_a_cheaper_plan_is_taken_up_once(stream: Path, tmp_path: Path) -> None:
 
 def test_no_change_without_a_gain_worth_it(stream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app, sources = made(stream)
-    version = Version(0, app, unshared_plans(app), {})
+    version = unshared_version(app)
     sampling.store(sampling.path_of(tmp_path, "s"), sample_of(app, sources))
     assert Planner(Planning(memory=64 << 10)).next(tmp_path, version, [task(app, 200, 2000)]) is None  # few tuples
     monkeypatch.setattr(planners, "GAIN", 0.01)
@@ -249,7 +253,7 @@ def test_plans_are_looked_at_when_data_change(stream: Path, tmp_path: Path, monk
     app, sources = made(stream)
     planner, looks, plan_stream = Planner(Planning(memory=64 << 10)), list[int](), planners.plan_stream
     monkeypatch.setattr(planners, "plan_stream", lambda *about: looks.append(1) or plan_stream(*about))
-    version = Version(0, app, unshared_plans(app), {})
+    version = unshared_version(app)
     sampling.store(sampling.path_of(tmp_path, "s"), sample_of(app, sources))
     for _ in range(12):
         planner.next(tmp_path, version, [task(app, 200)])
@@ -286,7 +290,7 @@ def test_what_says_nothing_changes_nothing(stream: Path, tmp_path: Path) -> None
     """No sample, a sample of a few tuples, tasks without tuples, tasks of other streams."""
     app, sources = made(stream)
     planner = Planner(Planning(memory=64 << 10))
-    version = Version(0, app, unshared_plans(app), {})
+    version = unshared_version(app)
     assert planner.next(tmp_path, version, [task(app, 200)]) is None
     survey = sample_of(app, sources)
     path = sampling.path_of(tmp_path, "s")
@@ -308,7 +312,7 @@ def test_too_many_candidates_while_it_runs_change_nothing(
     sampling.store(sampling.path_of(tmp_path, "s"), sample_of(app, sources))
     monkeypatch.setattr("penstock.sharing.choose.choice.MOST_EXHAUSTIVE", 0)
     planner = Planner(Planning("epes", memory=64 << 10))
-    assert planner.next(tmp_path, Version(0, app, unshared_plans(app), {}), [task(app, 200)]) is None
+    assert planner.next(tmp_path, unshared_version(app), [task(app, 200)]) is None
     planner.look(app, sources, ROWS, 1)
     with pytest.raises(ConfigError, match="epes"):
         planner.plans(app)
