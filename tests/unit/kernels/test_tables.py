@@ -18,7 +18,7 @@ from penstock.logical.window import Window
 from penstock.relations.component import Tag
 from penstock.relations.component import component_of as named
 from penstock.relations.layout import Layout, lay_out
-from penstock.relations.relation import Relation
+from penstock.relations.relation import Choice, Relation
 from penstock.runtime.tables.chunk import Chunk, pack_words
 from penstock.runtime.tables.leaf import Arrivals, Leaf
 from penstock.runtime.tables.table import Branch
@@ -28,7 +28,7 @@ from support.reference import Entry, run_direct_table
 
 STATES = (State("count", "v"), State("sum", "v"), State("min", "v"), State("max", "v"))
 KEYS, VALUE = (Column("a", INT), Column("b", BIGINT)), Column("v", INT)
-RELATION = Relation("q", KEYS, Window(60, 60), None, frozenset({"a", "b", "v"}), (VALUE,), STATES)
+RELATION = Relation("q", "s", KEYS, Window(60, 60).panes, Choice(None, frozenset("abv")), (VALUE,), STATES)
 SHAPE = Shape({"v": Kind.INTEGER}, nullable=frozenset({"v"}))
 Column64 = np.ndarray
 

@@ -7,8 +7,6 @@ import pytest
 
 from penstock.kernels.tables.pack import pane_number
 from penstock.logical.window import ROWS, Panes, Window
-from penstock.runtime.merge.coarse import panes_of
-from penstock.runtime.merge.windows import first_windows
 
 SLIDES = range(1, 9)
 RANGES = range(1, 26)
@@ -77,7 +75,7 @@ def test_windows_of_a_pane_and_panes_of_a_window(slide: int) -> None:
             assert panes.start(window.beyond_pane(number)) == window.end(number)
             if not window.landmark:
                 assert window.first_pane(number) == panes.number(inside[0])
-                assert panes_of(window) == len({panes.number(place) for place in inside})
+                assert window.reach == len({panes.number(place) for place in inside})
 
 
 @pytest.mark.parametrize("slide", SLIDES)
@@ -94,16 +92,16 @@ def test_kinds_of_windows() -> None:
     assert (Window(10, 5).tumbling, Window(10, 5).gaps) == (False, False)
     assert (Window(3, 5).tumbling, Window(3, 5).gaps) == (False, True)
     assert (Window(None, 5).tumbling, Window(None, 5).landmark, Window(None, 5).gaps) == (False, True, False)
-    assert panes_of(Window(None, 5)) > 1 << 60
+    assert Window(None, 5).reach > 1 << 60
 
 
 def test_first_windows_of_many_panes() -> None:
     for window in WINDOWS:
         if window.landmark:
-            assert first_windows(window, np.arange(-9, 9)).tolist() == list(range(-9, 9))
+            assert window.first_window(np.arange(-9, 9)).tolist() == list(range(-9, 9))
             continue
         panes = sorted({window.panes.number(place) for place in PLACES if holders(window, place)})
-        found = first_windows(window, np.array(panes)).tolist()
+        found = window.first_window(np.array(panes)).tolist()
         assert found == [window.first_window(pane) for pane in panes]
 
 
