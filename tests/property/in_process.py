@@ -44,6 +44,7 @@ from penstock.state.protocol import Offset, TaskReport
 from penstock.state.windows import CAPACITY
 from penstock.testing.apps.generators import Settings
 from support.alone import alone
+from support.appended import appended
 from support.plans import random_plans
 
 OWNER = "tests"
@@ -146,6 +147,8 @@ class Engine:
         plans = unshared_plans(app, since=since)
         if self.rng.random() < 0.5:
             plans = {name: replace(plan, stored=alone(app, name, since)) for name, plan in plans.items()}
+        if self.rng.random() < 0.3:
+            plans = {name: replace(plan, stored=appended(plan.stored, self.rng)) for name, plan in plans.items()}
         return random_plans(plans, self.rng)
 
     def replan(self) -> None:

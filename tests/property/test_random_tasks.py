@@ -40,6 +40,7 @@ from penstock.testing.apps.generators import random_case
 from penstock.testing.asserts import assert_same_rows
 from penstock.testing.oracle.expected import expect
 from support.amounts import quick_and
+from support.appended import appended
 from support.closed import blocks_of, closed_rows
 from support.plans import random_plans
 
@@ -132,7 +133,10 @@ def check(seed: int, folder: Path) -> None:
     expected = expect(app, case.data, [case.data.num_rows])
     chosen = bearable(case.settings, case.data.num_rows)
     settings = TaskSettings(chosen.chunk_rows, chosen.table_rows, chosen.task_memory, chosen.slots)
-    plans = random_plans(unshared_plans(app), random.Random(seed))
+    dice, plans = random.Random(seed), unshared_plans(app)
+    if dice.random() < 0.5:
+        plans = {name: replace(plan, stored=appended(plan.stored, dice)) for name, plan in plans.items()}
+    plans = random_plans(plans, dice)
     bench = Bench(folder, Version(0, app, plans, {}), settings, rng)
     (stream,) = app.streams
     source = open_source(stream.source, dict(stream.options))

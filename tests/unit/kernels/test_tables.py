@@ -170,7 +170,8 @@ def test_the_front_evicts_exactly_as_tuple_at_a_time(seed: int) -> None:
     assert (front.evictions, front.flushed) == (len(trace.evictions), len(trace.residents))
     for rows in (evicted, residents):
         partial = front.format.partials(rows, {})
-        assert filled(leaf, Arrivals(partial, np.arange(len(rows), dtype=np.int32), partial.words), 1 << 30)
+        everything = np.arange(len(rows), dtype=np.int32)
+        assert filled(leaf, Arrivals(partial, everything, partial.words, probe.hashed(partial.words)), 1 << 30)
     assert groups_of(leaf) == expected_groups(columns, value)
 
 

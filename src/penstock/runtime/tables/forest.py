@@ -28,6 +28,7 @@ from penstock.kernels.dictionary import Dictionary
 from penstock.relations.component import Component, sieve_component
 from penstock.relations.layout import Layout, Part
 from penstock.relations.relation import Relation, joined_parts
+from penstock.runtime.tables.append import leaf_of
 from penstock.runtime.tables.chunk import Chunk, numbers
 from penstock.runtime.tables.leaf import Leaf
 from penstock.runtime.tables.rows import Cut, Format
@@ -84,7 +85,7 @@ class Forest:
         for leaf in self.leaves:
             leaf.rebuild(layout, shape)
         if not self.leaves:
-            self.leaves = [Leaf(r, layout, shape, self._capacities[r.name]) for r in self._plan.relations]
+            self.leaves = [leaf_of(r, layout, shape, self._capacities[r.name]) for r in self._plan.relations]
         self._leaf = {leaf.relation.name: leaf for leaf in self.leaves}
         self._cuts: dict[str, Cut] = {}
         for branch in self.branches:

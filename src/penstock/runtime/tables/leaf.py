@@ -38,9 +38,9 @@ PIECE = 1 << 17  # table rows turned into columns at a time: bounds the memory o
 class Arrivals:
     """Records of a chunk, or partial aggregates of a table, on their way into a leaf. The first `done` are in."""
 
-    def __init__(self, chunk: Chunk, rows: Array, keys: Array) -> None:
-        self.chunk, self.rows, self.keys = chunk, rows, keys
-        self.hashes, self.at = tables.hashed(keys), np.empty(len(rows), np.int64)
+    def __init__(self, chunk: Chunk, rows: Array, keys: Array, hashes: Array) -> None:
+        self.chunk, self.rows, self.keys, self.hashes = chunk, rows, keys, hashes
+        self.at = np.empty(len(rows), np.int64)
         self.done = 0
 
 
@@ -72,7 +72,7 @@ class Leaf:
 
     def _allow(self, capacity: int) -> None:
         """Rows that may be used, and an empty index of them."""
-        self.rows, self.index = self._reserved[:capacity], tables.empty_index(capacity)
+        self.rows, self.index = self._reserved[:capacity], self._empty_index(capacity)
 
     @property
     def nbytes(self) -> int:
@@ -81,7 +81,8 @@ class Leaf:
     def arrivals(self, chunk: Chunk, rows: Array, cut: Cut | None = None) -> Arrivals:
         """The chosen rows of a chunk, with the relation's keys: of records, or of what a table passes on (`cut`)."""
         began = thread_time_ns()
-        arrivals = Arrivals(chunk, rows, (cut or self.format.cut).keys(chunk.words, rows))
+        keys = (cut or self.format.cut).keys(chunk.words, rows)
+        arrivals = Arrivals(chunk, rows, keys, self._hashed(keys))
         self.nanoseconds += thread_time_ns() - began
         return arrivals
 
@@ -109,15 +110,28 @@ class Leaf:
             reserved[: self.count] = self.rows[: self.count]
             self._reserved = reserved
         self._allow(capacity)
-        tables.fill_index(self.rows, self.count, self.format.words, self.index)
+        self._fill_index()
         self.nanoseconds += thread_time_ns() - began
         return True
+
+    # -- how a row is found: what another kind of leaf does differently
+
+    def _hashed(self, keys: Array) -> Array:
+        return tables.hashed(keys)
+
+    def _empty_index(self, capacity: int) -> Array:
+        return tables.empty_index(capacity)
+
+    def _fill_index(self) -> None:
+        tables.fill_index(self.rows, self.count, self.format.words, self.index)
 
     def _probe(self, keys: Array, hashes: Array, start: int, weights: Array, at: Array) -> int:
         done, self.count = tables.probe_exact(
             keys, hashes, start, len(hashes), weights, self.count, self.format.fresh, self.index, self.rows, at
         )
         return int(done)
+
+    # -- groups
 
     def pieces(self, dictionaries: Mapping[Component, Dictionary]) -> Iterator[Groups]:
         """All groups as canonical columns, a part of the table at a time; the table stays as it is."""
@@ -147,7 +161,7 @@ class Leaf:
         everything = np.arange(len(groups), dtype=np.int32)
         keys = self.format.cut.keys(pack_words(layout, components, len(groups)), everything)
         at = np.empty(len(groups), np.int64)
-        self._probe(keys, tables.hashed(keys), 0, groups.count, at)
+        self._probe(keys, self._hashed(keys), 0, groups.count, at)
         numbers = self.rows.view(np.int64)
         for state, column in self.format.columns.items():
             words = groups.states.get(state, (groups.count,))
