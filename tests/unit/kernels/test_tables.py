@@ -11,6 +11,7 @@ import pytest
 from penstock.aggregates.base import State
 from penstock.aggregates.shape import Shape
 from penstock.aggregates.values import Values
+from penstock.kernels.tables import probe
 from penstock.kernels.tables import probe as tables
 from penstock.logical.expressions import Column
 from penstock.logical.types import BIGINT, INT, Kind
