@@ -5,14 +5,15 @@
        └──────────── a socket each ─────────────────┘
 
 The user's process may have threads, which do not survive a fork; this one has none. A worker runs one task after the
-other and ends when its socket does. The zygote tells the driver how a worker died; when the driver is gone (killed,
-even) it kills the workers, which may be busy, and ends as the last one.
+other and ends when its socket or the zygote does. The zygote tells the driver how a worker died; when the driver is
+gone (killed, even) it kills the workers, which may be busy, and ends as the last one.
 
     python -P -m penstock.runtime.engine.zygote CONTROL SOCKET…      (inherited file descriptors)
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import signal
@@ -25,10 +26,12 @@ from select import select
 from penstock.runtime.preload import preload
 
 Run = Callable[[int], str]  # the text that a numbered task tells
+PR_SET_PDEATHSIG = 1  # of Linux: a signal for when the parent dies
 
 
 def main(control: int, sockets: list[int]) -> None:
     preload()
+    me = os.getpid()
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -37,6 +40,7 @@ def main(control: int, sockets: list[int]) -> None:
     for number, socket in enumerate(sockets):
         pid = os.fork()
         if not pid:
+            _end_with(me)
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for other in {control, woken, wake, *sockets} - {socket}:
@@ -46,6 +50,14 @@ def main(control: int, sockets: list[int]) -> None:
         workers[pid] = number
         os.close(socket)
     _watch(Connection(control), woken, workers)
+
+
+def _end_with(parent: int) -> None:
+    """Nobody would end a busy worker after the zygote was killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before that
+            os._exit(1)
 
 
 def _open(descriptor: int) -> bool:

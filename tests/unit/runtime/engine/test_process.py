@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -169,6 +170,19 @@ def test_busy_workers_end_with_a_driver_that_is_killed(tmp_path: Path) -> None:
     await_that(lambda: not any(map(alive, workers)))
 
 
+def test_busy_workers_end_with_the_zygote(pool: Pool, tmp_path: Path) -> None:
+    def strike() -> None:
+        await_that(lambda: len(list(tmp_path.iterdir())) == 2)
+        os.kill(pool.zygote, signal.SIGKILL)
+
+    striking = threading.Thread(target=strike)
+    striking.start()
+    with pytest.raises(RunError, match="a worker process ended before its task did"):
+        ProcessExecutor(2, pool).run_shares(2, partial(sleep, tmp_path), MergeReport)
+    striking.join()
+    await_that(lambda: not any(alive(int(path.name)) for path in tmp_path.iterdir()))
+
+
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
@@ -277,11 +291,12 @@ def test_a_worker_that_is_killed_ends_the_run_and_the_next_one_goes_on(folder: P
 
 
 def test_what_needs_spark_is_refused_before_anything_starts(folder: Path) -> None:
-    for sink, place in (
+    sinks: list[tuple[Any, str]] = [
         ("memory:v", "memory:v"),
         (lambda frame, batch: None, "function "),
         (SparkSink("x"), "writer "),
-    ):
+    ]
+    for sink, place in sinks:
         wrong = app(folder).query("w", "SELECT count(*) AS n FROM s [WINDOW 1 MINUTE]", sink)
         with pytest.raises(ConfigError, match=f"query 'w' writes to {place}.*, which needs Spark"):
             wrong.start(str(folder / "run" / "ckpt"), output=str(folder / "out"))
