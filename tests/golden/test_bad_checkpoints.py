@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,6 +125,11 @@ def other_format(number: int) -> Callable[[Path], None]:
     return change
 
 
+def made_without_spark(folder: Path) -> None:
+    found = replace(identity.load(folder / "ckpt"), engine="process")
+    (folder / "ckpt" / "app.json").write_bytes(checked.dump(found))
+
+
 def changed(old: str, new: str) -> str:
     assert old in APP
     return APP.replace(old, new)
@@ -160,6 +165,9 @@ CASES = [
     Case("checkpoint_file_log_damaged", RUN, arrange=damage("ckpt/files/s/*.json")),
     Case("checkpoint_of_an_older_format", RUN, arrange=other_format(3)),
     Case("checkpoint_of_a_newer_format", RUN, arrange=other_format(99)),
+    # Another engine.
+    Case("checkpoint_made_with_spark", f"{RUN} --master process"),
+    Case("checkpoint_made_without_spark", RUN, arrange=made_without_spark),
     # In use.
     Case("checkpoint_in_use", RUN, arrange=lambda folder: held(folder / "ckpt"), hide=PROCESS),
     Case("checkpoint_on_another_host", RUN, arrange=lambda folder: held(folder / "ckpt", "elsewhere", 17)),

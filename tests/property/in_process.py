@@ -1,14 +1,13 @@
-"""The engine without Spark: the fused source, the driver and their tasks, one after the other in this process.
+"""Runs without Spark (`runtime.engine`), step by step, their tasks one after the other in this process.
 
-All but Spark's scheduling and its logs is the engine's own: offsets, versions, manifests, accounts, merge jobs,
-compaction, garbage. A run of a dozen batches takes a tenth of a second, so that many more cases can be tried.
+All but the choice of plans and what happens meanwhile is the product's own. A run of a dozen batches takes a tenth of a
+second, so that many more cases can be tried.
 """
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,12 +18,14 @@ import pyarrow.parquet as pq
 
 from penstock.logical.query import Query, QuerySet
 from penstock.runtime.batch.driver import BatchDriver
-from penstock.runtime.batch.executor import R, share_told
-from penstock.runtime.batch.fused import FusedReader
+from penstock.runtime.batch.executor import R
+from penstock.runtime.batch.fused import FusedReader, FusedTasks
 from penstock.runtime.batch.held import Held
 from penstock.runtime.batch.job import Job
-from penstock.runtime.batch.outcome import heard
+from penstock.runtime.batch.offsets import decision_path, read_decision
 from penstock.runtime.batch.replan import Planner, Replanning
+from penstock.runtime.engine.batches import LoggedFeed, MicroBatches
+from penstock.runtime.engine.process import ProcessExecutor
 from penstock.runtime.run.history import History
 from penstock.runtime.run.summary import Clock, summarise, window_account
 from penstock.runtime.settings import TaskSettings
@@ -33,13 +34,12 @@ from penstock.sharing.plan import SharedPlan, unshared_plans
 from penstock.sinks.base import Owner
 from penstock.sinks.parquet import ParquetSink
 from penstock.sinks.schema import result_schema
-from penstock.sources.base import OF_FILES, Abilities, Source
+from penstock.sources.base import Source
 from penstock.state import lease as leases
 from penstock.state import manifest as manifests
 from penstock.state import versions
-from penstock.state.data import from_data
 from penstock.state.garbage import SEGMENTS
-from penstock.state.manifest import Manifest, first_manifest
+from penstock.state.manifest import first_manifest
 from penstock.state.protocol import Offset, TaskReport
 from penstock.state.windows import CAPACITY
 from penstock.testing.apps.generators import Settings
@@ -55,48 +55,32 @@ def bearable(settings: Settings, rows: int) -> Settings:
     return replace(settings, task_memory=max(settings.task_memory, 40 * rows))
 
 
-class HereExecutor:
-    """Tasks one after the other in this process; what they tell must survive JSON."""
-
-    parallelism = 2
-
-    def run_tasks(self, given: list[str]) -> list[TaskReport]:
-        return heard(given, TaskReport)
-
-    def run_shares(self, count: int, run: Callable[[int], R], kind: type[R]) -> list[R]:
-        return heard([share_told(run, number) for number in range(count)], kind)
+def undisturbed() -> None:
+    """Nothing happens meanwhile."""
 
 
 @dataclass
-class HandFeed:
-    """What was decided, and what the tasks told, as the loop below has them."""
+class Watched:
+    """The executor of this process, with what its tasks told last; `meanwhile` happens between tasks and merges, and
+    tasks are tried `attempts` times."""
 
-    commits: Path
-    offset: Offset = field(default_factory=Offset)
-    references: list[str] = field(default_factory=list)
+    executor: ProcessExecutor
+    reports: list[TaskReport] = field(default_factory=list)
+    meanwhile: Callable[[], object] = undisturbed
+    attempts: int = 1
 
-    def decision(self, batch: int, before: Manifest) -> Offset:
-        assert self.offset.batch == batch
-        return self.offset
+    @property
+    def parallelism(self) -> int:
+        return self.executor.parallelism
 
-    def tasks(self, given: None, offset: Offset) -> tuple[list[TaskReport], Offset]:
-        return HereExecutor().run_tasks(self.references), offset
+    def run_tasks(self, given: FusedTasks) -> list[TaskReport]:
+        for _ in range(self.attempts):
+            self.reports = self.executor.run_tasks(given)
+        self.meanwhile()
+        return self.reports
 
-    def end_batch(self) -> bool:
-        return False
-
-    def finished(self, batch: int) -> None:
-        """As Spark's log of commits has it."""
-        (self.commits / str(batch)).touch()
-
-    def place(self, stream: str, row: int) -> str:
-        return f"record {row + 1}"
-
-    def abilities(self, stream: str) -> Abilities:
-        return OF_FILES
-
-    def total(self) -> int | None:
-        return None
+    def run_shares(self, count: int, run: Callable[[int], R], kind: type[R]) -> list[R]:
+        return self.executor.run_shares(count, run, kind)
 
 
 class Engine:
@@ -112,7 +96,7 @@ class Engine:
         planner: Planner | None = None,
     ) -> None:
         self.checkpoint, self.output = folder / "checkpoint", folder / "out"
-        for name in (SEGMENTS, manifests.FOLDER, versions.FOLDER, "spark/commits"):
+        for name in (SEGMENTS, manifests.FOLDER, versions.FOLDER):
             (self.checkpoint / name).mkdir(parents=True)
         task = TaskSettings(settings.chunk_rows, settings.table_rows, settings.task_memory, settings.slots)
         self.planner = planner
@@ -128,17 +112,22 @@ class Engine:
         self.rng = random.Random(settings.memory)
         places = {name: sink.place() for name, sink in sinks.items()}
         versions.store(self.checkpoint, versions.first_version(app, partial(self._plans, app), places, Planning(NONE)))
-        self.reader, self.feed = FusedReader(job), HandFeed(self.checkpoint / "spark" / "commits")
-        executor = HereExecutor()
-        executor.parallelism = settings.parallelism
+        self.executor = Watched(ProcessExecutor(settings.parallelism))
+        feed = LoggedFeed(self.executor, self.checkpoint, dict(sources), job.until, FusedReader(job))
         observers = [self.history, Replanning(planner or Planner(Planning(NONE)), self.held)]
-        self.driver = BatchDriver(executor, task, self.feed, self.held, sinks, first_manifest(), observers)
-        self.logged, self.batch = self.reader.initialOffset(), 0
+        self.driver = BatchDriver(self.executor, task, feed, self.held, sinks, first_manifest(), observers)
+        self.batches = MicroBatches(self.driver, feed, job.until)
 
     @property
     def offset(self) -> Offset:
-        """Where the last batch that is done ends."""
-        return from_data(Offset, self.logged, "offset")
+        """What was decided about the last batch that is done."""
+        done = self.driver.manifest.batch
+        return Offset() if done < 0 else read_decision(decision_path(self.checkpoint, done))
+
+    @property
+    def batch(self) -> int:
+        """The next one."""
+        return self.driver.manifest.batch + 1
 
     def _plans(self, app: QuerySet, since: Mapping[str, int]) -> Mapping[str, SharedPlan]:
         """Without a planner any tables, and what is stored as the engine's rule has it or each query by itself."""
@@ -162,33 +151,16 @@ class Engine:
         made.prepare(self.held.owner, False)
         return made
 
-    def step(self) -> bool:
+    def step(self, meanwhile: Callable[[], object] = undisturbed) -> bool:
         """One micro-batch, sometimes with other tables than the last; False when there is none left."""
         if self.planner is None and self.rng.random() < 0.3:
             self.replan()
-        if not self.decide():
-            return False
-        self.again()
-        return True
+        self.executor.meanwhile = meanwhile
+        return self.again()
 
-    def decide(self) -> bool:
-        """The first half of a step: a batch is decided and its tasks run; False when there is none left."""
-        self.decided = json.loads(json.dumps(self.reader.latestOffset(self.logged, None)))
-        if self.decided == self.logged:
-            return False
-        self.feed.offset = from_data(Offset, self.decided, "offset")
-        self.feed.references = list(self._references())
-        return True
-
-    def again(self) -> None:
-        """The micro-batch that was decided and read last, from the merges on."""
-        self.driver(None, self.batch)
-        self.logged, self.batch = self.decided, self.batch + 1
-
-    def _references(self) -> Iterator[str]:
-        for split in self.reader.partitions(self.logged, self.decided):
-            for batch in self.reader.read(split):
-                yield from batch.column(0).to_pylist()
+    def again(self) -> bool:
+        """The micro-batch that failed, as it was decided."""
+        return self.batches.step()
 
     def amend(self, app: QuerySet) -> None:
         """Go on with another app from the next batch on."""

@@ -20,7 +20,6 @@ from in_process import Engine
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve.app import resolve_app
 from penstock.runtime.batch import replan as planners
-from penstock.runtime.batch.outcome import heard
 from penstock.runtime.batch.replan import Planner
 from penstock.runtime.work import TABLE
 from penstock.sharing.model.kinds.direct import DIRECT
@@ -31,7 +30,6 @@ from penstock.sharing.plan import SharedPlan
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source
 from penstock.state import versions
-from penstock.state.protocol import TaskReport
 from penstock.testing.apps.generators import Settings
 
 Array = np.ndarray
@@ -127,7 +125,7 @@ def run(
     engine = Engine(folder, app, sources, chosen, planner)
     done = Measured(engine)
     while engine.step():
-        tasks = heard(engine.feed.references, TaskReport)
+        tasks = engine.executor.reports
         number = engine.offset.plan
         rows = sum(task.rows for task in tasks)
         plan = versions.load(engine.checkpoint, number).plans[stream]

@@ -15,11 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from measured import Measured, resolved
 
-from penstock.runtime.batch.outcome import heard
 from penstock.runtime.batch.replan import Planner
 from penstock.runtime.work import TABLE
 from penstock.sharing.options import AUTO, TREE, Planning
-from penstock.state.protocol import TaskReport
 from penstock.testing.asserts import assert_same_rows
 from penstock.testing.oracle.expected import expect
 
@@ -61,7 +59,7 @@ def app_text(rng: random.Random, path: Path, count: int) -> str:
 
 def table_bytes(ran: Measured) -> int:
     """The most that the tables of a task took."""
-    tasks = heard(ran.engine.feed.references, TaskReport)
+    tasks = ran.engine.executor.reports
     return max(sum(size for name, size in task.bytes.items() if name.startswith(TABLE)) for task in tasks)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import measured
@@ -45,11 +46,6 @@ def text(folder: Path) -> str:
     return app_text(folder / "in.parquet", KEYS, 2 * BATCH)
 
 
-def decided(engine: Engine) -> None:
-    """The first half of a step: a batch is decided and its tasks run."""
-    assert engine.decide()
-
-
 def check(engine: Engine, folder: Path, app: QuerySet, since: dict[str, tuple[int | None, int, int]]) -> None:
     engine.finish()
     batches = [batch["rows"] for batch in engine.summary()["batches"]]
@@ -71,11 +67,10 @@ def test_a_query_that_is_added_while_a_batch_runs(engine: Engine, tmp_path: Path
     app, _ = resolved(app_text(tmp_path / "in.parquet", [*KEYS, "abc"], 2 * BATCH))
     app = QuerySet(first.streams, app.queries)
     engine.step()
-    decided(engine)
-    engine.amend(app)
+    number = engine.held.version.number
+    engine.step(meanwhile=lambda: engine.amend(app))
     amended = engine.held.version.number
-    engine.again()
-    assert engine.held.version.number == amended
+    assert amended == number + 1
     known = engine.driver.manifest.streams["s"]
     since = {"q_abc": (known.greatest, known.row, engine.batch)}
     for _ in range(3):
@@ -90,11 +85,9 @@ def test_a_query_that_is_dropped_while_a_batch_runs(engine: Engine, tmp_path: Pa
     app = engine.held.version.app
     left = QuerySet(app.streams, tuple(query for query in app.queries if query.name != "q_ab"))
     engine.step()
-    decided(engine)
-    engine.amend(left)
-    amended = engine.held.version.number
-    engine.again()
-    assert engine.held.version.number == amended
+    number = engine.held.version.number
+    engine.step(meanwhile=lambda: engine.amend(left))
+    assert engine.held.version.number == number + 1
     check(engine, tmp_path, left, {})
 
 
@@ -134,9 +127,7 @@ def test_batches_that_are_done_again(engine: Engine, tmp_path: Path, monkeypatch
 
 def test_tasks_that_are_tried_twice(engine: Engine, tmp_path: Path) -> None:
     """The references of the second attempts count; both left a sample."""
-    while engine.decide():
-        engine.feed.references = list(engine._references())
-        engine.again()
+    engine.executor.attempts = 2
     check(engine, tmp_path, engine.held.version.app, {})
     assert [path.name for path in (engine.checkpoint / sampling.FOLDER).iterdir()] == ["s.sample"]
 
@@ -147,9 +138,7 @@ def test_damaged_samples_in_the_middle(engine: Engine, tmp_path: Path) -> None:
     engine.step()
     for damage in (b"", b"nothing", path.read_bytes()[:-1]):
         number = engine.held.version.number
-        decided(engine)
-        path.write_bytes(damage)
-        engine.again()
+        engine.step(meanwhile=partial(path.write_bytes, damage))
         assert engine.held.version.number == number
     check(engine, tmp_path, engine.held.version.app, {})
 

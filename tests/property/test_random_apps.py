@@ -1,4 +1,4 @@
-"""Random apps through the engine, with random plans, against the oracle; the oracle against Spark's own groupBy.
+"""Random apps with Spark and without it, with random plans, against the oracle; the oracle against Spark's groupBy.
 
 Every failure names its seed: `random_case(seed)` brings the app back.  PENSTOCK_SEED moves the slow campaign.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from penstock.testing.apps.generators import Case, Settings, random_case
 from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows, assert_same_windows
 from penstock.testing.oracle.columns import read_column
 from penstock.testing.oracle.expected import Expected, expect
+from support.amounts import quick_and
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +37,7 @@ SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
 # The last three once split a NULL group, failed on an empty dictionary, and lost a value to a new layout.
 QUICK = (*range(1, 10), 20261138, 20261147, 20261276)
 SLOW_CASES, CHUNK = 300, 10
+MANY, CHUNK_IN_PROCESS = 1_000, 20
 FUNCTIONS = ("count", "sum", "min", "max", "avg")
 DAY = 86_400_000_000
 # Every setting as unlike the case's own as it can be.
@@ -75,10 +78,11 @@ def random_planning(seed: int) -> dict[str, Any]:
     }
 
 
-def run_app(spark: SparkSession, case: Case, settings: Settings, folder: Path, **planning: Any) -> Ran:
+def run_app(spark: SparkSession | None, case: Case, settings: Settings, folder: Path, **planning: Any) -> Ran:
+    """Without a session, in this process, or with workers of its own."""
     import penstock as ps
 
-    app = ps.App(spark=spark)
+    app = ps.App(spark=spark, master="process")
     app.sql(case.write(folder / "in"))
     places = {"checkpoint": str(folder / "checkpoint"), "output": str(folder / "out")}
     run = app.start(**{"plan": "none", **settings.as_arguments(), **planning}, **places)
@@ -100,9 +104,11 @@ def assert_as_expected(ran: Ran, expected: Expected, context: str) -> None:
     assert_same_account(ran.summary["accounting"], expected.stream, f"{context}, stream")
 
 
-def check_case(spark: SparkSession, seed: int, folder: Path) -> None:
+def check_case(spark: SparkSession | None, seed: int, folder: Path, workers: int | None = None) -> None:
     case = random_case(seed)
     settings = bearable(case.settings, case.data.num_rows)
+    if workers is not None:
+        settings = replace(settings, parallelism=workers)
     planning = random_planning(seed)
     context = f"seed {seed}: {settings}, {planning}\n{case.text(f'parquet:{folder}/in')}"
     try:
@@ -130,6 +136,21 @@ def test_campaign_of_random_apps(spark: SparkSession, first: int, tmp_path: Path
             failures.append(error)
     if failures:
         raise ExceptionGroup(f"{len(failures)} of {CHUNK} seeds failed", failures)
+
+
+# -- without Spark
+
+
+@pytest.mark.parametrize("first", quick_and([1], range(SEED, SEED + MANY, CHUNK_IN_PROCESS)))
+def test_random_apps_in_this_process_match_the_oracle(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + CHUNK_IN_PROCESS):
+        check_case(None, seed, tmp_path / str(seed), workers=1)
+        shutil.rmtree(tmp_path / str(seed))
+
+
+@pytest.mark.parametrize("seed", quick_and([3, 4], range(SEED, SEED + 40)))
+def test_random_apps_with_worker_processes_match_the_oracle(seed: int, tmp_path: Path) -> None:
+    check_case(None, seed, tmp_path, workers=2 + seed % 2)
 
 
 @pytest.mark.parametrize("seed", [QUICK[0], *(pytest.param(SEED - i, marks=pytest.mark.slow) for i in range(1, 9))])

@@ -45,6 +45,7 @@ ORDER = (
     ("runtime.profile",),
     ("runtime.task",),
     ("runtime.batch",),
+    ("runtime.engine",),
     ("runtime.run",),
     ("monitor",),
     ("app",),

@@ -1,4 +1,4 @@
-"""The Python API: `App` collects streams and queries, `start` runs them as one Spark streaming query.
+"""The Python API: `App` collects streams and queries, `start` runs them as one Spark streaming query, or without Spark.
 
 app = penstock.App()
 app.stream("packets", "parquet:trace.parquet")
@@ -20,7 +20,7 @@ from penstock.logical.query import Field, Query, QuerySet, Stream
 from penstock.logical.resolve.app import resolve_app, resolve_query, resolve_stream
 from penstock.logical.types import TYPE_NAMES
 from penstock.runtime.batch.job import columns
-from penstock.runtime.run.inputs import Inputs
+from penstock.runtime.engine.inputs import Inputs
 from penstock.runtime.settings import RunSettings, TaskSettings
 from penstock.sharing.explain import explain_plan, explained_dict
 from penstock.sharing.explain_text import explained_text
@@ -35,14 +35,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.runtime.batch.report import Observer
+    from penstock.runtime.engine.base import Engine
     from penstock.runtime.run.run import Run
 
 TASK_SETTINGS = tuple(TaskSettings.__dataclass_fields__)
 FRAME, TABLE = "frame:", "spark:"
+PROCESS = "process"  # a master that is none of Spark's
 
 
 class App:
-    """Streams and queries. With `spark` given, runs in that session; else in one of its own, made at `start`."""
+    """Streams and queries. With `spark` given, runs in that session; else in one of its own, made at `start`.
+
+    With the master `process` there is no Spark: tasks run in processes that penstock forks, `parallelism` at a time.
+    """
 
     def __init__(self, spark: SparkSession | None = None, master: str = "local[*]") -> None:
         self._spark, self._master = spark, master
@@ -136,6 +141,8 @@ class App:
             raise ConfigError(f"Spark has no table '{name}': {reason}", "spark:NAME reads a table or view") from None
 
     def session(self) -> SparkSession:
+        if self._spark is None and self._master == PROCESS:
+            raise ConfigError("there is no Spark in a run with master 'process'", "give a Spark master, like local[*]")
         from penstock.runtime.spark.session import build_session
 
         if self._spark is None:
@@ -240,19 +247,33 @@ class App:
         app, (planning, rest) = self._app(), _planning(settings)
         inputs = self.inputs(app)
         run_settings = _settings(RunSettings, checkpoint, rest)
-        check_start(app, self._functions, run_settings)
+        with_spark = self._spark is not None or self._master != PROCESS
+        check_start(app, self._functions, run_settings, inputs, with_spark)
         planner = Planner(planning)
         tasks = run_settings.parallelism or os.cpu_count() or 1
-        # Spark takes seconds to start, in another process.
+        # Spark takes seconds to start, in another process; workers take one.
         look = Thread(target=planner.look, args=(app, inputs.sources, run_settings.batch_rows, tasks), daemon=True)
         look.start()
         planned = time.monotonic()
-        on_phase("starting Spark")
-        spark = self.session()
+        on_phase("starting Spark" if with_spark else "starting workers")
+        engine = self._engine(with_spark, run_settings.parallelism)
         look.join()
         seconds = {"planning": planned - started, "startup": time.monotonic() - planned}
         observers = () if listener is None else (listener,)
-        return start(spark, app, inputs, self._functions, run_settings, planner, observers, seconds)
+        try:
+            return start(engine, app, inputs, self._functions, run_settings, planner, observers, seconds)
+        except BaseException:
+            engine.close()
+            raise
+
+    def _engine(self, with_spark: bool, parallelism: int | None) -> Engine:
+        if with_spark:
+            from penstock.runtime.engine.spark import SparkEngine
+
+            return SparkEngine(self.session(), parallelism)
+        from penstock.runtime.engine.process import ProcessEngine
+
+        return ProcessEngine(parallelism)
 
     def close(self) -> None:
         """Stop the Spark session."""

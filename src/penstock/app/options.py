@@ -41,4 +41,4 @@ PeakLoad = Annotated[
 ]
 BatchRows = Annotated[int | None, typer.Option(metavar="N", help="Most rows of a micro-batch.")]
 Parallelism = Annotated[int | None, typer.Option(metavar="N", help="Tasks per batch; default: cores.")]
-Master = Annotated[str, typer.Option(metavar="URL", help="Spark master.")]
+Master = Annotated[str, typer.Option(metavar="URL", help="Spark master; or process: no Spark, its own workers.")]

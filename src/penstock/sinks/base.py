@@ -87,6 +87,10 @@ class Sink(Protocol):
         """Where the results go, for people and for the identity of a checkpoint."""
         ...
 
+    def needs_spark(self) -> bool:
+        """Whether there is no delivering without a session."""
+        ...
+
     def claim(self) -> str | None:
         """What no other query of the app may write to; None if the place can be shared."""
         ...

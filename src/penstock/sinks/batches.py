@@ -103,6 +103,9 @@ class BatchSink(ABC):
         except ValueError:
             raise StateError(f"{mark} is damaged", "write the number of the last delivered batch into it") from None
 
+    def needs_spark(self) -> bool:
+        return False
+
     def claim(self) -> str | None:
         return None
 

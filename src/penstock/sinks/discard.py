@@ -40,6 +40,9 @@ class DiscardSink:
     def place(self) -> str:
         return "discard:"
 
+    def needs_spark(self) -> bool:
+        return False
+
     def claim(self) -> str | None:
         return None
 

@@ -117,6 +117,9 @@ class FolderSink(ABC):
     def place(self) -> str:
         return self.folder
 
+    def needs_spark(self) -> bool:
+        return False
+
     def claim(self) -> str | None:
         return self.folder
 

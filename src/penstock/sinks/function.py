@@ -63,6 +63,9 @@ class FunctionSink(BatchSink):
     def place(self) -> str:
         return self.name
 
+    def needs_spark(self) -> bool:
+        return True
+
 
 def function_name(function: Any) -> str:
     """Whose function it is, alike in every run: the identity of a checkpoint holds it."""

@@ -45,6 +45,10 @@ class MemorySink(ParquetSink):
     def place(self) -> str:
         return f"memory:{self.view}"
 
+    def needs_spark(self) -> bool:
+        """For the view alone."""
+        return bool(self.view)
+
     def claim(self) -> str | None:
         """Names of views differ by more than case, as Spark sees them."""
         return f"memory:{self.view.lower()}" if self.view else self.folder

@@ -104,3 +104,13 @@ def check_claims(sinks: Mapping[str, Sink]) -> None:
         other = taken.setdefault(claim, name) if claim is not None else name
         if other != name:
             raise ConfigError(f"queries '{other}' and '{name}' both write to {sink.place()}", "give each its own")
+
+
+def check_needs(sinks: Mapping[str, Sink], with_spark: bool) -> None:
+    """Refuse sinks that need Spark where there is none."""
+    for name, sink in sinks.items():
+        if sink.needs_spark() and not with_spark:
+            raise ConfigError(
+                f"query '{name}' writes to {sink.place()}, which needs Spark",
+                "run the app on a Spark master, or send the results to a folder: parquet:, csv:, json:",
+            )

@@ -18,12 +18,14 @@ FORMAT = 4  # of everything in a checkpoint; goes up when files of before cannot
 
 @dataclass(frozen=True)
 class Identity:
-    """`version` is the format; `sources` has the fingerprints of the app's sources, by stream."""
+    """`version` is the format; `sources` has the fingerprints of the app's sources, by stream; `engine` is what drives
+    its batches, and has logged them (`runtime.engine`)."""
 
     version: int
     id: str
     sources: Mapping[str, str]
     slots: int
+    engine: str = "spark"
 
 
 def claim(checkpoint: Path, mine: Identity) -> Identity:

@@ -1,8 +1,9 @@
 """Where a batch's reports come from: what was decided about it, and the tasks that ran.
 
-A *feed* stands between the engine's loop (Spark's foreachBatch) and the driver. The fused source
+A *feed* stands between the engine's loop (Spark's foreachBatch) and the driver. With Spark the fused source
 (`runtime.batch.fused`) has run its tasks when the driver is called, and what was decided stands in Spark's offset log;
-DataFrames (`runtime.batch.frames`) run theirs inside, and log decisions in the checkpoint.
+DataFrames (`runtime.batch.frames`), and all without Spark (`runtime.engine.batches`), run theirs inside, and log
+decisions in the checkpoint.
 """
 
 from __future__ import annotations

@@ -10,31 +10,32 @@ A static DataFrame is one batch. Rows of DataFrames have no positions: windows o
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from penstock.runtime.batch.executor import Executor
 from penstock.runtime.batch.held import done_mark
 from penstock.runtime.batch.job import columns
-from penstock.runtime.batch.offsets import decide, epoch_of
+from penstock.runtime.batch.offsets import decide, decision_path, epoch_of, log_decision, read_decision
 from penstock.runtime.batch.outcome import told
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import SharedPlan
 from penstock.sources.base import OF_FRAMES, Abilities
-from penstock.state import checked, versions
+from penstock.state import versions
 from penstock.state.files import put_if_absent
-from penstock.state.garbage import DECISIONS, SEGMENTS, segment_name
+from penstock.state.garbage import SEGMENTS, segment_name
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import Offset, TaskReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @dataclass
@@ -50,13 +51,13 @@ class FrameFeed:
 
     def decision(self, batch: int, before: Manifest) -> Offset:
         # The batch that ends the stream is none of Spark: killed before its manifest, its number may go to data.
-        path = self.checkpoint / DECISIONS / f"{batch:08d}{'-end' if self.ending else ''}.json"
+        path = decision_path(self.checkpoint, batch, "-end" if self.ending else "")
         if not path.exists():
             known = before if before.batch >= 0 else None
             row = before.stream(self.stream).row
             offset = decide(self.checkpoint, before.offset, known, {self.stream: row}, {self.stream: self.ending})
-            put_if_absent(path, checked.dump(offset))
-        return checked.parse(path.read_bytes(), Offset, path, "decision")
+            log_decision(path, offset)
+        return read_decision(path)
 
     def tasks(self, given: DataFrame | None, offset: Offset) -> tuple[list[TaskReport], Offset]:
         if given is None:
@@ -110,37 +111,3 @@ def frame_task(
         yield pa.RecordBatch.from_pydict({"reference": [text]})
 
     return run
-
-
-class Once:
-    """A static DataFrame's only batch, in a thread; behaves as a StreamingQuery does."""
-
-    def __init__(self, work: Callable[[], None]) -> None:
-        self._error: BaseException | None = None
-        self._work = work
-        self._thread = threading.Thread(target=self._run, name="penstock-batch", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._work()
-        except BaseException as error:  # raised again where the run is awaited
-            self._error = error
-
-    @property
-    def isActive(self) -> bool:
-        return self._thread.is_alive()
-
-    @property
-    def status(self) -> dict[str, Any]:
-        return {"isTriggerActive": self.isActive}
-
-    def awaitTermination(self, timeout: int | None = None) -> bool:
-        self._thread.join(timeout)
-        if self._error is not None:
-            raise self._error
-        return not self._thread.is_alive()
-
-    def stop(self) -> None:
-        """A batch is not interrupted."""
-        self._thread.join()

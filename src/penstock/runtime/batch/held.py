@@ -46,5 +46,5 @@ def done_mark(checkpoint: Path, batch: int) -> Path:
 
 
 def committed(checkpoint: Path, batch: int) -> bool:
-    """Whether Spark has logged the batch as done (or, of a DataFrame's last batch, we have): it is never replayed."""
+    """Whether Spark, or the checkpoint itself, has logged the batch as done: it is never replayed."""
     return (checkpoint / "spark" / "commits" / str(batch)).exists() or done_mark(checkpoint, batch).exists()

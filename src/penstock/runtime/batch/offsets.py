@@ -16,9 +16,11 @@ from penstock.logical.query import QuerySet
 from penstock.runtime.batch.context import roots_state
 from penstock.runtime.epoch import Epoch
 from penstock.sources.base import Position
+from penstock.state import checked, versions
 from penstock.state import manifest as manifests
-from penstock.state import versions
 from penstock.state.checked import RESTORE
+from penstock.state.files import put_if_absent
+from penstock.state.garbage import DECISIONS
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import Offset, Origin, StreamOffset, StreamState
 from penstock.state.versions import Version
@@ -76,3 +78,19 @@ def in_order(app: QuerySet, offset: Offset, stream: str) -> bool:
     """Whether the batch must find the stream's first tuple, for a landmark window to begin there: one task reads it."""
     unknown = offset.streams[stream].first is None
     return unknown and any(query.window.landmark for query in app.readers(stream))
+
+
+# -- decisions that the checkpoint logs itself
+
+
+def decision_path(checkpoint: Path, batch: int, kind: str = "") -> Path:
+    return checkpoint / DECISIONS / f"{batch:08d}{kind}.json"
+
+
+def log_decision(path: Path, offset: Offset) -> None:
+    """Decide about a batch, unless that was done before."""
+    put_if_absent(path, checked.dump(offset))
+
+
+def read_decision(path: Path) -> Offset:
+    return checked.parse(path.read_bytes(), Offset, path, "decision")

@@ -20,7 +20,7 @@ from penstock.runtime.batch.replan import Planner
 from penstock.runtime.settings import RunSettings
 from penstock.sharing.options import Planning
 from penstock.sinks.base import Sink
-from penstock.sinks.registry import check_claims
+from penstock.sinks.registry import check_claims, check_needs
 from penstock.sinks.schema import open_query_sink
 from penstock.sources.base import Abilities, Source
 from penstock.sources.fit import check_fields, check_window
@@ -117,9 +117,9 @@ def _difference(old: object, new: object) -> str:
 
 @dataclass(frozen=True)
 class Amending:
-    """What changing a running app takes; `sinks` are those of the driver, by query."""
+    """What changing a running app takes; `session` is Spark's, if there is one, `sinks` are those of the driver."""
 
-    spark: SparkSession
+    session: SparkSession | None
     held: Held
     planner: Planner
     sinks: dict[str, Sink]
@@ -149,9 +149,11 @@ class Amending:
                 check_window(name, one.window, self.abilities(root.name))
         opened = open_query_sink(found[-1], None if uri else sink, self.settings.output, self.held.path)
         check_claims({**self.sinks, name: opened})
+        check_needs({name: opened}, self.session is not None)
         new = self._next(last, app, {name: opened.place()})
         self._check_sources(new)
-        opened.bind(self.spark)
+        if self.session is not None:
+            opened.bind(self.session)
         opened.prepare(self.held.owner, self.settings.overwrite)
         self.sinks[name] = opened
         return new

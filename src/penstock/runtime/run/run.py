@@ -1,28 +1,26 @@
 """A run as its user sees it: waiting, stopping, progress, results, summary, and queries that come and go.
 
-`runtime.run.start.start` makes one; behind it stand the driver of batches and Spark's streaming query.
+`runtime.run.start.start` makes one; behind it stand the driver of batches and the loop of the engine that calls it.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-
-from penstock.errors import ConfigError, PenstockError, RunError
+from penstock.errors import ConfigError, PenstockError
 from penstock.runtime.batch.driver import BatchDriver
-from penstock.runtime.batch.job import END
+from penstock.runtime.engine.base import Engine, Loop
 from penstock.runtime.run.changes import Amending
 from penstock.runtime.run.history import History
 from penstock.runtime.run.summary import Clock, shown_volume, shown_watermark, summarise, window_account
 from penstock.sharing.plan import SharedPlan
 from penstock.sinks.base import Sink
-from penstock.state.checked import RESTORE
 from penstock.state.windows import CAPACITY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class Run:
@@ -31,14 +29,14 @@ class Run:
 
     def __init__(
         self,
-        spark: SparkSession,
-        driver: BatchDriver[DataFrame],
-        query: Any,
+        engine: Engine,
+        driver: BatchDriver[Any],
+        loop: Loop,
         amending: Amending,
         history: History,
         seconds: Mapping[str, float],
     ) -> None:
-        self._spark, self._driver, self._query = spark, driver, query
+        self._engine, self._driver, self._loop = engine, driver, loop
         self._amending, self._history = amending, history
         self._started_at, self._seconds = time.monotonic(), seconds
         self._ended_at: float | None = None
@@ -57,39 +55,17 @@ class Run:
         if self._ended_at is not None:
             return True
         try:
-            ended = True if timeout is None else bool(self._query.awaitTermination(timeout))
-            if timeout is None:
-                self._query.awaitTermination()
-            if ended:
-                self._end_stream()
-        except (PySparkException, PenstockError) as error:
+            ended = self._loop.wait(timeout)
+        except PenstockError:
             self._close()
-            raise self._driver.failure or _failure(error) from None
-        except Exception as error:  # py4j's network errors when the JVM is gone have no common root
-            self._close()
-            raise RunError(
-                f"Spark ended unexpectedly: {type(error).__name__}", "run again: it goes on from the checkpoint"
-            ) from error
+            raise
         if ended:
             self._close()
         return ended
 
-    def _end_stream(self) -> None:
-        """The end of a stream may be a batch that Spark knows nothing of."""
-        driver = self._driver
-        if self._amending.settings.until == END and not driver.manifest.ended and driver.feed.end_batch():
-            driver(None, driver.manifest.batch + 1)
-
     def stop(self) -> None:
         """Stop between two batches; a later run on the checkpoint goes on from there."""
-        before = self._driver.done
-        deadline = time.monotonic() + 30
-        # A stop inside foreachBatch trips over a bug of Spark's: wait for the end of the batch.
-        while self._query.isActive and self._driver.done == before and time.monotonic() < deadline:
-            if not self._query.status["isTriggerActive"]:
-                break
-            time.sleep(0.01)
-        self._query.stop()
+        self._loop.stop()
         self._close()
 
     def add_query(self, name: str, select: str, sink: Any = None) -> None:
@@ -105,6 +81,7 @@ class Run:
             self._ended_at = time.monotonic()
             if self._driver.failure is None:
                 self._driver.collect_garbage()
+            self._engine.close()  # whoever could still write is gone before the lease is
             self._driver.held.lease.release()
 
     def progress(self) -> dict[str, Any]:
@@ -122,7 +99,13 @@ class Run:
 
     def results(self, name: str) -> DataFrame:
         """A query's results so far as a Spark DataFrame."""
-        return self._sink(name).results(self._spark)
+        sink, session = self._sink(name), self._engine.session
+        if session is None:
+            raise ConfigError(
+                f"the results of query '{name}' as a DataFrame need Spark, and this run has none",
+                "read the files of its sink, or run the app on a Spark master",
+            )
+        return sink.results(session)
 
     def window_account(self, name: str, most: int = CAPACITY) -> list[dict[str, int]]:
         """The newest closed windows of a query, newest last: `start` and `end` as in its results (microseconds), `rows`
@@ -146,23 +129,5 @@ class Run:
             driver.sinks,
             self._history,
             Clock(self._started_at, ended_at, self._seconds),
-            self._spark.version,
+            self._engine.version,
         )
-
-
-def _failure(error: PySparkException | PenstockError) -> PenstockError:
-    """One sentence out of Spark's report."""
-    if isinstance(error, PenstockError):
-        return error
-    text = str(error)
-    ours = re.search(r"penstock\.errors\.\w+: (.+)(?:\n\s*hint: (.+))?", text)
-    if ours is not None:  # raised in the source's process, and wrapped by Spark
-        return RunError(ours[1].strip(), (ours[2] or "see penstock state --checkpoint").strip())
-    damaged = re.search(r"Checksum error: file:(\S+)", text)
-    if damaged is not None:
-        return RunError(f"Spark's log {damaged[1]} is damaged", RESTORE)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    cause = next(
-        (line for line in reversed(lines) if "Error" in line or "Exception" in line), lines[0] if lines else text
-    )
-    return RunError(f"Spark stopped the run: {cause[:500]}", "run again: it goes on from the checkpoint")

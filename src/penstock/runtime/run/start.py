@@ -1,11 +1,10 @@
-"""Start and end a run: checkpoint, lease, sinks, source, streaming query, and its summary.
+"""Start a run: checkpoint, lease, sinks, sources, driver, and the loop of an engine that calls it.
 
-prepare (app.json, lease, roll forward, sinks) ──► writeStream.foreachBatch(BatchDriver) ──► Run
+prepare (app.json, lease, roll forward, sinks) ──► feed, BatchDriver ──► Engine.start ──► Run
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 import uuid
@@ -13,30 +12,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError, StateError
 from penstock.faults import reach
 from penstock.logical.query import QuerySet
 from penstock.logical.window import TIME
 from penstock.runtime.batch.driver import BatchDriver, publish
-from penstock.runtime.batch.executor import SparkExecutor
-from penstock.runtime.batch.feed import Feed, FusedFeed
-from penstock.runtime.batch.frames import FrameFeed, Once
-from penstock.runtime.batch.fused import FusedSource
 from penstock.runtime.batch.held import Held, committed
-from penstock.runtime.batch.job import END, STOPPED, Job, encode
+from penstock.runtime.batch.job import END, STOPPED, Job
 from penstock.runtime.batch.replan import Planner, Replanning
 from penstock.runtime.batch.report import Observer
+from penstock.runtime.engine.base import SPARK, Engine
+from penstock.runtime.engine.inputs import Inputs
 from penstock.runtime.run.changes import Amending, adopt, check_changes
 from penstock.runtime.run.history import History
-from penstock.runtime.run.inputs import Inputs
 from penstock.runtime.run.run import Run
 from penstock.runtime.settings import RunSettings
 from penstock.sinks.base import Owner, Sink
-from penstock.sinks.registry import check_claims
+from penstock.sinks.registry import check_claims, check_needs
 from penstock.sinks.schema import open_query_sink
 from penstock.sources.base import Position
 from penstock.sources.tail import check_files, continued
@@ -48,11 +42,12 @@ from penstock.state.garbage import SEGMENTS
 from penstock.state.identity import Identity
 from penstock.state.manifest import Manifest, first_manifest
 
-POLL = "100 milliseconds"  # how often a run that goes on looks for new records
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def start(
-    spark: SparkSession,
+    engine: Engine,
     app: QuerySet,
     inputs: Inputs,
     functions: Mapping[str, Any],
@@ -61,7 +56,7 @@ def start(
     observers: Sequence[Observer],
     seconds: dict[str, float],
 ) -> Run:
-    """Start the app's streaming query; returns at once. `functions` are sinks that are no URI, by query."""
+    """Start the app's batches; returns at once. `functions` are sinks that are no URI, by query."""
     reach("driver.start")
     begun = time.monotonic()
     checkpoint = _open_checkpoint(settings.checkpoint)
@@ -69,45 +64,48 @@ def start(
     sinks = _open_sinks(app, functions, settings.output, checkpoint)
     places = {name: sink.place() for name, sink in sinks.items()}
     _check(checkpoint, app, inputs, places)
-    mine = _identify(checkpoint, inputs, settings)
-    lease = leases.acquire(checkpoint, _processes(spark))
+    mine = _identify(checkpoint, inputs, settings, engine.name)
+    lease = leases.acquire(checkpoint, engine.processes())
     try:
         held = Held(checkpoint, Owner(mine.id, str(checkpoint)), lease)
         manifest = manifests.newest(checkpoint) or first_manifest()
-        for sink in sinks.values():
-            sink.bind(spark)
-        # What Spark committed was published; consumers may have moved it away since.
+        _bind(engine.session, sinks)
+        # What is logged as done was published; consumers may have moved it away since.
         if manifest.batch >= 0 and not committed(checkpoint, manifest.batch):
-            publish(manifest, sinks | _dropped_sinks(spark, checkpoint, manifest, sinks, settings.output))
+            publish(manifest, sinks | _dropped_sinks(engine.session, checkpoint, manifest, sinks, settings.output))
         for sink in sinks.values():
             sink.prepare(held.owner, settings.overwrite)
         adopt(checkpoint, app, planner.planning, partial(planner.plans, app), places, manifest)
-        executor, history = SparkExecutor(spark, settings.parallelism), History()
+        history = History()
         job = Job(
             continued(checkpoint, inputs.sources, settings.until == STOPPED),
             replace(settings.task, slots=mine.slots),
             str(checkpoint),
             settings.batch_rows,
-            executor.parallelism,
+            engine.executor.parallelism,
             settings.until,
             planner.sampling,
         )
-        feed = _feed(executor, job, inputs)
+        feed = engine.feed(job, inputs)
         all_observers: list[Observer] = [history, *observers, Replanning(planner, held)]
-        driver = BatchDriver(executor, job.settings, feed, held, sinks, manifest, all_observers)
-        query = _start_query(spark, job, driver, inputs.frame)
+        driver = BatchDriver(engine.executor, job.settings, feed, held, sinks, manifest, all_observers)
+        loop = engine.start(job, driver, inputs)
         seconds["startup"] = seconds.get("startup", 0.0) + time.monotonic() - begun
-        amending = Amending(spark, held, planner, sinks, job.sources, feed.abilities, settings)
-        return Run(spark, driver, query, amending, history, seconds)
+        amending = Amending(engine.session, held, planner, sinks, job.sources, feed.abilities, settings)
+        return Run(engine, driver, loop, amending, history, seconds)
     except BaseException:
         lease.release()
         raise
 
 
-def check_start(app: QuerySet, functions: Mapping[str, Any], settings: RunSettings) -> None:
-    """What can be refused before Spark is started: sinks, and how long to run."""
+def check_start(
+    app: QuerySet, functions: Mapping[str, Any], settings: RunSettings, inputs: Inputs, with_spark: bool
+) -> None:
+    """What can be refused before an engine is started: sinks, what needs Spark, and how long to run."""
     _check_until(app, settings.until)
-    _open_sinks(app, functions, settings.output, local_path(settings.checkpoint or ".", "checkpoint"))
+    sinks = _open_sinks(app, functions, settings.output, local_path(settings.checkpoint or ".", "checkpoint"))
+    check_needs(sinks, with_spark)
+    inputs.check_needs(with_spark)
 
 
 def _check_until(app: QuerySet, until: str) -> None:
@@ -123,38 +121,6 @@ def _check_until(app: QuerySet, until: str) -> None:
                 )
 
 
-def _processes(spark: SparkSession) -> list[int]:
-    """The lease waits for a dead driver's JVM to end, too."""
-    jvm = spark._jvm
-    return [os.getpid(), int(jvm.java.lang.ProcessHandle.current().pid())] if jvm is not None else [os.getpid()]
-
-
-def _feed(executor: SparkExecutor, job: Job, inputs: Inputs) -> Feed[DataFrame]:
-    checkpoint = Path(job.checkpoint)
-    if inputs.frame is None:
-        return FusedFeed(executor, checkpoint, dict(job.sources), job.until)
-    return FrameFeed(executor, checkpoint, inputs.name, job.settings, sampling=job.sampling)
-
-
-def _start_query(spark: SparkSession, job: Job, driver: BatchDriver[DataFrame], frame: DataFrame | None) -> Any:
-    if frame is not None and not frame.isStreaming:
-        return Once(partial(_run_static, driver, frame))
-    if frame is None:
-        spark.dataSource.register(FusedSource)
-        frame = spark.readStream.format("penstock").option("job", encode(job)).load()
-    elif driver.manifest.ended:
-        return Once(lambda: None)
-    writer = frame.writeStream.foreachBatch(driver)
-    writer = writer.trigger(availableNow=True) if job.until == END else writer.trigger(processingTime=POLL)
-    return writer.option("checkpointLocation", str(Path(job.checkpoint) / "spark")).start()
-
-
-def _run_static(driver: BatchDriver[DataFrame], frame: DataFrame) -> None:
-    """A static DataFrame is one batch, which ends the stream."""
-    if not driver.manifest.ended and driver.feed.end_batch():
-        driver(frame, driver.manifest.batch + 1)
-
-
 def _open_checkpoint(uri: str | None) -> Path:
     path = local_path(uri, "checkpoint") if uri else Path(tempfile.mkdtemp(prefix="penstock-"))
     try:
@@ -166,10 +132,16 @@ def _open_checkpoint(uri: str | None) -> Path:
     return path
 
 
-def _identify(checkpoint: Path, inputs: Inputs, settings: RunSettings) -> Identity:
+def _identify(checkpoint: Path, inputs: Inputs, settings: RunSettings, engine: str) -> Identity:
     """Whose checkpoint this is: written by its first run, compared by every later one."""
-    mine = Identity(identity.FORMAT, uuid.uuid4().hex, inputs.fingerprints(), settings.task.slots)
+    mine = Identity(identity.FORMAT, uuid.uuid4().hex, inputs.fingerprints(), settings.task.slots, engine)
     found = identity.claim(checkpoint, mine)
+    if found.engine != engine:
+        theirs, other = ("with", "a Spark master") if found.engine == SPARK else ("without", "--master process")
+        raise StateError(
+            f"checkpoint {checkpoint} was made by a run {theirs} Spark, and holds what only such a run can go on from",
+            f"give {other}, or use another checkpoint",
+        )
     for name, fingerprint in mine.sources.items():
         if found.sources.get(name, fingerprint) != fingerprint:
             raise StateError(
@@ -200,7 +172,7 @@ def _open_sinks(app: QuerySet, functions: Mapping[str, Any], output: str, checkp
 
 
 def _dropped_sinks(
-    spark: SparkSession, checkpoint: Path, manifest: Manifest, sinks: Mapping[str, Sink], output: str
+    session: SparkSession | None, checkpoint: Path, manifest: Manifest, sinks: Mapping[str, Sink], output: str
 ) -> dict[str, Sink]:
     """Sinks of queries that this app has no more, for what a killed run has committed but not published."""
     old = versions.load(checkpoint, manifest.offset.plan)
@@ -209,5 +181,12 @@ def _dropped_sinks(
         lost = query.name not in sinks and not query.hidden
         if lost and not old.outputs[query.name].startswith(("function ", "writer ")):
             found[query.name] = open_query_sink(query, None, output, checkpoint)
-            found[query.name].bind(spark)
+    _bind(session, found)
     return found
+
+
+def _bind(session: SparkSession | None, sinks: Mapping[str, Sink]) -> None:
+    """Sinks that need a session are refused where there is none."""
+    if session is not None:
+        for sink in sinks.values():
+            sink.bind(session)

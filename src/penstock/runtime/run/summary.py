@@ -41,7 +41,7 @@ def summarise(
     sinks: Mapping[str, Sink],
     history: History,
     clock: Clock,
-    spark_version: str,
+    spark_version: str | None,
 ) -> dict[str, Any]:
     account, reports = manifest.account, list(history.reports)
     first = clock.started_at if history.forgotten_at is None else history.forgotten_at

@@ -6,21 +6,13 @@ kept from the collector: Spark's daemon has it look through everything after eac
 
 from __future__ import annotations
 
-import gc
-import importlib
 from typing import Any
 
 from pyspark import daemon
 
-from penstock.runtime.machine import without_huge_pages
+from penstock.runtime.preload import preload
 
 PRELOADED = (
-    "pyarrow.compute",
-    "pyarrow.parquet",
-    "penstock.runtime.task.task",
-    "penstock.runtime.merge.windows",
-    "penstock.sources.registry",
-    "penstock.sinks.registry",
     "pyspark.worker",
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.sql.streaming.datasource",
@@ -38,10 +30,6 @@ def worker(sock: Any, authenticated: bool) -> int:
 
 
 if __name__ == "__main__":
-    without_huge_pages()
-    for module in PRELOADED:
-        importlib.import_module(module)
-    gc.collect()
-    gc.freeze()
+    preload(*PRELOADED)
     daemon.worker = worker
     daemon.manager()

@@ -42,6 +42,22 @@ OTHER_VISITS = 4
 
 
 @dataclass(frozen=True)
+class Blows:
+    """Whom strikes hit, and within how many seconds of the start of a run those do that wait for no batch."""
+
+    roles: tuple[str, ...] = (DRIVER, JVM, WORKER)
+    within: float = 15.0
+
+    @property
+    def fatal(self) -> tuple[str, ...]:
+        """Roles that a run does not survive."""
+        return tuple(role for role in self.roles if role != WORKER)
+
+
+WITH_SPARK, WITHOUT_SPARK = Blows(), Blows((DRIVER, WORKER), 2.0)
+
+
+@dataclass(frozen=True)
 class Kill:
     """One disturbed run: a fault at a named point, a strike, or one after the other."""
 
@@ -51,11 +67,11 @@ class Kill:
     def count(self) -> int:
         return (self.fault is not None) + (self.strike is not None)
 
-    def sooner(self, choose: random.Random) -> Kill:
+    def sooner(self, choose: random.Random, blows: Blows = WITH_SPARK) -> Kill:
         """What to try after it came too late. An app need not come to every point: then a strike does as well."""
         if self.fault is not None and self.fault.visit > 1:
             return replace(self, fault=replace(self.fault, once=True, visit=1))
-        return Kill(strike=Strike(choose.choice((DRIVER, JVM)), 0, choose.uniform(0, 8)))
+        return Kill(strike=Strike(choose.choice(blows.fatal), 0, choose.uniform(0, blows.within * 8 / 15)))
 
 
 @dataclass
@@ -104,16 +120,16 @@ class Campaign:
     log: tuple[str, ...]
 
 
-def random_kills(count: int, choose: random.Random) -> list[Kill]:
+def random_kills(count: int, choose: random.Random, blows: Blows = WITH_SPARK) -> list[Kill]:
     """At least so many: every point (as far as the count goes), some followed by a strike, and strikes."""
     points = choose.sample(POINTS, min(len(POINTS), max(1, count // 2)))
     kills = [Kill(_random_fault(point, choose)) for point in points]
     for point in choose.sample(WORKER_POINTS, min(2, count // 8)):
-        blow = _random_strike(choose.choice((DRIVER, JVM)), choose)
+        blow = _random_strike(choose.choice(blows.fatal), choose, blows)
         kills.append(Kill(replace(_random_fault(point, choose), once=True), blow))
-    roles = [DRIVER, JVM, WORKER]
+    roles = blows.roles
     while sum(kill.count() for kill in kills) < count:
-        kills.append(Kill(strike=_random_strike(roles[len(kills) % 3], choose)))
+        kills.append(Kill(strike=_random_strike(roles[len(kills) % len(roles)], choose, blows)))
     choose.shuffle(kills)
     return kills
 
@@ -124,9 +140,9 @@ def _random_fault(point: str, choose: random.Random) -> Fault:
     return Fault(point, choose.randint(1, VISITS.get(point, OTHER_VISITS)), once)
 
 
-def _random_strike(role: str, choose: random.Random) -> Strike:
-    if choose.random() < 0.3:  # at any moment, the start of Spark included
-        return Strike(role, 0, choose.uniform(0, 15))
+def _random_strike(role: str, choose: random.Random, blows: Blows) -> Strike:
+    if choose.random() < 0.3:  # at any moment, the start of the engine included
+        return Strike(role, 0, choose.uniform(0, blows.within))
     return Strike(role, choose.randint(1, 4), choose.uniform(0, 1))
 
 
@@ -145,10 +161,12 @@ def run_campaign(
     afterwards); `check` may look further.
     """
     choose = random.Random(seed)
-    waiting, landed, missed, lineages = random_kills(kills, choose), 0, 0, 0
+    blows = _blows(make(place / "lineage-1"))
+    waiting, landed, missed, lineages = random_kills(kills, choose, blows), 0, 0, 0
     log = [f"seed {seed}"]
     while waiting or landed < kills:
-        waiting = waiting or random_kills(kills - landed, choose)  # of two at once, one may have come in their place
+        # Of two at once, one may have come in their place.
+        waiting = waiting or random_kills(kills - landed, choose, blows)
         lineages += 1
         folder = place / f"lineage-{lineages}"
         lineage = Lineage(make(folder), folder / "logs", [f"seed {seed}, lineage {lineages}"])
@@ -166,6 +184,10 @@ def run_campaign(
     return Campaign(seed, landed, missed, lineages, tuple(log))
 
 
+def _blows(launch: Launch) -> Blows:
+    return WITH_SPARK if launch.has_spark else WITHOUT_SPARK
+
+
 def _one_lineage(lineage: Lineage, waiting: list[Kill], most: int, choose: random.Random) -> tuple[Ended, int, int]:
     """Kill and restart until a run ends well; returns its end, the kills that hit and those that missed."""
     landed = missed = 0
@@ -176,7 +198,7 @@ def _one_lineage(lineage: Lineage, waiting: list[Kill], most: int, choose: rando
             landed += kill.count()
         else:
             missed += 1
-            waiting.append(kill.sooner(choose))
+            waiting.append(kill.sooner(choose, _blows(lineage.launch)))
         if ended.code == 0:
             return ended, landed, missed
     ended, _ = lineage.disturb(Kill(), choose)

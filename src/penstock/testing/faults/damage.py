@@ -15,7 +15,7 @@ from penstock.state import manifest as manifests
 from penstock.testing.faults.runs import Launch
 
 PAGE = 4096
-KINDS = ("segment", "manifest", "version", "identity", "spark", "result")
+KINDS = ("segment", "manifest", "version", "identity", "spark", "decision", "result")
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,7 @@ def targets(launch: Launch, kind: str) -> list[Path]:
         "manifest": (checkpoint / manifests.FOLDER).glob("[0-9]*.json"),
         "version": (checkpoint / "versions").glob("[0-9]*.json"),
         "identity": checkpoint.glob("app.json"),
+        "decision": (checkpoint / "decisions").glob("[0-9]*.json"),
         "spark": (checkpoint / "spark").rglob("[0-9]*"),
         "result": launch.output.glob("*/*.*"),
     }

@@ -27,7 +27,13 @@ from penstock.testing.faults.runs import (
 )
 
 DRIVER, JVM, WORKER = "driver", "jvm", "worker"
-PYTHON_MODULES = ("penstock.runtime.spark.daemon", "pyspark.daemon", "python_streaming_source_runner", "pyspark.worker")
+PYTHON_MODULES = (
+    "penstock.runtime.spark.daemon",
+    "penstock.runtime.engine.zygote",
+    "pyspark.daemon",
+    "python_streaming_source_runner",
+    "pyspark.worker",
+)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,14 @@ class Launch:
         fixed = [*places, "--batch-rows", str(self.batch_rows), "--json", "--quiet"]
         return [sys.executable, "-m", "penstock.app.cli", "run", str(self.app), *fixed, *self.options]
 
+    def without_spark(self) -> Launch:
+        """The same run with workers of penstock's own."""
+        return replace(self, options=(*self.options, "--master", "process"))
+
+    @property
+    def has_spark(self) -> bool:
+        return "process" not in self.options
+
     def with_environment(self, **variables: str) -> Launch:
         return replace(self, environment=(*self.environment, *variables.items()))
 

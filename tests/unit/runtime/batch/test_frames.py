@@ -16,9 +16,10 @@ import pytest
 from penstock.errors import RunError, StateError
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve.app import resolve_app
-from penstock.runtime.batch.executor import SparkExecutor
-from penstock.runtime.batch.frames import FrameFeed, Once, frame_task
+from penstock.runtime.batch.frames import FrameFeed, frame_task
 from penstock.runtime.batch.outcome import heard, told
+from penstock.runtime.engine.once import Once
+from penstock.runtime.engine.spark import SparkExecutor
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.run.changes import adopt
 from penstock.runtime.settings import TaskSettings

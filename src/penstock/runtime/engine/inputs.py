@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.errors import ConfigError
 from penstock.sources.base import Source
 
 if TYPE_CHECKING:
@@ -24,3 +25,11 @@ class Inputs:
         if self.frame is not None:
             return {self.name: "frame:" + self.frame.schema.simpleString()}
         return {name: source.fingerprint() for name, source in self.sources.items()}
+
+    def check_needs(self, with_spark: bool) -> None:
+        """Refuse a DataFrame where there is no Spark."""
+        if self.frame is not None and not with_spark:
+            raise ConfigError(
+                f"stream '{self.name}' is a DataFrame, which needs Spark",
+                "run the app on a Spark master, or read its data from files",
+            )

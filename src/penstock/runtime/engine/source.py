@@ -1,0 +1,77 @@
+"""The fused source as Spark sees it: a streaming data source whose tasks aggregate and yield only references.
+
+The offset is Spark's write-ahead log, so everything a batch needs to be repeated exactly stands in it. Spark asks for
+`latestOffset` in the driver's source process, after the manifest of the batch before was written; what is behind it all
+is `runtime.batch.fused`.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+
+from penstock.runtime.batch.fused import FusedReader, FusedSplit, split_told
+from penstock.runtime.batch.job import Job, decode
+from penstock.state.data import from_data, to_data
+from penstock.state.protocol import Offset
+
+Logged = dict[str, Any]  # an offset as Spark logs it
+
+
+class SparkSplit(InputPartition):
+    """One task's share of a batch."""
+
+    def __init__(self, share: FusedSplit) -> None:
+        super().__init__(share.task)
+        self.share = share
+
+
+class SparkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """What decides and cuts batches, in the words of Spark."""
+
+    def __init__(self, job: Job) -> None:
+        self.fused = FusedReader(job)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """What there is when the run starts is what it reads: nothing to fix beforehand."""
+
+    def initialOffset(self) -> Logged:
+        return to_data(Offset())
+
+    def latestOffset(self, start: Logged, limit: object) -> Logged:
+        begin = _offset(start)
+        decided = self.fused.decided(begin)
+        return start if decided is begin else to_data(decided)
+
+    def partitions(self, start: Logged, end: Logged) -> list[SparkSplit]:
+        return [SparkSplit(split) for split in self.fused.splits(_offset(start), _offset(end))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, SparkSplit)
+        text = split_told(self.fused.job.settings, self.fused.checkpoint, partition.share)
+        yield pa.RecordBatch.from_pydict({"reference": [text]})
+
+
+def _offset(logged: Logged) -> Offset:
+    return from_data(Offset, logged, "an offset")
+
+
+class FusedSource(DataSource):
+    """Registered as format `penstock`; the option `job` says it all."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "penstock"
+
+    def schema(self) -> str:
+        return "reference string"
+
+    def streamReader(self, schema: Any) -> SparkReader:
+        # Called in processes of Spark alone. Ctrl-C reaches all processes of a terminal; the driver answers it.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return SparkReader(decode(self.options["job"]))

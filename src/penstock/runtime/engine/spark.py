@@ -1,0 +1,174 @@
+"""Spark as the engine: its streaming query calls the driver, its Python workers run the tasks.
+
+sources of penstock's own ──► `engine.source`  ─┐
+DataFrames ──► `batch.frames`                  ─┴─► writeStream.foreachBatch(BatchDriver) ──► SparkLoop
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from penstock.errors import PenstockError, RunError
+from penstock.runtime.batch.driver import BatchDriver
+from penstock.runtime.batch.executor import R, share_told
+from penstock.runtime.batch.feed import Feed, FusedFeed
+from penstock.runtime.batch.frames import FrameFeed
+from penstock.runtime.batch.job import END, Job, encode
+from penstock.runtime.batch.outcome import heard
+from penstock.runtime.engine.base import SPARK
+from penstock.runtime.engine.inputs import Inputs
+from penstock.runtime.engine.once import Once
+from penstock.state.checked import RESTORE
+from penstock.state.protocol import TaskReport
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame, SparkSession
+
+POLL = "100 milliseconds"  # how often a run that goes on looks for new records
+
+
+@dataclass(frozen=True)
+class SparkExecutor:
+    """`asked` is the parallelism that the user asked for, if any."""
+
+    spark: SparkSession
+    asked: int | None = None
+
+    @property
+    def parallelism(self) -> int:
+        return max(1, self.asked or self.spark.sparkContext.defaultParallelism)
+
+    def run_tasks(self, given: DataFrame) -> list[TaskReport]:
+        """`given` has a row for each task, with what it tells."""
+        return heard((row.reference for row in given.collect()), TaskReport)
+
+    def run_shares(self, count: int, run: Callable[[int], R], kind: type[R]) -> list[R]:
+        def tasks(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for numbered in numbers:
+                for number in numbered.column(0).to_pylist():
+                    yield pa.RecordBatch.from_pydict({"report": [share_told(run, number)]})
+
+        rows = self.spark.range(0, count, 1, count).mapInArrow(tasks, "report string").collect()
+        return heard((row.report for row in rows), kind)
+
+
+@dataclass(frozen=True)
+class SparkEngine:
+    """A session, and the parallelism that was asked for."""
+
+    session: SparkSession
+    asked: int | None = None
+    name: str = SPARK
+
+    @property
+    def version(self) -> str:
+        return self.session.version
+
+    @property
+    def executor(self) -> SparkExecutor:
+        return SparkExecutor(self.session, self.asked)
+
+    def processes(self) -> list[int]:
+        """The lease waits for a dead driver's JVM to end, too."""
+        jvm = self.session._jvm
+        return [os.getpid(), int(jvm.java.lang.ProcessHandle.current().pid())] if jvm is not None else [os.getpid()]
+
+    def feed(self, job: Job, inputs: Inputs) -> Feed[DataFrame]:
+        checkpoint = Path(job.checkpoint)
+        if inputs.frame is None:
+            return FusedFeed(self.executor, checkpoint, dict(job.sources), job.until)
+        return FrameFeed(self.executor, checkpoint, inputs.name, job.settings, sampling=job.sampling)
+
+    def start(self, job: Job, driver: BatchDriver[DataFrame], inputs: Inputs) -> SparkLoop:
+        return SparkLoop(self._query(job, driver, inputs.frame), driver, job.until)
+
+    def _query(self, job: Job, driver: BatchDriver[DataFrame], frame: DataFrame | None) -> Any:
+        if frame is not None and not frame.isStreaming:
+            return Once(partial(_run_static, driver, frame))
+        if frame is None:
+            from penstock.runtime.engine.source import FusedSource
+
+            self.session.dataSource.register(FusedSource)
+            frame = self.session.readStream.format("penstock").option("job", encode(job)).load()
+        elif driver.manifest.ended:
+            return Once(lambda: None)
+        writer = frame.writeStream.foreachBatch(driver)
+        writer = writer.trigger(availableNow=True) if job.until == END else writer.trigger(processingTime=POLL)
+        return writer.option("checkpointLocation", str(Path(job.checkpoint) / "spark")).start()
+
+    def close(self) -> None:
+        """The session may be the user's."""
+
+
+def _run_static(driver: BatchDriver[DataFrame], frame: DataFrame) -> None:
+    """A static DataFrame is one batch, which ends the stream."""
+    if not driver.manifest.ended and driver.feed.end_batch():
+        driver(frame, driver.manifest.batch + 1)
+
+
+class SparkLoop:
+    """A streaming query of Spark's (or what behaves like one) and the driver that it calls."""
+
+    def __init__(self, query: Any, driver: BatchDriver[DataFrame], until: str) -> None:
+        self._query, self._driver, self._until = query, driver, until
+
+    def wait(self, timeout: float | None = None) -> bool:
+        from pyspark.errors import PySparkException
+
+        try:
+            ended = True if timeout is None else bool(self._query.awaitTermination(timeout))
+            if timeout is None:
+                self._query.awaitTermination()
+            if ended:
+                self._end_stream()
+        except (PySparkException, PenstockError) as error:
+            raise self._driver.failure or _failure(error) from None
+        except Exception as error:  # py4j's network errors when the JVM is gone have no common root
+            raise RunError(
+                f"Spark ended unexpectedly: {type(error).__name__}", "run again: it goes on from the checkpoint"
+            ) from error
+        return ended
+
+    def _end_stream(self) -> None:
+        """The end of a stream may be a batch that Spark knows nothing of."""
+        driver = self._driver
+        if self._until == END and not driver.manifest.ended and driver.feed.end_batch():
+            driver(None, driver.manifest.batch + 1)
+
+    def stop(self) -> None:
+        before = self._driver.done
+        deadline = time.monotonic() + 30
+        # A stop inside foreachBatch trips over a bug of Spark's: wait for the end of the batch.
+        while self._query.isActive and self._driver.done == before and time.monotonic() < deadline:
+            if not self._query.status["isTriggerActive"]:
+                break
+            time.sleep(0.01)
+        self._query.stop()
+
+
+def _failure(error: PySparkException | PenstockError) -> PenstockError:
+    """One sentence out of Spark's report."""
+    if isinstance(error, PenstockError):
+        return error
+    text = str(error)
+    ours = re.search(r"penstock\.errors\.\w+: (.+)(?:\n\s*hint: (.+))?", text)
+    if ours is not None:  # raised in the source's process, and wrapped by Spark
+        return RunError(ours[1].strip(), (ours[2] or "see penstock state --checkpoint").strip())
+    damaged = re.search(r"Checksum error: file:(\S+)", text)
+    if damaged is not None:
+        return RunError(f"Spark's log {damaged[1]} is damaged", RESTORE)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    cause = next(
+        (line for line in reversed(lines) if "Error" in line or "Exception" in line), lines[0] if lines else text
+    )
+    return RunError(f"Spark stopped the run: {cause[:500]}", "run again: it goes on from the checkpoint")
