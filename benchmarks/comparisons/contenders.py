@@ -29,12 +29,12 @@ class Contender:
     note: str = ""
 
     def takes(self, stream: str, sink: str, queries: int) -> bool:
-        """Whether it runs so many queries on this stream with this sink."""
+        """Whether it runs this number of queries on this stream with this sink."""
         dropping = sink == PARQUET or not self.most or stream == self.streams[0]
         return stream in self.streams and sink in self.sinks and queries <= self.queries and dropping
 
     def rows(self, queries: int, every: int) -> int:
-        """Of so many records, those that it reads."""
+        """Of `every` records, how many it reads."""
         return min(every, max(1, self.most // queries)) if self.most else every
 
     def shortened(self) -> Contender:

@@ -2,11 +2,11 @@
 
     traces ──► a pcap file ──► peers.run_engine: a process per contender ──► engines.packets_<name>
        │                                                                        │ digests, seconds, CPU seconds
-       └──► packet_reference: what the answers should be ──► compared ◄─────────┘
+       └──► packets.reference: what the answers should be──► compared ◄─────────┘
 
 Contenders run one after the other on the same packets; slow ones on a prefix, and are compared per packet. Tools
 use threads or processes as they please, so processor time is compared beside wall time. An answer is compared as
-far as a tool can give it (`packet_queries.Scope`); what was compared is said with it.
+far as a tool can give it (`benchmarks.packets.queries.Scope`); what was compared is said with it.
 """
 
 from __future__ import annotations

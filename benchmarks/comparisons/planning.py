@@ -98,7 +98,7 @@ def _folder(work: Path) -> Path:
 
 
 def arrange(count: int, rows: int, place: Path) -> Case:
-    """The first so many queries, sampled, and one task over all records."""
+    """The first `count` queries, sampled, and one task over all records."""
     import penstock
     from penstock.runtime.batch.job import columns
     from penstock.runtime.batch.replan import sample_source

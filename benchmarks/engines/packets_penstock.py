@@ -74,9 +74,9 @@ def _decode(job: PacketJob) -> tuple[int, dict[str, Any]]:
 
 
 def _tasks(kind: str, job: PacketJob) -> tuple[int, dict[str, Any]]:
-    """With what the tables did: hash operations, and nanoseconds a packet in tables alone and in all of the LFTA.
+    """With what the tables did: hash operations, and nanoseconds a packet in tables alone and in all of the task.
 
-    Plans are made anew between batches, as in a run.
+    Plans are made again between batches, as in a run.
     """
     import penstock
     from penstock.runtime import work

@@ -3,10 +3,10 @@
 | part | what | where |
 | --- | --- | --- |
 | decode | the source: Arrow batches of the columns that are read | `sources` |
-| ingest | columns as numbers, times judged, tuples chosen, components, ranges | `runtime.task.columns`, `selection` |
-| layout | bit fields for the components, tables laid out anew where they no longer fit | `relations.layout` |
+| ingest | columns as numbers, times judged, records chosen, components, ranges | `runtime.task.columns`, `selection` |
+| layout | bit fields for the components, new layouts where they no longer fit | `relations.layout` |
 | pack | components into words | `runtime.tables.chunk` |
-| tables, leaves | probing and folding, of tuples and of what tables evict | `runtime.tables.forest`, `leaf` |
+| tables, leaves | probing and folding, of records and of what tables evict | `runtime.tables.forest`, `leaf` |
 | flush | what is left in tables when the task ends, down into the leaves | `runtime.tables.forest` |
 | segment | groups back as columns, written | `state.segments.write` |
 | merge | segments of closed windows read and merged | `runtime.merge.merge` |
@@ -33,7 +33,7 @@ from benchmarks.measure.profiled import Profiled
 if TYPE_CHECKING:
     from penstock.state.protocol import SegmentRef, TaskReport
 
-TASK_PARTS = {  # of taking tuples: module, functions
+TASK_PARTS = {  # of taking records: module, functions
     "decode": ("engines.penstock_parts", "_decoded"),
     "ingest": ("runtime.task.task", "_choose"),
     "layout": ("runtime.task.task", "_fit"),

@@ -1,7 +1,7 @@
 """Spark batch as a careful user would write it: one base aggregate by all attributes, cached, and roll-ups from it.
 
 The base has a group for each window and combination of all attributes; every aggregation sums up its counts and sums.
-Roll-ups are jobs of their own, as many at a time as there are threads.  Each execution makes the base anew.
+Roll-ups are jobs of their own, as many at a time as there are threads.  Each execution makes the base again.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ BATCH_ROWS = 1_000_000  # fewer where there would be none after the first
 
 
 def job_of(given: Data, queries: int, work: Path) -> Job:
-    """All records of these data, through so many queries."""
+    """All records of these data, through the first `queries` queries."""
     return Job(
         str(given.file), given.rows, given.queries[:queries], str(work), machine.cores(), 0.0,
         value=given.value, window_seconds=given.window_seconds, delay_seconds=given.delay_seconds,

@@ -1,7 +1,7 @@
 """Seconds of this thread by function, for `benchmarks.engines.penstock_parts`: the engine's own time, told by its own
 names.
 
-The engine works on chunks of tens of thousands of tuples, so calls are few and watching them costs next to nothing.
+The engine works on chunks of tens of thousands of records, so calls are few and watching them costs next to nothing.
 """
 
 from __future__ import annotations

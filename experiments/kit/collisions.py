@@ -1,6 +1,6 @@
 """What the tables of smap's Fig. 7 to 12 do: collisions, flow lengths, predictions, and policies of replacement.
 
-`smap_collision` asks it, and answers the paper's claims with what is measured here.
+`experiments.smap.collision` asks it, and answers the paper's claims with what is measured here.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def table_rate(stream: PaperStream, letters: str, buckets: float, salt: int = 0)
 
 
 def flows_as_tuples(streams: Sequence[PaperStream], own: bool) -> list[RatePoint]:
-    """Fig. 8: each flow is one tuple, in the order of first packets: a flow of ABCD, or one of the relation itself."""
+    """Fig. 8: each flow is one record, in the order of first packets: a flow of ABCD, or one of the relation itself."""
     points = []
     for stream in streams:
         for letters in ("A", "AB", "ABC", "ABCD"):

@@ -29,7 +29,7 @@ MOVES = (0.08, 0.04, 0.02, 0.01)  # parts of M
 
 @dataclass(frozen=True)
 class Work:
-    """Queries with their epochs' lengths in units, tuples and groups of a unit, memory, and flow lengths by depth."""
+    """Queries with their epochs' lengths in units, records and groups of a unit, memory, and flow lengths by depth."""
 
     epochs: Mapping[str, int]
     groups: dict[str, float]
@@ -59,7 +59,7 @@ class Work:
 class CyclePlan:
     configuration: Configuration
     spaces: tuple[float, ...]
-    cost: float  # of a tuple, with its part of all flushes
+    cost: float  # of a record, with its part of all flushes
 
 
 def chosen(name: str, alloc: str, work: Work, phi: float = 1.0) -> CyclePlan:
@@ -79,7 +79,7 @@ def allocated(name: str, configuration: Configuration, work: Work) -> CyclePlan:
 
 
 def optimal(configuration: Configuration, work: Work) -> CyclePlan:
-    """ES for a cycle: the best of ES for a tuple, SL and SR, improved by moving memory between tables."""
+    """ES for a cycle: the best of ES for a record, SL and SR, improved by moving memory between tables."""
     tree, objective = plant(configuration, work.problem()), work.objective
 
     def cost_of(spaces: Sequence[float]) -> float:
@@ -134,5 +134,5 @@ def run_cycles(stream: PaperStream, tables: Tables, work: Work) -> MeasuredRun:
 
 
 def counted_cost(stream: PaperStream, plan: CyclePlan, work: Work) -> float:
-    """Eq. 29 with counted collisions and flushes, per tuple."""
+    """Eq. 29 with counted collisions and flushes, per record."""
     return counted(stream, plan, work).whole(C1, C2)

@@ -1,7 +1,7 @@
 """Real collisions: a stream run through the tables of a configuration, and what that cost (smap, Section 8.5).
 
 A table's input is all its parent passes on, in order, so tables run one after the other, a whole epoch at a time, and
-pass on exactly what tuple-at-a-time execution would (`support.phantoms`). Tables hold no counts: costs depend
+pass on exactly what record-at-a-time execution would (`support.phantoms`). Tables hold no counts: costs depend
 on keys alone.
 """
 
@@ -157,7 +157,7 @@ class Tables:
 
 
 def run_epochs(stream: PaperStream, tables: Sequence[TableSpec], epochs: int = 1, salt: int = 0) -> MeasuredRun:
-    """The stream in so many epochs of equal length, tables emptied after each."""
+    """The stream in `epochs` epochs of equal length, tables emptied after each."""
     work = Tables(stream, tables, salt)
     edges = [len(stream.rows) * i // epochs for i in range(epochs + 1)]
     for start, stop in pairwise(edges):

@@ -4,8 +4,8 @@ A stream is a list of distinct tuples (its finest groups) and, row by row, which
 one array from group to code, so tables are probed with small integers (`experiments.kit.measure`).
 
 The smap paper prints only some of its inputs (Section 8.1): 2837 groups of four attributes, 2117 of three, 1846 of two,
-552 of one, all others in between. `nested` makes tuples with just these counts; `drawn` has as
-many tuples, but attributes apart from each other, each of so many values. Experiments say which of them they use.
+552 of one, all others in between. `nested` makes tuples with just these counts; `drawn` has as many tuples, but
+attributes apart from each other, each of a given number of values. Experiments say which of them they use.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class PaperStream:
         return {letters: float(self.groups(letters)) for letters in subsets(self.letters)}
 
     def groups_within(self, letters: str, rows: int) -> float:
-        """Groups of a relation in so many successive rows, on average over the stream."""
+        """Groups of a relation in `rows` successive rows, on average over the stream."""
         codes = self.codes(letters)[self.rows]
         pieces = [codes[start : start + rows] for start in range(0, max(1, len(codes) - rows + 1), rows)]
         return float(np.mean([len(np.unique(piece)) for piece in pieces]))
@@ -103,7 +103,7 @@ def nested(rows: int, seed: int = 7, counts: tuple[int, ...] = PRINTED) -> Paper
 
 
 def _extended(rng: np.random.Generator, tuples: Array, count: int, values: int) -> Array:
-    """So many distinct tuples with one more attribute: each old tuple at least once, and each value."""
+    """`count` distinct tuples with one more attribute: each old tuple at least once, and each value."""
     made = {
         (*map(int, row), int(value)) for row, value in zip(tuples, rng.permutation(len(tuples)) % values, strict=True)
     }
@@ -120,7 +120,7 @@ def _drawn(rng: np.random.Generator, groups: int, rows: int) -> Codes:
 
 
 def drawn(rows: int, values: int, groups: int = PRINTED[-1], attributes: int = 4, seed: int = 7) -> PaperStream:
-    """Uniform draws from so many distinct tuples, whose attributes are uniform and apart from each other."""
+    """Uniform draws from `groups` distinct tuples, whose attributes are uniform and apart from each other."""
     rng = np.random.default_rng(seed)
     tuples = np.unique(rng.integers(0, values, (2 * groups, attributes)), axis=0)
     while len(tuples) < groups:

@@ -5,7 +5,7 @@
 | `problems` | problems with the papers' sizes and unit costs |
 | `notation` | configurations read from the papers' notation, `ABCD(AB BCD)` |
 | `rates` | straight lines for collision rates (smap, Sec. 5.2) |
-| `costs` | costs of a tuple, an epoch and a cycle, as printed and as corrected (smap, Sec. 3.2 and 7.1) |
+| `costs` | costs of a record, an epoch and a cycle, as printed and as corrected (smap, Sec. 3.2 and 7.1) |
 | `epoch_lengths` | when relations are flushed whose queries have epochs of different lengths (smap, Sec. 7.1) |
 | `spaces` | memory of a given configuration, and the optimum of two levels (smap, Sec. 6.1) |
 | `curves` | eviction curves as the aggregate-tree paper has them (Sec. III, VI, VII) |

@@ -87,7 +87,7 @@ def below(popularity: Popularity, spread: float, feeder: float, time: float, tup
     """The popularity in the input of a node whose feeder passes on what its own table cannot keep.
 
     A group of the node of popularity q consists of m ∝ q^`spread` groups of the feeder, which has `feeder` groups in
-    all.  In `tuples` tuples each of those, of popularity q/m, passes on (1 − e^−y) + (n − t) q/m e^−y entries, where y
+    all.  In `tuples` records each of those, of popularity q/m, passes on (1 − e^−y) + (n − t) q/m e^−y entries, where y
     is t q/m and t the `time` that an entry stays there (`eviction.Che`).  With `spread` 1 the popularity stays what it
     was, with 0 and a large table it becomes even.
     """

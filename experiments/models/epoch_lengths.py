@@ -1,7 +1,7 @@
 """Queries with epochs of different lengths: when a relation is flushed, and how often (seed smap, Sec. 7.1).
 
 A relation must be flushed at every multiple of the length of any query at or below it (Proposition 1); the pattern
-repeats after a cycle.  `cost.cycle_cost` prices it.
+repeats after a cycle.  `costs.cycle_cost` prices it.
 """
 
 from __future__ import annotations

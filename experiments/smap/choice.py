@@ -1,6 +1,6 @@
 """smap, Fig. 16 to 18: choosing phantoms for {A, B, C, D} on uniform data, by the model (Section 8.4).
 
-The paper draws tuples at random from as many groups as its traffic has; how many values an attribute has it does not
+The paper draws records at random from as many groups as its traffic has; how many values an attribute has it does not
 say, and the best configuration turns on that. So there are four inputs, all of 2837 groups of ABCD: attributes apart
 from each other with 12, 60 or 552 values each, and counts nested as the paper prints them.
 """

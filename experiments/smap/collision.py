@@ -1,6 +1,6 @@
 """smap, Fig. 7 to 12: how well the model tells collision rates, on random, real and clustered data.
 
-Claims, tables and pictures; `collisions` measures.
+Claims, tables and pictures; `experiments.kit.collisions` measures.
 
 Fig. 7, 8  one table, Eq. 13 against collisions that happen          `random_data`, `flows_as_tuples`
 Fig. 9, 10 measured flow length l_m of all tables of a configuration  `flow_lengths`

@@ -50,7 +50,7 @@ def problem(
 
 
 def tables_of(configuration: Configuration, buckets: Callable[[str], float], policy: int = 0) -> list[TableSpec]:
-    """Tables of so many buckets (by the letters of a relation), at least one."""
+    """Tables of as many buckets as `buckets` says of a relation's letters, at least one."""
     return [
         TableSpec(name, node.parent, max(1, round(buckets(name))), node.query, policy)
         for node in configuration.nodes
@@ -67,7 +67,7 @@ def tables_in(configuration: Configuration, spaces: Sequence[float], given: Prob
 
 
 def model_cost(configuration: Configuration, spaces: Sequence[float], given: Problem) -> float:
-    """Option 1: Eq. 7 by the model, per tuple."""
+    """Option 1: Eq. 7 by the model, per record."""
     return per_tuple(configuration, buckets_in(configuration, spaces, given), given)
 
 
@@ -86,7 +86,7 @@ def real_run(
 def real_cost(
     stream: PaperStream, configuration: Configuration, spaces: Sequence[float], given: Problem, hashes: int = 1
 ) -> float:
-    """Option 2: Eq. 7 with counted collisions, per tuple."""
+    """Option 2: Eq. 7 with counted collisions, per record."""
     runs = real_run(stream, configuration, spaces, given, hashes)
     return float(np.mean([measured.per_tuple(C1, C2) for measured in runs]))
 

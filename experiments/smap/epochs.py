@@ -1,6 +1,6 @@
 """smap, Table 5 and Fig. 23 to 27: queries with epochs of different lengths (Section 8.6).
 
-Costs are those of a cycle, with every flush (Eq. 29). How many tuples a unit of time has decides how much flushes
+Costs are those of a cycle, with every flush (Eq. 29). How many records a unit of time has decides how much flushes
 weigh, and the paper does not say; its traffic has 14,000 a second, which is taken for the unit, and 830,000 a minute,
 with which flushes hardly count. Flushes are of occupied entries; Table 5 is also given as printed, with all b of them.
 """

@@ -69,7 +69,7 @@ def flush_bound(configuration: Configuration, buckets: Sequence[float], asked: P
 
 @dataclass(frozen=True)
 class Limited:
-    """One method at one limit: counted cost per tuple, and the largest counted flush over the limit."""
+    """One method at one limit: counted cost per record, and the largest counted flush over the limit."""
 
     part: float
     method: str

@@ -53,7 +53,7 @@ HERE = 40_000
 
 @dataclass(frozen=True)
 class CostsAtMemory:
-    """Costs per tuple at one memory (before scaling), all counted; `gp` is the best over φ."""
+    """Costs per record at one memory (before scaling), all counted; `gp` is the best over φ."""
 
     memory: int
     length: tuple[float, ...]

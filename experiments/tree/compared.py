@@ -1,4 +1,4 @@
-"""What `tree_memory` has found, as its claims and tables look at it."""
+"""What `memory` has found, as its claims and tables look at it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LABELS = {"ours": "FPTAS, Che", "paper": "FPTAS, Lemma 6.1", "direct": "direct-m
 @dataclass(frozen=True)
 class WaysAtMemory:
     """All ways at one memory (before scaling): plans, SLC's before and after it was given a peak load, and what was
-    counted over all epochs; in the epoch that was planned for, operations a tuple (`single`), and those of our tree
+    counted over all epochs; in the epoch that was planned for, operations a record (`single`), and those of our tree
     with direct-mapped tables of as many entries (`mapped`)."""
 
     queries: int
@@ -36,7 +36,7 @@ class WaysAtMemory:
 
 @dataclass(frozen=True)
 class Swept:
-    """Costs a tuple at several sizes of memory: predicted, and counted in one epoch."""
+    """Costs a record at several sizes of memory: predicted, and counted in one epoch."""
 
     memory: tuple[float, ...]
     predicted: tuple[float, ...]
@@ -49,7 +49,7 @@ class Swept:
 
 @dataclass(frozen=True)
 class Compared:
-    """One stream. `kept`: one tree, allocated anew for each size; `again`: each size planned from the tree of the one
+    """One stream. `kept`: one tree, allocated again for each size; `again`: each size planned from the tree of the one
     before; `anew`: each planned from the start."""
 
     records: RecordStream

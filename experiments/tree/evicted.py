@@ -1,4 +1,4 @@
-"""Tables at work for `tree_eviction`: what they evict of tuples drawn by Zipf laws and of a log, beside the models."""
+"""Tables at work for `eviction`: what they evict of records drawn by Zipf laws and of a log, beside the models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHAINS = (10_000, 20_000, 50_000, 100_000)
 
 @dataclass(frozen=True)
 class Rates:
-    """Shares of the tuples that are evicted once a table of b entries is full."""
+    """Shares of the records that are evicted once a table of b entries is full."""
 
     alpha: float
     share: float
@@ -40,7 +40,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Outs:
-    """What a table passes on in an epoch of n tuples, its last entries included: counted (LRU, direct-mapped), by Che,
+    """What a table passes on in an epoch of n records, its last entries included: counted (LRU, direct-mapped), by Che,
     and by Eq. 1, b + f·n and never below g, with the f that was counted."""
 
     where: str
@@ -68,7 +68,7 @@ def drawn(alpha: float, groups: int, tuples: int, seed: int) -> Ints:
 
 
 def rates_of(alpha: float, groups: int, settings: ExperimentSettings) -> list[Rates]:
-    """Rates of a full table: the second half of the tuples, for in the first it fills."""
+    """Rates of a full table: the second half of the records, for in the first it fills."""
     codes = drawn(alpha, groups, max(TIMES) * groups, settings.seed)
     half = len(codes) // 2
     printed, exact = Lemma(groups, alpha), Lemma(groups, alpha, exact=True)

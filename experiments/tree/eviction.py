@@ -1,8 +1,8 @@
 """aggregate-tree, Fig. 2 and 3: how skewed groups are, and what a table of bounded size evicts (Sec. III-C, VI-A, VII).
 
-Tables are the engine's, at work on tuples drawn by Zipf laws of the paper's exponents, and on a log of connections.
+Tables are the engine's, at work on records drawn by Zipf laws of the paper's exponents, and on a log of connections.
 Beside them stand Lemma 6.1 as printed, what it approximates (perfect LFU, exactly), perfect LFU counted, and Che's
-approximation, which the planner uses. `tree_evicted` runs them, `tree_eviction_claims` has what the paper says.
+approximation, which the planner uses. `evicted` runs them, `eviction_claims` has what the paper says.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the aggregate-tree paper says of skew, evictions and chains (Sec. III-C, IV, VI-A, VII), for `tree_eviction`."""
+"""What the aggregate-tree paper says of skew, evictions and chains (Sec. III-C, IV, VI-A, VII), for `eviction`."""
 
 from __future__ import annotations
 

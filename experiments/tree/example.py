@@ -4,8 +4,8 @@
     2   ABCD(AB BC CD)           all memory to ABCD
     3   ABCD(AB BCD(BC CD))      divided between ABCD and BCD
 
-The paper says which of them is best by the numbers of tuples and groups and by the memory; here each case is made of
-random tuples and run, the memory of the third divided as its cost is least.
+The paper says which of them is best by the numbers of records and groups and by the memory; here each case is made of
+random records and run, the memory of the third divided as its cost is least.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ QUERIES = ("AB", "BC", "CD")
 
 @dataclass(frozen=True)
 class StrategyCase:
-    """Tuples, values of A and of the others, memory over the groups of ABCD; and which strategy is best."""
+    """Records, values of A and of the others, memory over the groups of ABCD; and which strategy is best."""
 
     name: str
     tuples: int
@@ -45,7 +45,7 @@ CASES = (
 
 
 def costs_of(case: StrategyCase, settings: ExperimentSettings) -> list[float]:
-    """Hash operations a tuple of each strategy, counted."""
+    """Hash operations a record of each strategy, counted."""
     rng = np.random.default_rng(settings.seed)
     columns = {
         letter: mix(rng.integers(0, case.first if letter == "A" else case.others, case.tuples), 50 + number)

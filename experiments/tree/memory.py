@@ -3,7 +3,7 @@
 Plans are made for one epoch and run over several, table by table, every hash operation counted; what falls at the ends
 of epochs is told apart. Every way of planning starts from its own tree for the next smaller memory as well as from
 none. Memory is M for an epoch of 400,000 records as in the paper, and less in proportion for shorter ones.
-`tree_memory_claims` has what the paper says of it.
+`memory_claims` has what the paper says of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the aggregate-tree paper says of cost and memory (Sec. II, III-C, IV, VI-A, VIII), for `tree_memory`."""
+"""What the aggregate-tree paper says of cost and memory (Sec. II, III-C, IV, VI-A, VIII), for `memory`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SWEEPS = {
 
 
 def naive(epoch: RecordEpoch, queries: Sequence[str]) -> float:
-    """Hash operations a tuple without sharing."""
+    """Hash operations a record without sharing."""
     bare = parse(" ".join(queries))
     return run_tree(epoch, bare, [0.0] * len(bare.nodes)).per_tuple
 

@@ -69,8 +69,8 @@ class Model(NamedTuple):
 
 
 def che(epoch: RecordEpoch, letters: str, feeder: str) -> Curve:
-    """As the engine plans: by popularity in the node's own input, the feeder's groups once each; of the stream's tuples
-    those that come close together once."""
+    """As the engine plans: by popularity in the node's own input, the feeder's groups once each; of the stream's
+    records those that come close together once."""
     groups, counts = float(epoch.groups(letters)), epoch.sampled(letters, feeder)
     length = 1.0 if feeder else epoch.locality(letters)
     tuples = epoch.groups(feeder) if feeder else epoch.rows / length
@@ -184,7 +184,7 @@ class TreePlan:
 
     @property
     def predicted(self) -> float:
-        """Hash operations a tuple, by the plan's own model."""
+        """Hash operations a record, by the plan's own model."""
         return tree_cost(given(_tree(self.configuration, self.problem), self.entries), self.entries)
 
     @property

@@ -1,7 +1,7 @@
 """aggregate-tree, Fig. 5: hash operations against the number of queries, and how long planning takes (Sec. VIII-B).
 
 Query sets are drawn from the 78 pairs of 13 attributes; each is planned for three sizes of memory by every way and run
-over an epoch. What Sec. VI-D and VII say of allocations is in `tree_uniform`.
+over an epoch. What Sec. VI-D and VII say of allocations is in `uniform`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ WAYS = ("ours", "paper", "slc")
 
 @dataclass(frozen=True)
 class QuerySetCosts:
-    """One query set at one memory (before scaling): hash operations a tuple, by way, and of the first set of a size the
-    seconds to plan ours from the start, all numbers of groups known."""
+    """One query set at one memory (before scaling): hash operations a record, by way, and of the first set of a size
+    the seconds to plan ours from the start, all numbers of groups known."""
 
     count: int
     memory: int
@@ -71,7 +71,7 @@ class QuerySetRuns:
 
 
 def query_sets(counts: Sequence[int], sets: int, seed: int) -> list[tuple[str, ...]]:
-    """So many sets of each size; of all 78 queries there is one.
+    """`sets` sets of each size; of all 78 queries there is one.
 
     >>> [len(queries) for queries in query_sets((20, 78), 2, 7)]
     [20, 20, 78]

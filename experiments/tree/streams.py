@@ -1,7 +1,7 @@
 """Streams of the experiments of the aggregate-tree paper, as tables and planners look at them: epochs of records.
 
 Attributes are the letters A to M. A group is told by its *first* row in the epoch: entries of a table are then row
-numbers, from which the groups of all that the table feeds follow (`tree_tables`). `tree_records` makes or reads them.
+numbers, from which the groups of all that the table feeds follow (`tables`). `records` makes or reads them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LETTERS = "ABCDEFGHIJKLM"
 PAIRS = tuple(a + b for a, b in combinations(LETTERS, 2))  # the 78 queries
 EPOCH_ROWS = 400_000  # of the paper's epochs (Sec. VIII-A)
 KEPT, KEPT_BELOW = 40, 24  # groupings of an epoch that are kept, and samples below feeders
-RUNS, RUN = 16, 2048  # of a sample: so many runs of so many successive tuples
+RUNS, RUN = 16, 2048  # of a sample: its runs, and the successive records of each
 
 
 class RowGroups(NamedTuple):
@@ -38,7 +38,7 @@ class RowGroups(NamedTuple):
 
 
 class RecordEpoch:
-    """So many records; `columns` has a random word for each value of an attribute, by letter."""
+    """The records of an epoch; `columns` has a random word for each value of an attribute, by letter."""
 
     def __init__(self, columns: Mapping[str, Words]) -> None:
         self.columns = dict(columns)
@@ -67,7 +67,7 @@ class RecordEpoch:
         return run_lengths(self.words(letters))
 
     def sampled(self, letters: str, feeder: str = "") -> Ints:
-        """The same of a sample: of the stream's tuples, or of the first ones of the groups of a feeder."""
+        """The same of a sample: of the stream's records, or of the first ones of the groups of a feeder."""
         if not feeder:
             return run_lengths(self._sample.words(letters))
         if feeder not in self._below:
@@ -78,8 +78,8 @@ class RecordEpoch:
         return run_lengths(self._below[feeder].words(letters))
 
     def locality(self, letters: str) -> float:
-        """How many times fewer entries a table passes on because tuples of a group come close together: against the
-        same tuples in any order, as the engine's planner sees it (`runtime.profile.survey`)."""
+        """How many times fewer entries a table passes on because records of a group come close together: against the
+        same records in any order, as the engine's planner sees it (`runtime.profile.survey`)."""
         together = self._sample.words(letters)
         apart = together[self._any_order]
         buckets = max(64, len(run_lengths(apart.copy())) // 2)
@@ -102,7 +102,7 @@ class RecordEpoch:
 
     @cached_property
     def _sample(self) -> RecordEpoch:
-        """Runs of successive tuples from all over the epoch."""
+        """Runs of successive records from all over the epoch."""
         length = max(1, min(self.rows // RUNS, RUN))
         starts = np.linspace(0, self.rows - length, RUNS).astype(np.int64)
         return self._at((starts[:, None] + np.arange(length)).ravel())
@@ -169,7 +169,7 @@ class RecordStream:
         return self.usual.rows / EPOCH_ROWS
 
     def some(self, count: int) -> list[RecordEpoch]:
-        """So many epochs, evenly spaced, of those that are not cut short."""
+        """`count` epochs, evenly spaced, of those that are not cut short."""
         whole = [epoch for epoch in self.epochs if epoch.rows > self.usual.rows / 2]
         return whole[:: -(-len(whole) // count)]
 

@@ -35,7 +35,7 @@ NOTHING = np.empty(0, np.int64)
 
 
 class EntryTable(ABC):
-    """Of so many entries; keys go in and come out."""
+    """A table of a fixed number of entries; keys go in and come out."""
 
     @abstractmethod
     def __init__(self, capacity: int) -> None: ...
@@ -144,7 +144,8 @@ class CountedTree:
 def run_tree(
     epoch: RecordEpoch, configuration: Configuration, entries: Sequence[float], kind: type[EntryTable] = LruTable
 ) -> CountedTree:
-    """The epoch through tables of so many entries (0: none, all passes by); leaf queries count what arrives."""
+    """The epoch through tables of the given numbers of entries (0: none, all passes by); leaf queries count what
+    arrives."""
     during = end = 0
     passed: list[PassedRows] = []
     stream = PassedRows(np.arange(epoch.rows), NOTHING)

@@ -48,7 +48,7 @@ CURVES: dict[str, Make] = {
 
 @dataclass(frozen=True)
 class Uniform:
-    """Uniform records at work: hash operations a tuple of all or nothing and of FPTAS, by share of memory."""
+    """Uniform records at work: hash operations a record of all or nothing and of FPTAS, by share of memory."""
 
     shares: tuple[float, ...]
     nothing: tuple[float, ...]

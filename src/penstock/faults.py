@@ -3,7 +3,7 @@
     PENSTOCK_FAULT=manifest.write:3               the third visit of that point in a process ends it, as `kill -9` would
     PENSTOCK_FAULT=source.read:2:raise=EIO        … raises that error of the system
     PENSTOCK_FAULT=sink.stage:1+:raise=ENOSPC     … every visit from the first on
-    PENSTOCK_FAULT=source.read:1:stall=2.5        … sleeps for so many seconds
+    PENSTOCK_FAULT=source.read:1:stall=2.5        … sleeps for that many seconds
 
 `PENSTOCK_FAULT_ONCE=FILE` disturbs only the first of several processes (the file marks that it happened). Tests use
 this through `penstock.testing.faults`.

@@ -24,12 +24,15 @@ SOURCE = ROOT / "src"
 DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 PATH = re.compile(r"(?<![\w/])((?:src/)?penstock/[\w/]+\.\w+)")
-OTHER_PATH = re.compile(r"(?<![\w/.])((?:examples|tests|docs)/[\w/.-]+\.\w+)")
+OTHER_PATH = re.compile(r"(?<![\w/.])((?:examples|tests|docs|benchmarks|experiments)/[\w/.-]+\.\w+)")
 DOTTED = re.compile(r"(?<![\w./])(penstock(?:\.\w+)+)")
 # `runtime.tables.leaf` or `leaf.Leaf.absorb` in ARCHITECTURE.md: a package's module, then names inside it.
 SHORT = re.compile(
-    r"`((?:lang|logical|sharing|kernels|state|sources|sinks|runtime|monitor|bench|lab|app|testing)\.(?!json`)[\w.]+)`"
+    r"`((?:lang|logical|aggregates|relations|sharing|kernels|state|sources|sinks|runtime|monitor|app|testing)"
+    r"\.(?!json`)[\w.]+)`"
 )
+# Beside the package, in a checkout.
+OUTSIDE = re.compile(r"`((?:benchmarks|experiments)\.[\w.]+)`")
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 ANCHOR = re.compile(r"\]\(#([^)]+)\)")
 # ```sql app: a whole app; ```sql query: queries that read the stream `flows` of docs/language.md.
@@ -80,6 +83,23 @@ def test_paths_exist(document: str, path: str) -> None:
 @pytest.mark.parametrize(("document", "name"), [*named(DOTTED), *named(SHORT)])
 def test_dotted_names_exist(document: str, name: str) -> None:
     assert not missing_part(f"penstock.{name.removeprefix('penstock.')}"), f"{document} names {name}"
+
+
+@pytest.mark.parametrize(("document", "name"), named(OUTSIDE))
+def test_names_beside_the_package_exist(document: str, name: str) -> None:
+    assert not missing_part(name), f"{document} names {name}"
+
+
+def test_a_records_way_has_at_most_fifteen_steps_each_with_one_function() -> None:
+    way = text_of(ROOT / "ARCHITECTURE.md").partition("## A record's way")[2].partition("\n## ")[0]
+    steps = re.split(r"^\d+\. ", way, flags=re.MULTILINE)[1:]
+    assert 1 < len(steps) <= 15
+    assert [step for step in steps if len(SHORT.findall(step)) != 1] == []
+
+
+def test_the_glossary_has_each_term_once() -> None:
+    terms = re.findall(r"^\| \*\*(.+?)\*\*", text_of(ROOT / "docs" / "glossary.md"), re.MULTILINE)
+    assert len(terms) == len(set(terms)) > 40
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)

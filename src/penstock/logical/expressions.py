@@ -32,7 +32,7 @@ class Prefix:
 
 @dataclass(frozen=True)
 class Computed:
-    """An expression over the tuple's columns that is grouped by or aggregated: a column made by the query.
+    """An expression over the record's columns that is grouped by or aggregated: a column made by the query.
 
     `name` is its canonical text after a '='; select list and HAVING refer to it as they do to a column.
     """

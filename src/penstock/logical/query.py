@@ -66,7 +66,7 @@ class Query:
 
     `stream` names a declared stream, or the query whose results this one reads (see `results_stream`).
     `order` and `limit` act per window; ties go by the keys, ascending. A query without aggregates and GROUP BY
-    gives one row per tuple (`per_tuple`): it groups by its select list, and every group is repeated count(*) times.
+    gives one row per record (`per_tuple`): it groups by its select list, and every group is repeated count(*) times.
     A `hidden` query stands inside another one (WITH, a subquery in FROM) and has no sink.
     """
 

@@ -1,11 +1,11 @@
-"""Windows and panes: which windows hold a tuple, which panes make up a window, what a watermark closes.
+"""Windows and panes: which windows hold a record, which panes make up a window, what a watermark closes.
 
 A window slides along an *axis*: the stream's time in microseconds, or the position of a record in the stream.
 Window k is [k·slide, k·slide + range). A landmark window starts at a fixed place and ends at (k + 1)·slide.
 
 A *pane* is the finest piece of the axis that no window cuts: one per slide where the slide divides the
-range, else two, [k·slide, k·slide + range mod slide) and the rest. Tuples are aggregated by pane; a window is
-made of the panes [k·n, k·n + m), so that overlapping windows, and queries with the same slide, share the work.
+range, else two, [k·slide, k·slide + range mod slide) and the rest. Records are aggregated by pane; a window is
+made of the panes [k·n, k·n + m), so that overlapping windows, and queries with the same panes, share the work.
 """
 
 from __future__ import annotations

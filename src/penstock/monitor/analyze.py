@@ -1,7 +1,7 @@
 """What a plan really did: the counters of a run's tasks, for `explain --analyze`.
 
 Measured figures have the names of the predicted ones (`sharing.explain`). Unit costs are fitted as in seed smap,
-Sec. 8.2, where the time of the LFTA is c1·(tuples in) + c2·(tuples out), and c1 and c2 follow by least squares from
+Sec. 8.2, where the time of the tables is c1·(records in) + c2·(records out), and c1 and c2 follow by least squares from
 logs. The engine counts time by relation, so each relation of each task is one equation:
 
     of a table     ns = c1·probes + p·evictions

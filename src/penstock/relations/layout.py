@@ -1,9 +1,9 @@
 """Where every component stands in the packed key words, and how a relation's key is cut from them.
 
 A component (see `kernels.tables.pack`) with values in [base, base + 2^bits) takes a bit field of one 64-bit word.
-A constant component takes no bits at all: its base says it all.  Ranges are measured on the data that a
+A constant component takes no bits at all: its base says it all. Ranges are measured on the data that a
 task has met so far, so thirteen attributes usually fit a few words and a pair of them one; when a value
-falls outside its field, the task lays the keys out anew and rewrites its tables (`runtime.tables.leaf`).
+falls outside its field, the task makes a new layout and rewrites its tables (`runtime.tables.leaf`).
 
 Layouts are private to a task: segments hold canonical components, never packed words.
 """

@@ -9,7 +9,7 @@ from penstock.sharing.options import Planning
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """Tuples of a chunk, rows of a fresh table, bytes of tables and dictionaries, slots of a segment."""
+    """Records of a chunk, rows of a fresh table, bytes of tables and dictionaries, slots of a segment."""
 
     chunk_rows: int = 65_536
     table_rows: int = 4_096

@@ -31,7 +31,7 @@ def added(before: Work, plans: Iterable[SharedPlan], tasks: Iterable[TaskReport]
 
 
 def totals(work: Work) -> dict[str, int]:
-    """As the papers count: every probe or insert of a tuple or group is a hash operation; entries leave a table by
+    """As the papers count: every probe or insert of a record or group is a hash operation; entries leave a table by
     collision or when an epoch ends."""
     probes = sum(counts.get("probes", 0) for counts in work.values())
     evicted = sum(counts.get("evictions", 0) + counts.get("flushed", 0) for counts in work.values())

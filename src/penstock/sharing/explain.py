@@ -3,7 +3,7 @@
     SharedPlan ──► predict (`sharing.predicted`) ──┐
     counters of a run ──► Measured ────────────────┴──► explain_plan ──► --json, text, picture
 
-All costs are nanoseconds a tuple of the stream, those of its task's end included. Where nothing was known of the
+All costs are nanoseconds a record of the stream, those of its task's end included. Where nothing was known of the
 stream when the plan was made, predictions are None, and `why` says so.
 """
 
@@ -306,7 +306,7 @@ def _total(each: float | None, rows: int | None) -> int | None:
 
 
 def _key(below: tuple[Relation, ...]) -> Explained:
-    """What a table's key tells apart: columns, panes, and which queries a tuple is for."""
+    """What a table's key tells apart: columns, panes, and which queries a record is for."""
     parts = joined_parts(part for relation in below for part in relation.parts)
     columns = [part for part in parts if part.component.tag is Tag.VALUE]
     choices = [None if relation.choice.where is None else render(relation.choice.where) for relation in below]

@@ -33,7 +33,7 @@ class Table:
     """
 
     name: str
-    parent: int  # among the plan's tables; STREAM: fed by the tuples themselves
+    parent: int  # among the plan's tables; STREAM: fed by the records themselves
     leaves: tuple[str, ...]  # names of relations
     buckets: int
     policy: str = EVICT
@@ -48,7 +48,7 @@ class Priced:
     """What the cost model expects of a relation (seed smap, Eq. 7 and 8; aggregate-tree, Eq. 1; `sharing.model.flow`).
 
     `groups` are those of a task, `entry` is in bytes, `length` the flow length l_a. Its table passes on `rate` of what
-    reaches it, and `occupied` entries of a task besides. `share` of the tuples are for it; a tuple of the stream that
+    reaches it, and `occupied` entries of a task besides. `share` of the records are for it; a record of the stream that
     reaches it costs `probe` ns in its table, and `insert` in its `leaves` (none: a phantom).
     """
 
@@ -69,7 +69,7 @@ class Priced:
 
 @dataclass(frozen=True)
 class Basis:
-    """What a plan was chosen by: `cost` in nanoseconds a tuple, `flushing` nanoseconds at the end of a task,
+    """What a plan was chosen by: `cost` in nanoseconds a record, `flushing` nanoseconds at the end of a task,
     `considered` the cost of each alternative; `spaces` of the configuration's nodes in bytes."""
 
     chosen: str

@@ -240,7 +240,7 @@ def _worthwhile(engine: EngineProblem) -> list[Grain]:
 
 
 def _limited(option: Option, limit: float | None) -> Option:
-    """The same with a flush at the end of a task that takes at most so many nanoseconds (seed smap, Sec. 8.5.2), also
+    """The same with a flush at the end of a task that takes at most `limit` nanoseconds (seed smap, Sec. 8.5.2), also
     where there are more groups than expected."""
     if limit is None:
         return option

@@ -37,7 +37,7 @@ def put_if_absent(path: Path, data: bytes) -> bool:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Write `path` anew, atomically."""
+    """Write `path`, or replace it, atomically."""
     os.replace(_write_aside(path, data), path)
 
 

@@ -89,7 +89,7 @@ def _path(checkpoint: Path, query: str) -> Path:
 
 
 def _runs(first: int, beyond: int) -> Iterator[tuple[int, int]]:
-    """The indices [first, beyond), cut where the ring begins anew."""
+    """The indices [first, beyond), cut where the ring comes round."""
     turn = (first // CAPACITY + 1) * CAPACITY
     yield first, min(turn, beyond)
     if turn < beyond:

@@ -1,6 +1,6 @@
 """Fold values into the states that stand in a table's rows, one aggregate column at a time.
 
-Every kernel takes the rows' states, a state column, the row number `at[i]` of each tuple of [start, stop),
+Every kernel takes the rows' states, a state column, the row number `at[i]` of each record of [start, stop),
 and reads value[rows[i]] where valid[rows[i]] (`valid` empty: all). Partial aggregates (evicted entries, blocks of
 segments) are folded by the same kernels: a partial count or sum is a value to add, a partial minimum is a
 value to compare. Only states of several words (wide and floating sums, moments) have a second kernel.
@@ -63,7 +63,7 @@ def add_wide_partial(states, column, at, start, stop, low, high):
 
 @inline
 def add_double(states, r, column, value, rest):
-    """Double-double addition (Knuth's two-sum): the order of tuples and tasks does not show in the result."""
+    """Double-double addition (Knuth's two-sum): the order of records and tasks does not show in the result."""
     old = states[r, column]
     total = old + value
     states[r, column] = total

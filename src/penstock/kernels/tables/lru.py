@@ -1,16 +1,16 @@
 """The third hash table over packed keys: chained, of bounded capacity, evicting the least recently used when full.
 
 Seed aggregate-tree, Sec. III-C. Rows are those of `kernels.tables.probe`, and so is the work over chunks: `probe_lru`
-finds or makes the row of every tuple, adds its weight to count(*) and leaves the row numbers, `kernels.tables.fold`
+finds or makes the row of every record, adds its weight to count(*) and leaves the row numbers, `kernels.tables.fold`
 folds the other aggregates, `settle_lru` copies the evicted rows out. A table never evicts before it is full, and then
-what it has not met for longest: the same entries in the same order as when each tuple is taken by itself.
+what it has not met for longest: the same entries in the same order as when each record is taken by itself.
 
 A resident has a *place* in [1, capacity], taken in order of arrival and inherited from the evicted; 0 is none. Chains
 of places with the same bucket begin in `heads`; a node (within a line of the cache) has the place after it in its
 chain, the row of its entry, the time of its last use, and the upper half of its hash, which tells its bucket and nearly
 always its key.
 
-There is no list in order of use, which would write to two other nodes for every tuple. `log[time]` is the place
+There is no list in order of use, which would write to two other nodes for every record. `log[time]` is the place
 that was used at a time, or nothing if it was used again later: a use writes a line at the end of the log, takes the
 one before back, and leaves the time in the node, which is at hand. The least recently used is the first in the
 log. Each line is passed once, and what is outdated goes when the log is full; so the order is exact, and a use costs a
@@ -31,7 +31,7 @@ from penstock.kernels.tables.probe import copy_row, start_row
 AFTER, ROW, USED, TAG = 0, 1, 2, 3  # of a node
 SIZE, FIRST, LAST, DRAINED = 0, 1, 2, 3  # of a state: residents, part of the log in use, residents already drained
 LOG, LEAST_LOG = 3, 1 << 8  # lines of a log for every place, and at least
-AHEAD, NEAR = 24, 1 << 11  # tuples; places of a table that the nearest caches hold
+AHEAD, NEAR = 24, 1 << 11  # records; places of a table that the nearest caches hold
 BUCKETS = 2  # for every place, unless told otherwise: the paper has 1, where a third of the chains misleads the core
 
 
@@ -89,7 +89,7 @@ def unchain(heads, nodes, place):
 
 @inline
 def ask_ahead(hashes, i, entries, heads, nodes, log):
-    """Have fetched what tuples ahead will need: the head of a chain, the node it names, and the entry and the line of
+    """Have fetched what records ahead will need: the head of a chain, the node it names, and the entry and the line of
     the log that the node names. By then they may be others: that costs time, no more."""
     n, buckets = hashes.shape[0], heads.shape[0]
     if i + AHEAD < n:
@@ -107,11 +107,11 @@ def ask_ahead(hashes, i, entries, heads, nodes, log):
     rw(I64)
 )  # fmt: skip
 def probe_lru(keys, hashes, weights, fresh, entries, heads, nodes, log, state, at, evicted, places):
-    """Probe all tuples; returns the number of entries evicted.
+    """Probe all records; returns the number of entries evicted.
 
     Entries [0, capacity) are the residents from before, by place; new entries follow from `capacity` on, so `entries`
-    has room for a row of every tuple as well. `evicted` lists the evicted entries in order, `places` where they
-    stood. `weights` empty: every tuple counts one. The log must have two lines more than the capacity.
+    has room for a row of every record as well. `evicted` lists the evicted entries in order, `places` where they
+    stood. `weights` empty: every record counts one. The log must have two lines more than the capacity.
     """
     words = keys.shape[0]
     capacity = nodes.shape[0] - 1

@@ -1,7 +1,7 @@
 """Two hash tables over packed keys: exact and growable, and direct-mapped.
 
 Both keep a row of 64-bit words per group: the key words, count(*) (always kept), then the states of the other
-aggregates.  `probe_*` finds or makes the row of every tuple of a chunk,
+aggregates.  `probe_*` finds or makes the row of every record of a chunk,
 adds its weight to count(*), and leaves the row numbers; `kernels.tables.fold` then folds each aggregate column by
 column.  Probing and folding apart keeps the loops free of interpretation: a plan is data, not code.
 
@@ -11,7 +11,7 @@ column.  Probing and folding apart keeps the loops free of interpretation: a pla
 * **direct** has a fixed number of buckets, a row each (count(*) of 0 is empty), and evicts the resident on a
   collision (seed smap, Sec. 2.2).
   A group's stay in its bucket is an *entry*; evicted entries leave in the order of eviction, exactly as in
-  tuple-at-a-time processing, but complete only after the chunk is folded.
+  record-at-a-time processing, but complete only after the chunk is folded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock.kernels.jit import I32, I64, U32, U64, inline, kernel, ro, rw
 from penstock.kernels.prefetch import prefetch
 
 Array = np.ndarray
-AHEAD = 16  # tuples
+AHEAD = 16  # records
 NEAR = 1 << 13  # entries of an index that the nearest caches hold with its rows
 
 
@@ -64,7 +64,7 @@ def start_row(rows, r, keys, i, fresh):
 
 @inline
 def ask_ahead(hashes, i, stop, index, rows):
-    """Have the index entry of a tuple some way ahead fetched, and the row that stands in a nearer one's."""
+    """Have the index entry of a record some way ahead fetched, and the row that stands in a nearer one's."""
     last = uint64(index.shape[0] - 1)
     if i + AHEAD < stop:
         prefetch(index, int64(hashes[i + AHEAD] & last))
@@ -76,9 +76,9 @@ def ask_ahead(hashes, i, stop, index, rows):
 
 @kernel(types.UniTuple(I64, 2), ro(U64, 2), ro(U64), I64, I64, ro(I64), I64, ro(U64), rw(U32), rw(U64, 2), rw(I64))
 def probe_exact(keys, hashes, start, stop, weights, count, fresh, index, rows, at):
-    """Probe tuples [start, stop); ends early, before the tuple whose new group has no room.
+    """Probe records [start, stop); ends early, before the record whose new group has no room.
 
-    Returns (end, groups). `weights` empty: every tuple counts one. An index entry is the row's number + 1, which
+    Returns (end, groups). `weights` empty: every record counts one. An index entry is the row's number + 1, which
     takes no more bits than the number of a slot, and above it bits of the hash: a mismatch is mostly seen without
     touching the row.
     """
@@ -145,17 +145,17 @@ def hashed(keys: Array) -> Array:
 
 
 def empty_index(rows: int) -> Array:
-    """For so many rows of an exact table: at most half full when they are."""
+    """The index of an exact table of `rows` rows: at most half full when all are there."""
     return np.zeros(1 << (2 * rows - 1).bit_length(), np.uint32)
 
 
 @kernel(I64, ro(U64, 2), ro(U64), ro(I64), ro(U64), I64, rw(U64, 2), rw(I32), rw(I32), rw(I64), rw(I64), rw(I32))
 def probe_direct(keys, hashes, weights, fresh, keep, entries, resident, credit, at, evicted, moved):
-    """Probe all tuples in a direct-mapped table; returns the number of entries evicted.
+    """Probe all records in a direct-mapped table; returns the number of entries evicted.
 
     Entries [0, buckets) are the residents from before, by bucket; new entries follow from `buckets` on, so
-    `entries` has room for a row of every tuple as well. `resident[bucket]` is the entry that stands there now;
-    `evicted` lists the evicted entries in order, `moved` the buckets they were in. `weights` empty: every tuple counts
+    `entries` has room for a row of every record as well. `resident[bucket]` is the entry that stands there now;
+    `evicted` lists the evicted entries in order, `moved` the buckets they were in. `weights` empty: every record counts
     one.
 
     A collision evicts the resident. Where `keep` is set it only takes one of the resident's credits, of which every

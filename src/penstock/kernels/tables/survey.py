@@ -12,7 +12,7 @@ from penstock.kernels.tables.probe import bucket_of
 
 @kernel(types.void, ro(U64, 2), ro(U64), rw(U64))
 def hash_words(words, masks, hashes):
-    """A hash of `words & masks` of every tuple; never 0."""
+    """A hash of `words & masks` of every record; never 0."""
     for i in range(words.shape[1]):
         h = uint64(0)
         for w in range(words.shape[0]):
@@ -60,8 +60,8 @@ def count_evictions(hashes, resident):
 
 @kernel(I64, ro(U64), rw(U64), rw(U32))
 def count_groups(hashes, known, counts):
-    """How often each group comes; returns their number, so many `counts` are theirs. `known` and `counts` are zero, a
-    power of two, and more than there are hashes."""
+    """How often each group comes; returns their number; the first of `counts` are theirs, one each. `known` and
+    `counts` are zero, a power of two, and more than there are hashes."""
     last = uint64(known.shape[0] - 1)
     for i in range(hashes.shape[0]):
         h = hashes[i]

@@ -20,7 +20,7 @@ from penstock.logical.values.scalars import resolve_constant, resolve_scalar
 def resolve_order(
     select: Select, outputs: tuple[Output, ...], grouping: Grouping, columns: StreamColumns, per_tuple: bool
 ) -> tuple[Order, ...]:
-    """Entries are outputs by name or number, or expressions of what groups have; of tuples where nothing is grouped."""
+    """Entries are outputs by name or number, or expressions of what groups have (of records, if nothing is grouped)."""
     found: list[Order] = []
     for entry in select.order:
         expression = _named(entry, outputs, columns.text)

@@ -48,7 +48,7 @@ def grouped_outputs(select: Select, grouping: Grouping, columns: StreamColumns) 
 
 
 def tuple_outputs(select: Select, grouping: Grouping, columns: StreamColumns) -> tuple[Output, ...]:
-    """Outputs made of each tuple alone; all but constants become keys."""
+    """Outputs made of each record alone; all but constants become keys."""
     scope = TupleScope(columns, clause="a query without GROUP BY")
     found: list[tuple[Item, Expression]] = []
     for item in select.items:

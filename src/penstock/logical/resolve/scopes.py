@@ -1,4 +1,4 @@
-"""What names mean: the columns of a stream for tuples; keys, aggregates and aliases once tuples are grouped."""
+"""What names mean: the columns of a stream for records; keys, aggregates and aliases once records are grouped."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ class GroupScope:
             return None
         try:
             attribute = attribute_of(resolve_scalar(node, self.tuples))
-        except QueryError:  # it is none of tuples; what is wrong with it will be said later
+        except QueryError:  # it is none of records; what is wrong with it will be said later
             return None
         return attribute if isinstance(attribute, Computed) and attribute in self.keys else None
 

@@ -77,7 +77,7 @@ def _where(select: Select, columns: StreamColumns) -> Expression | None:
 
 
 def _per_tuple(select: Select, text: AppText) -> bool:
-    """Whether the query only looks at tuples, one by one."""
+    """Whether the query only looks at records, one by one."""
     ordered = [entry.expression for entry in select.order]
     asked = [*(item.expression for item in select.items), *([select.having] if select.having else []), *ordered]
     if select.group or select.distinct or uses_aggregates(asked):

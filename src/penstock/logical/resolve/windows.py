@@ -3,8 +3,8 @@
 | written | range | slide |
 | --- | --- | --- |
 | `[RANGE r SLIDE s]` | r | s, or EVERY, or r |
-| `[WINDOW UNTIL NOW]` | from the first tuple on | EVERY or `time/n` |
-| `[ROWS n SLIDE m]` | n tuples | m tuples, or n |
+| `[WINDOW UNTIL NOW]` | from the first record on | EVERY or `time/n` |
+| `[ROWS n SLIDE m]` | n records | m records, or n |
 | `EVERY s` or `time/n` alone | s | s |
 """
 

@@ -29,7 +29,7 @@ def uses_aggregates(nodes: list[exp.Expr]) -> bool:
 
 
 def resolve_aggregate(node: exp.Anonymous, filtered: exp.Expr | None, scope: Scope, resolve: Resolve) -> Aggregate:
-    """`scope` is that of the tuples, for the argument and the condition of FILTER."""
+    """`scope` is that of the records, for the argument and the condition of FILTER."""
     name = _name(node, scope)
     function = AGGREGATES[name]
     if len(node.expressions) != 1:
@@ -79,7 +79,7 @@ def _argument(function: str, node: exp.Expr, scope: Scope, resolve: Resolve) -> 
 
 
 def _counts_rows(node: exp.Expr, scope: Scope) -> bool:
-    """count(*), count(P.*) and count(1) count tuples."""
+    """count(*), count(P.*) and count(1) count records."""
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
         scope.name(node)  # checks the qualifier
         return True
@@ -87,7 +87,7 @@ def _counts_rows(node: exp.Expr, scope: Scope) -> bool:
 
 
 def _when(test: Expression, value: Expression) -> Column | Computed:
-    """FILTER (WHERE test): other tuples have NULL, which no aggregate counts."""
+    """FILTER (WHERE test): other records have NULL, which no aggregate counts."""
     return _attribute(Case(((test, value),), None, value.type))
 
 

@@ -1,4 +1,4 @@
-"""Expressions of a tuple as attributes: what can be grouped by and aggregated."""
+"""Expressions of a record as attributes: what can be grouped by and aggregated."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Scalar functions: which there are, what they take and give.
 
 To add one: an entry in `FUNCTIONS` with its rule, its columns in `runtime.expressions.functions`, its SQL in
-`testing.oracle.duck_functions`, and a line in `tests/unit/test_functions.py`, which compares the two on random values.
+`testing.oracle.duck_functions`, and a line in `tests/unit/runtime/expressions/test_functions.py`, which compares the
+two on random values.
 
 All are deterministic. NULL in gives NULL out, but for coalesce, CASE, and least and greatest, which skip NULLs;
 a result that does not exist (the root of −1, 10 to the 400 as an integer) is NULL too.

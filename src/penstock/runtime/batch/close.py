@@ -1,4 +1,4 @@
-"""The driver's side of the HFTA: which windows a batch closes, level by level, and the jobs that close them.
+"""Which windows a batch closes, level by level, and the jobs that close them: the driver's side of `runtime.merge`.
 
 segments ──► spans (watermark) ──► closing windows ──► items ──► merge job ──► staged results, segments of readers
                                        ▲                                                    │
@@ -32,7 +32,8 @@ Array = np.ndarray
 
 @dataclass
 class Hfta:
-    """One batch: `streams` and `segments` are the state after its tasks, and grow by what queries read of others."""
+    """The closing of one batch (the papers call it the HFTA). `streams` and `segments` are the state after its tasks,
+    and grow by what queries read of others."""
 
     context: Context
     sinks: Mapping[str, Sink]

@@ -67,7 +67,7 @@ class FrameFeed:
         run = frame_task(plan, self.settings, epoch, self.checkpoint, self.sampling)
         chosen = given.select(*(f"`{name.replace('`', '``')}`" for name in columns(plan)))
         tasks = self.executor.run_tasks(chosen.mapInArrow(run, "reference string"))
-        # Without an order the first tuple is the least of the first batch.
+        # Without an order the first record is the least of the first batch.
         least = min((task.least for task in tasks if task.least is not None), default=None)
         row = offset.stream(self.stream).row + sum(task.rows for task in tasks)
         return [replace(task, first=least) for task in tasks], offset.moved(self.stream, row)

@@ -75,7 +75,7 @@ def epoch_of(offset: Offset, stream: str, row: int, ordered: bool = True) -> Epo
 
 
 def in_order(app: QuerySet, offset: Offset, stream: str) -> bool:
-    """Whether the batch must find the stream's first tuple, for a landmark window to begin there: one task reads it."""
+    """Whether one task must read the whole batch, to find the stream's first record: a landmark window begins there."""
     unknown = offset.streams[stream].first is None
     return unknown and any(query.window.landmark for query in app.readers(stream))
 

@@ -1,11 +1,11 @@
-"""The planner of a run: plans for its streams, made anew when the data change (`sharing.planner` chooses them).
+"""The planner of a run: plans for its streams, made again when the data change (`sharing.planner` chooses them).
 
     first sample ──► plans ──► version 0
     each batch: sample, counters ──► drifted? ──► cheaper plan? ──► next version
 
 A plan is a file of the checkpoint that offsets name (`state.versions`), so it may be changed between any two
 batches: a replay runs the one that its batch was decided with. Statistics live in the driver alone: a run that goes on
-keeps the plan it finds and gathers them anew.
+keeps the plan it finds and begins to gather them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DRIFT = 1.25  # a figure that changes by this factor calls for a look at the pla
 STRONG = 2.0  # and by this one also where the last looks have changed nothing
 MOST_REST = 16  # batches between looks that change nothing
 GAIN = 0.9  # of the old cost: what a new plan must promise to stay below
-SWITCH = 5e6  # ns that a change of plans may cost: a file, and tables that are laid out anew
+SWITCH = 5e6  # ns that a change of plans may cost: a file, and tables that get a new layout
 LASTS = 8  # batches that a plan is expected to last
 LOOK = 2.5e6  # ns that a look at the plan takes for each query
 HOPE = 0.25  # of the part by which figures have changed: what a look may save at most
@@ -72,7 +72,7 @@ class Planner:
 
     @property
     def memory(self) -> float:
-        """The cache of a core, unless told; `auto` takes half: leaves and the tuples at hand need some as well."""
+        """The cache of a core, unless told; `auto` takes half: leaves and the records at hand need some as well."""
         if self.planning.memory is not None:
             return self.planning.memory
         return cache_size() / 2 if self.planning.plan == AUTO else cache_size()
@@ -219,7 +219,7 @@ def _drift(before: Signature, now: Signature) -> float:
 
 
 def sample_source(app: QuerySet, stream: str, source: Source, batch_rows: int) -> Survey | None:
-    """Tuples of a source's first batch; None where there are none. What is wrong with it, the run will say."""
+    """Records of a source's first batch; None where there are none. What is wrong with it, the run will say."""
     from penstock.runtime.task.task import sampled
 
     try:

@@ -1,4 +1,4 @@
-"""Expressions on columns: WHERE over a chunk of tuples, HAVING and the select list over finished groups.
+"""Expressions on columns: WHERE over a chunk of records, HAVING and the select list over finished groups.
 
 An operand is a numpy array with a mask of what is not NULL; strings stay Arrow arrays (evaluated once per
 dictionary value where they are dictionary-encoded), addresses are (version, high, low). Logic is three-valued;
@@ -51,7 +51,7 @@ Lookup = Callable[[ex.Expression], Operand]
 class Scope:
     """What leaf expressions mean here, and how many rows there are.
 
-    Over tuples `lookup` knows the stream's columns. Over groups (`grouped`) it knows keys, aggregates and the
+    Over records `lookup` knows the stream's columns. Over groups (`grouped`) it knows keys, aggregates and the
     bucket; a key that is a prefix (as addresses that are cut already) or computed is looked up as a whole.
     """
 

@@ -5,7 +5,7 @@ canonical components. Their dictionaries are joined (only the strings that the r
 their ranges allow, and their groups numbered cell by cell (`kernels.tables.merge`). Then each state is folded by those
 numbers, a column at a time.
 
-    pieces (rows of blocks, a window each) ──► Merge ──► groups ──► runtime.finish, or a segment again
+    pieces (rows of blocks, a window each) ──► Merge ──► groups ──► finish, or a segment again
 """
 
 from __future__ import annotations

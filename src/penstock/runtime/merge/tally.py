@@ -1,7 +1,8 @@
 """The account of windows on its way: counted by merge tasks, added up by the driver, kept by `state.windows`.
 
-Every group carries the number of its tuples, so a window's exact tuples are the sum over its groups, before HAVING and
-LIMIT. Rows are those that the query emits. A large window is merged in several items: their counts are added.
+Every group carries the number of its records. So the exact records of a window are the sum over its groups, before
+HAVING and LIMIT. Rows are those that the query emits. A large window is merged in several items: their counts are
+added.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ SPARSE = 4  # windows in a range for each count: beyond it they are sorted, not 
 
 @dataclass(frozen=True)
 class Tally:
-    """Windows of an item, ascending: start and end in microseconds, number of result rows and of exact tuples."""
+    """Windows of an item, ascending: start and end in microseconds, number of result rows and of exact records."""
 
     windows: Array
     starts: Array

@@ -2,7 +2,7 @@
 second.
 
 Runs the engine's own tables over random keys. The result is kept in the user's cache folder for this processor and
-these kernels, and measured anew by `calibrated(fresh=True)`.
+these kernels, and measured again by `calibrated(fresh=True)`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def measure() -> Costs:
 
 
 def _best(run: Callable[[Array], None], keys: Sequence[Array]) -> float:
-    """ns a tuple, the least of several: what disturbs only adds. Each time with other keys: the entries of those just
+    """ns a record, the least of several: what disturbs only adds. Each time with other keys: the entries of those just
     met are still in the cache."""
     found = []
     for each in keys:
@@ -73,7 +73,7 @@ def _best(run: Callable[[Array], None], keys: Sequence[Array]) -> float:
 
 
 def _keys(groups: int, words: int, rng: np.random.Generator, tuples: int = TUPLES) -> Array:
-    """Random keys of so many groups."""
+    """Random keys of `groups` groups."""
     number = rng.integers(0, groups, tuples, dtype=np.uint64)
     return np.ascontiguousarray([number * np.uint64(2 * word + 1) for word in range(words)], np.uint64)
 
@@ -151,7 +151,7 @@ def _passing(rng: np.random.Generator) -> float:
 
 
 class _Exact:
-    """An exact table without states, for so many groups."""
+    """An exact table without states, with room for `groups` groups."""
 
     def __init__(self, groups: int) -> None:
         self.rows, self.index, self.count = np.empty((groups, WIDTH), np.uint64), tables.empty_index(groups), 0

@@ -1,7 +1,7 @@
 """What is known of a stream while it runs, as the planner asks for it (`sharing.model.statistics.Statistics`).
 
-From a sample (`runtime.profile.survey`): groups, flow length, share of tuples and width of any relation. From the
-counters of tasks (`runtime.work`): tuples of a task, exact groups of every query, and what tables really evict. The
+From a sample (`runtime.profile.survey`): groups, flow length, share of records and width of any relation. From the
+counters of tasks (`runtime.work`): records of a task, exact groups of every query, and what tables really evict. The
 flow length of a depth is the paper's l_m = x_model/x_measured (seed smap, Sec. 5.3), of all tables of that depth
 together; at depth one it corrects the sample's.
 """
@@ -93,7 +93,7 @@ def _first(pair: tuple[float, Grain]) -> float:
 
 
 def rows_of(tasks: Iterable[TaskReport]) -> float:
-    """Tuples of a task, of those that had any."""
+    """Records of a task, of those that had any."""
     counts = [task.rows for task in tasks]
     return sum(counts) / max(1, sum(1 for count in counts if count))
 

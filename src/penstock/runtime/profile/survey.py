@@ -1,18 +1,18 @@
-"""A survey: packed keys of some thousand tuples in a row, from which any relation's groups can be counted.
+"""A survey: packed keys of some thousand records, from which any relation's groups can be counted.
 
-A task takes it from its first chunk (`runtime.task.sampling`), the planner asks it about as many candidates as it
-likes: how many groups there are, how clustered they are, which part of the tuples is chosen. Counting one takes about a
-tenth of a millisecond, and is done once.
+A task takes it from all over its records (`runtime.task.sampling`). The planner asks it about any candidate: how many
+groups there are, how clustered they are, which part of the records is chosen. Counting one takes about a tenth of a
+millisecond, and is done once.
 
-Estimates, with the error seen on generated streams (tests/unit/test_survey.py):
-* groups of m surveyed tuples are counted exactly. Those of a task of n tuples follow d(m)·(n/m)^β (Heaps' law); β is
+Estimates, with the error seen on generated streams (tests/unit/runtime/profile/test_survey.py):
+* groups of m surveyed records are counted exactly. Those of a task of n records follow d(m)·(n/m)^β (Heaps' law); β is
   the growth between a half and all of the sample's blocks, and falls with every doubling as it fell from the one
   before. What half of the blocks have is the mean over all halves, known from how many blocks each group is in: that of
-  one half depends on when it was. Tuples of a block are in a row, so flows shorter than a block count as they should.
+  one half depends on when it was. Records of a block are in a row, so flows shorter than a block count as they should.
   Of a connection log (400,000 of 1.8 M records, relations of 2 to 10 attributes) half of the estimates are within 1.2,
   nine of ten within 1.5, all within 2.2; of generated streams see the tests. Queries that run are counted exactly,
   which replaces this, and corrects it for phantoms (`runtime.profile.statistics.Known`).
-* how often groups come is counted among all tuples, or those that a feeder passes on, and goes on beyond the sample by
+* how often groups come is counted among all records, or those that a feeder passes on, and goes on beyond the sample by
   the Zipf law of its frequent groups (`sharing.model.popularity.estimated`): with the right number of groups, evictions
   of an LRU table follow within 10 %.
 * the flow length l_a is what a table of half as many buckets as groups evicts less than the model of random data
@@ -36,17 +36,17 @@ from penstock.sharing.model.collision import flow_length
 
 Array = np.ndarray
 LEAST_BUCKETS = 8
-BLOCKS = 16  # of tuples in a row, that a sample is cut into
-MOST_FIRSTS = 32  # feeders whose first tuples are kept
-ALL = np.empty(0, np.uint8)  # as a choice of tuples
+BLOCKS = 16  # of records in a row, that a sample is cut into
+MOST_FIRSTS = 32  # feeders whose first records are kept
+ALL = np.empty(0, np.uint8)  # as a choice of records
 THIN = 4  # blocks, of which a thinned sample has one
-# How likely a group that is in so many of the blocks is in a quarter or half of them at random, and in all.
+# By the number of blocks that a group is in: how likely it is in a quarter or half of them at random, and in all.
 MET = np.array([[1 - comb(BLOCKS - k, some) / comb(BLOCKS, some) for k in range(BLOCKS + 1)] for some in (4, 8, 16)])
 
 
 @dataclass(frozen=True)
 class Counted:
-    """Of one relation: tuples chosen, and groups in all of them and, as is to be expected, in any quarter or half of
+    """Of one relation: records chosen, and groups in all of them and, as is to be expected, in any quarter or half of
     their blocks."""
 
     tuples: int
@@ -55,7 +55,7 @@ class Counted:
     groups: int
 
     def extrapolated(self, factor: float) -> float:
-        """Groups of `factor` times as many tuples (of a part of them: at most as many)."""
+        """Groups of `factor` times as many records (of a part of them: at most as many)."""
         if not self.groups or factor <= 1.0:
             return min(float(self.groups), self.tuples * factor)
         doublings = log2(factor)
@@ -67,7 +67,7 @@ class Counted:
 
 
 def _growth(fewer: float, more: float) -> float:
-    """The exponent of growth from half as many tuples on."""
+    """The exponent of growth from half as many records on."""
     return min(1.0, max(0.0, log2(more / max(1, fewer)))) if more else 0.0
 
 
@@ -89,7 +89,7 @@ class Survey:
         return int(self.words.shape[1])
 
     def thinned(self) -> Survey:
-        """A part of the tuples, from all over: enough to see that something has changed."""
+        """A part of the records, from all over: enough to see that something has changed."""
         blocks = np.arange(self.tuples) * BLOCKS // max(1, self.tuples)
         return Survey(self.layout, np.ascontiguousarray(self.words[:, blocks % THIN == 0]))
 
@@ -116,8 +116,8 @@ class Survey:
         return max(1.0, flow_length(groups, _buckets(groups), evicted / n)) if evicted else n / groups
 
     def locality(self, grain: Grain, lattice: Lattice) -> float:
-        """How many times fewer entries a table passes on because tuples of a group come close together: against the
-        same tuples in any order."""
+        """How many times fewer entries a table passes on because records of a group come close together: against the
+        same records in any order."""
         if grain not in self._localities:
             groups = self.counted(grain, lattice).groups
             apart, together = (self._evicted(grain, lattice, groups, order) for order in (True, False))
@@ -126,18 +126,18 @@ class Survey:
 
     def _evicted(self, grain: Grain, lattice: Lattice, groups: int, shuffled: bool) -> int:
         hashes, chosen = self._hashes(grain, lattice), self._chosen(grain)
-        if shuffled:  # in this order any part of the tuples stands for all
+        if shuffled:  # in this order any part of the records stands for all
             hashes, chosen = hashes[self._shuffled], chosen[self._shuffled] if len(chosen) else chosen
         return int(kernels.count_evictions(_taken(hashes, chosen), np.zeros(_buckets(groups), np.uint64)))
 
     def share(self, grain: Grain) -> float:
-        """Of the tuples, those that some query of the relation chooses."""
+        """Of the records, those that some query of the relation chooses."""
         chosen = self._chosen(grain)
         return float(chosen.mean()) if len(chosen) else 1.0
 
     def below(self, grain: Grain, feeder: Grain | None, lattice: Lattice) -> Array:
         """How often each group of a relation comes in what a feeder passes on that keeps all its groups: the first
-        tuple of each (None: the stream)."""
+        record of each (None: the stream)."""
         if feeder is None:
             hashes = _taken(self._hashes(grain, lattice), self._chosen(grain))
         else:
@@ -146,7 +146,7 @@ class Survey:
         return counts[: int(kernels.count_groups(hashes, np.zeros(_room(hashes), np.uint64), counts))]
 
     def _passed(self, grain: Grain, feeder: Grain, lattice: Lattice) -> Array:
-        """The first tuple of each of a feeder's groups, of those that a relation chooses; kept, as others below the
+        """The first record of each of a feeder's groups, of those that a relation chooses; kept, as others below the
         same feeder are asked for next."""
         key = feeder, self._sieves(grain)
         if key not in self._firsts:
@@ -160,7 +160,7 @@ class Survey:
         return self._firsts[key]
 
     def _hashes(self, grain: Grain, lattice: Lattice) -> Array:
-        """A number for the group of each tuple; the last ones are kept, as more is asked of the same relation."""
+        """A number for the group of each record; the last ones are kept, as more is asked of the same relation."""
         if grain not in self._last:
             self._last.clear()
             self._last[grain] = self._hashed(self.words, grain, lattice)
@@ -193,7 +193,7 @@ class Survey:
         return np.array(masks, np.uint64)
 
     def _chosen(self, grain: Grain) -> Array:
-        """Tuples that some query of the relation chooses; empty: all."""
+        """Records that some query of the relation chooses; empty: all."""
         sieves = self._sieves(grain)
         if sieves not in self._choices:
             self._choices[sieves] = self._through(sieves)
@@ -215,7 +215,7 @@ class Survey:
 
 
 def _taken(hashes: Array, chosen: Array) -> Array:
-    """Those of the tuples that are chosen."""
+    """Those of the records that are chosen."""
     return hashes[chosen != 0] if len(chosen) else hashes
 
 

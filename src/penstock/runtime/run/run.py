@@ -109,7 +109,7 @@ class Run:
 
     def window_account(self, name: str, most: int = CAPACITY) -> list[dict[str, int]]:
         """The newest closed windows of a query, newest last: `start` and `end` as in its results (microseconds), `rows`
-        emitted, input tuples `exact` and `triaged`. Some 65,536 windows are kept."""
+        emitted, input records `exact` and `triaged`. Some 65,536 windows are kept."""
         self._sink(name)
         return window_account(self._driver.held.path, self._driver.manifest, name, most)
 

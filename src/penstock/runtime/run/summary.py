@@ -96,7 +96,7 @@ def summarise(
 
 
 def window_account(checkpoint: Path, manifest: Manifest, query: str, most: int) -> list[dict[str, int]]:
-    """The newest closed windows of a query: number, start and end, rows emitted, tuples exact and triaged."""
+    """The newest closed windows of a query: number, start and end, rows emitted, records exact and triaged."""
     closed = manifest.results.get(query, Results()).windows
     return listed(read_windows(checkpoint, query, closed, most))
 

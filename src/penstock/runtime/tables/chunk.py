@@ -104,5 +104,5 @@ def pack_words(layout: Layout, components: Mapping[Component, Array], rows: int)
 
 
 def numbers(mask: Array | None, rows: int) -> Array:
-    """Numbers (int32) of the tuples that a mask has."""
+    """Numbers (int32) of the records that a mask has."""
     return np.arange(rows, dtype=np.int32) if mask is None else np.flatnonzero(mask).astype(np.int32)

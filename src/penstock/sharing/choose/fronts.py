@@ -1,6 +1,6 @@
 """Queries without a table of their own: which query tables do not pay, and who gets their memory.
 
-The paper gives every query a table before the HFTA.  A record that reaches a query's table costs c1 + x·c2; without the
+The paper gives every query a table before its leaf.  A record that reaches a query's table costs c1 + x·c2; without the
 table it costs c2.  So where collisions are many or c2 is near c1, a leaf query does better without.  A query that feeds
 others keeps its table.  `choice` with `fronts=False` is the other end: no leaf query has one.
 """

@@ -131,7 +131,7 @@ class GrowingTree:
         return found
 
     def fed(self, number: int) -> float:
-        """Tuples that a node passes to each of its children."""
+        """Records that a node passes to each of its children."""
         return float(self.problem.rows) if number == STREAM else self.out[number]
 
     def place(self, mask: int, parent: int, adopted: list[int]) -> None:

@@ -1,9 +1,14 @@
-"""Relations as grains: what of a query decides which tables can feed it, and how its groups are counted.
+"""Relations as grains: what of a relation decides which tables can feed it, and how its groups are counted.
 
-A grain (`sharing.graph.grain`) has for each base how fine it is. Bases of a query are its grouping columns (`value:…`;
-a prefix is as fine as it is long, a whole column `WHOLE`), its panes (of a chain that nests, the finest tells all
-others), and the tuples it chooses (`sieve:…`, named after the first query that chooses the same; `EVERY` where it takes
-all). A phantom is a union of grains: its key tells apart all that any query below it does.
+A grain (`sharing.graph.grain`) has for each base how fine it is. The bases of a relation are:
+
+| base | is as fine as |
+| --- | --- |
+| grouping columns, `value:…` | a prefix is long; a whole column is `WHOLE` |
+| panes | their place in a chain that nests: the finest tells all others |
+| records it takes, `sieve:…` | `EVERY` where it takes all; else named after the first relation that takes the same |
+
+A phantom is a union of grains: its key tells apart all that any relation below it does.
 """
 
 from __future__ import annotations

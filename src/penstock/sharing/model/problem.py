@@ -18,7 +18,8 @@ class Problem:
     """Symbols of the paper: `rows` n_e, `memory` M, `groups` g, `entry` h, `length` l_a, `probe` c1, `evict` c2.
 
     `memory` and `entry` are in one unit, words in the paper and bytes in the engine.  `length` is asked for a relation
-    at a depth (1: fed by the stream), `evict` for queries only: what it costs to pass one entry on to the HFTA.
+    at a depth (1: fed by the stream), `evict` for queries only: what it costs to pass one entry on to the leaf (the
+    paper: the HFTA).
 
     Of seed aggregate-tree: `curve` is how a relation's table responds below a feeder (None: below the stream); without
     it, or where it gives None, tables are direct-mapped.  `passing` is what any entry costs that a table passes on,

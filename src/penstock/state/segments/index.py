@@ -3,7 +3,7 @@
     size of the JSON │ JSON: slots, shapes, dictionaries, sizes of what follows │ records │ numbers │ page checksums
 
 A segment has thousands of columns; as JSON they would take longer to parse than to read. A *shape* is what blocks of a
-query have in common: its columns and states. A block's *record* is `HEAD` integers and five for each column; short
+relation have in common: its columns and states. A block's *record* is `HEAD` integers and five for each column; short
 arrays (panes, where slots begin) stand among the *numbers*, so that nobody reads a page for them.
 """
 
@@ -22,7 +22,7 @@ from penstock.relations.component import Component, component_of
 Array = np.ndarray
 SHAPE, RUN, ROWS, LEVEL, SLOTTED, HEAD = range(6)  # of a record; SLOTTED: the slot of every row instead of cuts
 PANES, STARTS, WHERE, COLUMNS = range(4)  # places among the columns of a record; the named ones come last
-FLOATS, INLINE = -8, -1  # sizes of columns that are no integers of so many bytes
+FLOATS, INLINE = -8, -1  # in place of the bytes of an integer: floats, and columns among the numbers
 
 
 class Column(NamedTuple):

@@ -1,8 +1,8 @@
 """Segments opened once and read many times: by a merge task for all its items, by the driver for all queries of a
 batch, and from batch to batch as long as they live.
 
-To open one is to parse its index, which names every block of every query: done for each query again it would cost more
-than all merging.
+To open one is to parse its index, which names every block of every relation: done again for each query, it would cost
+more than all merging.
 """
 
 from __future__ import annotations

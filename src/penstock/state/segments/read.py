@@ -1,17 +1,17 @@
 """A segment: the partial aggregates of one task in one immutable, checksummed, columnar file.
 
-    magic │ run 0: block (query) … dictionaries │ run 1: … │ index │ tail: size of the index, its checksum, magic
+    magic │ run 0: block (relation) … dictionaries │ run 1: … │ index │ tail: size of the index, its checksum, magic
 
-A task that outgrows its memory writes its groups early and starts a new *run*; a run brings its own
-dictionaries. A *block* holds one query's groups ordered by (pane, hash slot): the pane numbers with their first rows,
-where each slot begins in each pane (of short panes: the slot of every row), and each column in the fewest bytes that
-hold its range. So a reader finds the rows of any panes and slots, and reads only those bytes. Groups of a run differ.
+A task that outgrows its memory writes its groups early and starts a new *run*; a run brings its own dictionaries. A
+*block* holds one relation's groups ordered by (pane, hash slot): the pane numbers with their first rows, where each
+slot begins in each pane (of short panes: the slot of every row), and each column in the fewest bytes that hold its
+range. So a reader finds the rows of any panes and slots, and reads only those bytes. Groups of a run differ.
 
 Checksums are per page of the file, so that any byte range can be verified when it is read, and a damaged
 file is reported by name and offset.
 
-This module reads segments (and imports no kernels: the driver reads indexes), `segment_write` writes them,
-`segment_index` is their index.
+This module reads segments (and imports no kernels: the driver reads indexes), `write` writes them,
+`index` is their index.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Vocabulary:
         self._known = {place: known for place, known in self._known.items() if place[0] != run}
 
     def trim(self) -> None:
-        """Begin anew if there is too much; codes that were given out mean nothing any more."""
+        """Forget everything if there is too much. Codes that were given out then mean nothing any more."""
         held = sum(known.nbytes for known in self._known.values())
         if held + sum(dictionary.nbytes for dictionary in self._dictionaries.values()) > MOST:
             self._dictionaries.clear()

@@ -26,7 +26,7 @@ STREAM = "events"
 PLACEHOLDER = "@SOURCE@"
 MOST_BATCHES = 8
 MOST_QUERIES = 30
-MOST_PAIRS = 600_000  # tuples in windows, over all windows and queries of an app
+MOST_PAIRS = 600_000  # records in windows, over all windows and queries of an app
 MOST_DEPTH = 2  # of queries on queries
 
 

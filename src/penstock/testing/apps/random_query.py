@@ -1,4 +1,4 @@
-"""Random SELECTs: grouped, DISTINCT, one row per tuple; over a stream or over the results of another SELECT.
+"""Random SELECTs: grouped, DISTINCT, one row per record; over a stream or over the results of another SELECT.
 
 Input (columns, time, extent) ──► random_select ──► Made (text, columns of the result) ──► as_input ──► Input
 """
@@ -15,7 +15,7 @@ from penstock.testing.apps.random_windows import Extent, WindowText, random_wind
 from penstock.testing.apps.randomness import Dice
 
 MOST_RESULTS = 20_000  # rows of a query that another one reads
-MOST_SHOWN = 40_000  # rows of a query with one row per tuple
+MOST_SHOWN = 40_000  # rows of a query with one row per record
 LIMITS = (1, 1, 2, 3, 10, 100)
 
 
@@ -70,7 +70,7 @@ def random_select(dice: Dice, source: Input) -> Made:
 def as_input(made: Made, name: str, source: Input) -> Input:
     """The result of a SELECT from `source` as a stream."""
     extent = source.extent
-    reach = extent.reach + 2 * made.window.length  # windows end after their tuples
+    reach = extent.reach + 2 * made.window.length  # windows end after their records
     derived = Extent(made.rows, reach, max(made.rows, extent.pairs), of_rows=False)
     return Input(name, made.outputs, "window_end", derived, mark=f"{source.mark}x")
 
@@ -147,13 +147,13 @@ def _column(text: str, name: str, term: Term | None) -> tuple[str, Term]:
 
 
 def _output(term: Term, name: str, window: WindowText) -> tuple[str, Term]:
-    """Sums over landmark windows hold a tuple many times: summed again they might not fit."""
+    """Sums over landmark windows hold a record many times: summed again they might not fit."""
     again = term.summable and not (window.landmark and term.text.startswith("sum"))
     column = replace(term, text=name, plain=True, summable=again, tame=term.tame and again, small=False)
     return f"{term.text} AS {name}", column
 
 
-# -- one row per tuple, or per distinct one
+# -- one row per record, or per distinct one
 
 
 def _ungrouped(dice: Dice, source: Input) -> Made | None:

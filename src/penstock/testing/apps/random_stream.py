@@ -15,7 +15,7 @@ from penstock.testing.oracle.columns import read_column
 
 SECOND = 1_000_000
 ROWS = ((0, 3), (4, 60), (60, 600), (600, 600), (600, 4_000), (600, 4_000), (2_000, 6_000), (10_000, 20_000))
-SPANS = (1, 30, 600, 7_200, 90_000, 400_000)  # seconds between first and last tuple
+SPANS = (1, 30, 600, 7_200, 90_000, 400_000)  # seconds between first and last record
 STARTS = (-4 * 10**12, -90 * SECOND, 0, 951_782_400 * SECOND, 1_794_000_000 * SECOND)
 DELAYS = (0, 0, 0, 1, 20, 100, 1_000, 5_000)  # thousandths of the span, of which the last is longer than the stream
 AHEADS = ("1 second", "1 minute", "2 hours")

@@ -26,12 +26,12 @@ SPREADS = ("variance", "var_samp", "var_pop", "stddev", "stddev_samp", "stddev_p
 
 
 def random_where(dice: Dice, terms: Sequence[Term], none: float = 0.5) -> str | None:
-    """A predicate on tuples of random depth, or none."""
+    """A predicate on records of random depth, or none."""
     usable = [term for term in terms if term.literals and term.exact]
     if not usable or dice.chance(none):
         return None
     found = _logic(dice, dice.pick((0, 0, 1, 1, 2, 3)), lambda: _predicate(dice, usable))
-    # Most predicates hold for few tuples.
+    # Most predicates hold for few records.
     return f"({found}) IS NOT TRUE" if dice.chance(0.4) else found
 
 

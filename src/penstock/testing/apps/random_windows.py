@@ -1,7 +1,7 @@
 """Random windows as SQL text: tumbling, sliding, with gaps, landmark, of rows, and the Gigascope form.
 
 Windows that nobody needs to wait for: a query emits no more than `MOST_WINDOWS` of them, and the sum over windows
-of the tuples in them stays below a bound that the caller gives.
+of the records in them stays below a bound that the caller gives.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ GAPS = (Fraction(1, 2), Fraction(1, 3), Fraction(5, 6))
 
 @dataclass(frozen=True)
 class Extent:
-    """What a window is laid over: how many tuples, from the least to the greatest time in microseconds."""
+    """What a window is laid over: how many records, from the least to the greatest time in microseconds."""
 
     rows: int
     reach: int
-    pairs: int  # the most tuples in all windows together
+    pairs: int  # the most records in all windows together
     of_rows: bool = True  # whether windows of rows are allowed
 
 
@@ -56,7 +56,7 @@ class WindowText:
     bucket: str = ""
     windows: int = 1
     pairs: int = 0
-    length: int = 0  # microseconds that a window may reach beyond its tuples
+    length: int = 0  # microseconds that a window may reach beyond its records
     of_rows: bool = False
     landmark: bool = False
 
@@ -139,7 +139,7 @@ def _rows(dice: Dice, extent: Extent) -> WindowText | None:
         return None
     windows = (rows + size) // slide + 2
     if dice.chance(0.3):
-        # The window of the last n tuples slides by n.
+        # The window of the last n records slides by n.
         return WindowText(f" [ROWS {slide}]", windows=windows, pairs=rows, of_rows=True)
     unit = dice.pick(("", " ROWS"))
     bracket = f" [ROWS {size} SLIDE {slide}{unit}]"

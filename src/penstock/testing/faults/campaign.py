@@ -121,7 +121,7 @@ class Campaign:
 
 
 def random_kills(count: int, choose: random.Random, blows: Blows = WITH_SPARK) -> list[Kill]:
-    """At least so many: every point (as far as the count goes), some followed by a strike, and strikes."""
+    """At least `count` kills: every point (as far as the count goes), some followed by a strike, and strikes."""
     points = choose.sample(POINTS, min(len(POINTS), max(1, count // 2)))
     kills = [Kill(_random_fault(point, choose)) for point in points]
     for point in choose.sample(WORKER_POINTS, min(2, count // 8)):

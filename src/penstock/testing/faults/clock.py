@@ -10,7 +10,7 @@ from penstock.testing.faults.runs import Launch
 
 
 def skewed(launch: Launch, by: float | str) -> Launch:
-    """The same run with a clock that is wrong by so many seconds, or as `jump` or `drift` say."""
+    """The same run with a clock that is wrong by some seconds, or as `jump` or `drift` say."""
     text = by if isinstance(by, str) else f"{by:+f}"
     parse_skew(text)
     return launch.with_environment(PENSTOCK_CLOCK_SKEW=text)

@@ -1,7 +1,7 @@
 """The processes of a run: find them, kill one of a role at a moment, leave none behind.
 
 Whoever carries the mark of `runs.start` is of that run, also after its parent died and init adopted it. Only such
-processes are ever killed, by process id, looked up anew each time.
+processes are ever killed, by process id, looked up again each time.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def committed(checkpoint: Path) -> int:
 
 
 def await_batches(running: Running, batches: int) -> bool:
-    """Wait until the run has committed so many batches of its own; False if it ended first."""
+    """Wait until the run has committed `batches` batches of its own; False if it ended first."""
     return await_that(running, lambda: committed(running.launch.checkpoint) >= running.batches_before + batches)
 
 

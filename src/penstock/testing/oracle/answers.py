@@ -1,7 +1,7 @@
-"""The rows of a query from the tuples that count in its windows.
+"""The rows of a query from the records that count in its windows.
 
-(tuple, window) ──► groups (DuckDB; sums of doubles and variances in Python) ──► HAVING ──► ORDER BY, LIMIT
-                └─► the tuples themselves, for a query with one row per tuple ──┘            └─► select list
+(record, window) ──► groups (DuckDB; sums of doubles and variances in Python) ──► HAVING ──► ORDER BY, LIMIT
+                 └─► the records themselves, for a query with one row per record ──┘           └─► select list
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Answer:
 
 
 def answer(query: Query, prepared: Prepared, membership: Membership, exact: Flags) -> Answer:
-    """Rows of all windows, from the tuples in `exact`."""
+    """Rows of all windows, from the records in `exact`."""
     rows, windows = membership.pairs(exact)
     names: dict[Expression, str] = {Bucket(): "window_number"}
     names |= {key.attribute: f"k{i}" for i, key in enumerate(query.keys)}
@@ -56,7 +56,7 @@ def answer(query: Query, prepared: Prepared, membership: Membership, exact: Flag
 
 
 def _window_accounts(membership: Membership, counted: Numbers, emitted: Numbers) -> list[dict[str, int]]:
-    """Per window, ascending: the tuples that count in it (`counted` has their windows), and rows after all clauses."""
+    """Per window, ascending: the records that count in it (`counted` has their windows), and rows after all clauses."""
     numbers, exact = np.unique(counted, return_counts=True)
     starts, ends = membership.bounds(numbers)
     rows = Counter(emitted.tolist())
@@ -66,7 +66,7 @@ def _window_accounts(membership: Membership, counted: Numbers, emitted: Numbers)
     ]
 
 
-# -- tuples and groups
+# -- records and groups
 
 
 def _tuples(query: Query, prepared: Prepared, pairs: pa.Table, names: Mapping[Expression, str]) -> pa.Table:

@@ -1,6 +1,6 @@
 """A stream as the oracle's database sees it: one column per attribute that some query uses.
 
-raw table ──► columns (typed values, fits?) ──► prefixes ──► computed attributes (DuckDB, per tuple)
+raw table ──► columns (typed values, fits?) ──► prefixes ──► computed attributes (DuckDB, per record)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.testing.oracle.timeline import Timeline
 
 @dataclass(frozen=True)
 class Prepared:
-    """One column per attribute, called c0, c1, … in `names`, and the tuple's number in `row`."""
+    """One column per attribute, called c0, c1, … in `names`, and the record's number in `row`."""
 
     table: pa.Table
     names: Mapping[Expression, str]
@@ -75,7 +75,7 @@ def _parts(query: Query) -> Iterator[Prefix | Computed]:
 
 
 def _evaluate(computed: Computed, table: pa.Table, names: Mapping[Expression, str]) -> pa.Array:
-    """The value of a computed attribute for every tuple; what stands inside it may be computed, too."""
+    """The value of a computed attribute for every record; what stands inside it may be computed, too."""
     translator = Named(names)
     # By its expression: the attribute itself has no column yet.
     value = f"CAST({translator.sql(computed.expression)} AS {SQL_TYPES[computed.type.kind]})"

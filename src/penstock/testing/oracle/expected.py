@@ -2,16 +2,16 @@
 
     raw table ──► attributes (typed values, fits?) ──► timeline (batches, watermarks)
                           │                                │
-                          └──► per query: membership (its windows of every tuple)
-                                          verdict of every tuple: malformed, filtered, late or exact
-                                          exact tuples ──► answers (groups, HAVING, ORDER BY, select list)
+                          └──► per query: membership (its windows of every record)
+                                          verdict of every record: malformed, filtered, late or exact
+                                          exact records ──► answers (groups, HAVING, ORDER BY, select list)
                                                               └──► input of the queries on this query
 
 DuckDB filters, groups and computes expressions; addresses, windows, watermarks, sums of doubles and variances are
 plain Python.  Those sums are correctly rounded, so an engine may differ by 1e-9 relative; a variance that is truly
 zero may be off by 1e-18 of the square of the greatest value (a deviation by 1e-9 of that value).
 
-Choices where the design is silent: a tuple whose group HAVING or LIMIT drops is exact; a time ahead of MAX AHEAD
+Choices where the design is silent: a record whose group HAVING or LIMIT drops is exact; a time ahead of MAX AHEAD
 does not advance the watermark; an IPv4 address under a prefix longer than 32 bits keeps its 32 bits; integer
 arithmetic that leaves BIGINT is NULL; LIKE has no escape character; integers and doubles compare as doubles; results
 of a query are late for the queries on it where all their windows are closed (only windows of rows, whose end is
@@ -42,7 +42,7 @@ __all__ = ["FLOAT_TOLERANCE", "Account", "Expected", "Since", "Verdict", "expect
 
 
 class Verdict(IntEnum):
-    """What became of a tuple; smaller wins in the stream's account. (Nothing is triaged without overload.)"""
+    """What became of a record; smaller wins in the stream's account. (Nothing is triaged without overload.)"""
 
     EXACT = 0
     TRIAGED = 1
@@ -84,7 +84,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class _Judged:
-    """A query with its answer and the verdict of every tuple of its stream."""
+    """A query with its answer and the verdict of every record of its stream."""
 
     query: Query
     verdicts: Verdicts

@@ -1,12 +1,12 @@
-"""Which windows a tuple counts in, straight from the definition of windows; the oracle's own, without panes.
+"""Which windows a record counts in, straight from the definition of windows; the oracle's own, without panes.
 
-| window | number k is | closed for a tuple of batch N |
+| window | number k is | closed for a record of batch N |
 | --- | --- | --- |
 | of time | [k·slide, k·slide + range) | end <= WM(N-1) |
 | of rows | the same over positions in the stream, from 0; every record has one | never |
 | landmark | [first, (k + 1)·slide), up to the window of the stream's greatest time | end <= WM(N-1) |
 
-A tuple in no window at all (slide > range) is *outside*; one whose windows are all closed counts in none.  For a
+A record in no window at all (slide > range) is *outside*; one whose windows are all closed counts in none.  For a
 query that was added later (`Since`), windows that began before it do not exist.
 """
 
@@ -33,7 +33,7 @@ class Since(NamedTuple):
 
 @dataclass(frozen=True)
 class Membership:
-    """Per tuple the first and the last window it counts in, whether it lies in any window, and in one that is open.
+    """Per record the first and the last window it counts in, whether it lies in any window, and in one that is open.
 
     (Of landmark windows the last open one may be none that is ever emitted: over results of rows windows.)
     """
@@ -47,7 +47,7 @@ class Membership:
     origin: int = 0  # where landmark windows start
 
     def pairs(self, chosen: Flags) -> tuple[Numbers, Numbers]:
-        """(tuple, window) of every chosen tuple and every window it counts in."""
+        """(record, window) of every chosen record and every window it counts in."""
         rows = np.flatnonzero(chosen & self.counted)
         counts = np.maximum(self.last[rows] - self.first[rows] + 1, 0)
         before = np.repeat(np.cumsum(counts) - counts, counts)
@@ -80,7 +80,7 @@ class Membership:
 
 
 def assign(window: Window, timeline: Timeline, since: Since | None = None) -> Membership:
-    """The windows of every tuple, whatever its values."""
+    """The windows of every record, whatever its values."""
     if window.range is None:
         return _landmark(window, timeline, since)
     if window.axis == ROWS:

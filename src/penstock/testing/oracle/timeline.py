@@ -1,8 +1,8 @@
-"""Stream time for the oracle: which batch a tuple came in, which times are malformed, what was closed by then.
+"""Stream time for the oracle: which batch a record came in, which times are malformed, what was closed by then.
 
 WM(N)      greatest good ts of batches 0..N, minus the delay
 ahead      ts > greatest good ts before it in the stream, plus MAX AHEAD (never the first good one)
-closed     a window is closed for a tuple of batch N when its end <= WM(N-1)
+closed     a window is closed for a record of batch N when its end <= WM(N-1)
 
 The results of a query are a stream, too: each row comes in the batch that closed its window, at the window's end,
 and what is closed by then follows from the watermarks of the declared stream below.
@@ -24,7 +24,7 @@ FARTHEST = 1 << 61  # beyond it, windows would leave 64 bits; the oracle does no
 
 @dataclass(frozen=True)
 class Timeline:
-    """Per tuple: its time (0 where that is not good), batch and WM(N-1); per batch: WM(N), None while unknown.
+    """Per record: its time (0 where that is not good), batch and WM(N-1); per batch: WM(N), None while unknown.
 
     `landmark` is the time at which a landmark window's first slide is looked for; None without any good time.
     """
@@ -76,7 +76,7 @@ def follow_time(stream: Stream, time: Values, batches: Sequence[int]) -> Timelin
 
 
 def _drop_ahead(times: Numbers, good: Flags, rows: slice, greatest: int | None, ahead: int) -> None:
-    """One tuple after the other, by the definition."""
+    """One record after the other, by the definition."""
     for row in range(rows.start, rows.stop):
         if good[row] and greatest is not None and times[row] > greatest + ahead:
             good[row] = False
