@@ -1,18 +1,22 @@
 """Benchmarks side by side with other engines: same file, same queries, one after the other, answers compared.
 
-    multiquery.run ──► data (Parquet files) ──► peers.run_engine: a process per engine ──► engines.<name>
-       ▲ contenders                                                                           │
-    table.show ◄── results, ratios, same_answer ◄── digests compared with engines.arrow ◄─────┘
+    comparisons.multiquery ──► data (Parquet files) ──► comparisons.peers: a process per engine ──► engines.<name>
+                                                                                                        │
+    measure.table ◄── ratios, same_answer ◄── digests compared with engines.arrow ◄─────────────────────┘
 
-    packets.run ──► traces (captures, frames: pcap files) ──► the same, engines.packets_<name>
-                       └──► packet_fields (tshark), packet_reference ──► compared with their answers
+    comparisons.packets ──► data.traces (pcap files) ──► the same, engines.packets_<name>
+                               └──► packets.fields (tshark), packets.reference ──► compared with their answers
 
-    planning.run    plans alone, in this process
-    scaling.run     penstock alone: more queries, data, cores
+| room, module | has |
+| --- | --- |
+| `command` | what `penstock bench` calls |
+| `comparisons` | one module for each benchmark, and the engines that it compares |
+| `data` | the records that benchmarks read |
+| `engines` | one program for each engine |
+| `packets` | the queries of the benchmark `packets`, and reference answers |
+| `measure` | jobs, digests, processor time, memory, tables |
 
-`packet_queries` has the dozen queries of `packets` and how peers are asked; `cpu` is processor time. `job` is what
-goes to an engine's process and comes back, `jobs` makes it from data; `digest` makes answers comparable; `machine` says
-where it ran; `memory` measures how penstock's memory grows with the stream, `parts` (by `engines.penstock_parts` and
-`profiled`) where its time goes; `figures` has tables beside those of `table`.
-To add an engine: one module in `benchmarks.engines`, and one line in `contenders.CONTENDERS` or `packets.CONTENDERS`.
+Outside the wheel: `penstock bench` finds it in a checkout. May touch all of penstock; nothing below `src/` imports it.
+To add an engine: one module in `engines`, and one line in `comparisons.contenders.CONTENDERS` or
+`comparisons.packets.CONTENDERS`.
 """

@@ -1,3 +1,13 @@
-"""One module for each benchmark, and the engines that it compares."""
+"""One module for each benchmark, and the engines that it compares.
+
+| module | has |
+| --- | --- |
+| `multiquery`, `contenders` | many aggregations on one stream; its engines |
+| `packets` | monitoring queries on a packet trace |
+| `planning`, `scaling` | how long plans take; what a record costs with more queries, data and cores |
+| `parts` | where penstock's time goes |
+| `beside` | this checkout beside another one |
+| `peers` | runs one engine in a process of its own |
+"""
 
 from __future__ import annotations

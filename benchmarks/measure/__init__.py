@@ -1,3 +1,13 @@
-"""How a run is measured and answers are compared."""
+"""How a run is measured and answers are compared.
+
+| module | has |
+| --- | --- |
+| `job`, `jobs` | what goes to an engine's process and comes back; made from data |
+| `digest` | one number per answer |
+| `cpu`, `memory`, `machine` | processor time; memory by length of the stream; where it ran |
+| `profiled` | seconds by function |
+| `table`, `figures` | tables for people |
+| `walk` | how often the way of a record changes module |
+"""
 
 from __future__ import annotations

@@ -1,3 +1,13 @@
-"""Experiments of the aggregate-tree paper, one module for each id, with its claims and parts."""
+"""Experiments of the aggregate-tree paper.
+
+| module | has |
+| --- | --- |
+| `eviction`, `memory`, `queries` | one experiment each: evictions; cost and memory; number of queries |
+| `eviction_claims`, `memory_claims` | what the paper says of the first two |
+| `evicted`, `compared`, `uniform`, `example` | their parts |
+| `records`, `streams` | epochs of records: generated, and a log |
+| `tables` | aggregate trees at work, in the engine's own tables |
+| `plans` | the ways to plan them that are compared |
+"""
 
 from __future__ import annotations

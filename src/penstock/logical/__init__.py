@@ -1,4 +1,13 @@
-"""Logical queries: types, expressions, streams and queries, and their resolution from parsed text.
+"""Logical queries: what was asked, typed and immutable.
 
-Imports nothing of pyspark, numba or Arrow: planning must run anywhere, in milliseconds.
+| module, room | has |
+| --- | --- |
+| `types` | types of columns and results |
+| `expressions`, `render` | typed expressions, and their text |
+| `window` | windows and panes |
+| `query` | streams, queries, and the set of them that is an app |
+| `values` | operators, functions, casts and aggregates: how they are typed (may touch `aggregates`) |
+| `resolve` | makes all of this from parsed text (may touch `lang`, `aggregates`, `values`) |
+
+Loads neither pyspark nor numba nor Arrow: planning must run anywhere, in milliseconds.
 """

@@ -1,1 +1,9 @@
-"""What a run shows of itself while it runs and when it ends."""
+"""What a run shows of itself.
+
+| module | shows |
+| --- | --- |
+| `progress` | a display while a run goes on, and its account at the end |
+| `analyze` | what the tables of a plan really did, beside what was predicted |
+
+May touch reports and counters of `runtime`; changes nothing.
+"""

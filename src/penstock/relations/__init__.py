@@ -1,10 +1,18 @@
-"""Relations: what is aggregated and stored. Below planning, so that tables, segments and plans mean the same by it.
+"""Relations: what is stored, and how queries are computed from it when their windows close.
 
-| module | gives |
+| module | has |
 | --- | --- |
 | `component` | the numbers that keys are made of |
 | `layout` | where components stand in packed words |
-| `relation` | relations, their parts and states |
+| `relation` | relations: which records, grouped by what, with which states |
+| `closing` | how a query's groups are made of a relation: `Finish`, `RollUp` |
+| `storing` | which relations are stored, and how each query closes |
+| `storage` | what versions have stored, and which relation each query reads of it |
+
+    queries ──► storing ──► relations, closings ──► sharing (tables before them) ──► runtime (tasks, merges)
+
+May touch `logical` and `aggregates`. It stands below planning, so that tables, segments and plans mean the same by a
+relation.
 """
 
 from __future__ import annotations

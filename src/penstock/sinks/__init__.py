@@ -7,4 +7,11 @@
 | `console:` | `CHECKPOINT/staged/QUERY` | printed, then marked as delivered (`batches`) | at least once |
 | `discard:` | nowhere | nothing: they are dropped where they are made (`discard`) | none |
 | a function, `SparkSink` | `CHECKPOINT/staged/QUERY` | called, then marked as delivered | at least once |
+
+| module | has |
+| --- | --- |
+| `folder`, `batches` | what sinks with files, and sinks that hand rows over, have in common |
+| `staging`, `plain`, `schema` | names of parts; values as text; the columns of a result |
+
+May touch `logical` and `state`. Tasks call `stage`, the driver `publish`.
 """

@@ -1,3 +1,16 @@
-"""From statements to typed queries: names, windows, select lists, subqueries. `app.resolve` is the way in."""
+"""From statements to typed queries. `app.resolve_app` is the way in.
+
+| module | resolves |
+| --- | --- |
+| `app` | a whole app |
+| `catalog` | names of streams and queries, in any order |
+| `streams` | CREATE STREAM |
+| `nesting` | WITH and subqueries, as hidden queries |
+| `select` | one SELECT, clause by clause |
+| `scopes` | what a name means, before and after grouping |
+| `grouping`, `windows`, `outputs`, `ordering` | GROUP BY; windows; the select list; ORDER BY and LIMIT |
+
+May touch `lang`, `logical`, `logical.values` and `aggregates`.
+"""
 
 from __future__ import annotations

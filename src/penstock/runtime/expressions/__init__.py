@@ -1,3 +1,12 @@
-"""Expressions on columns: operands, functions, casts, times."""
+"""Expressions on columns.
+
+| module | does |
+| --- | --- |
+| `operands` | columns of values, each with what is NULL |
+| `evaluate` | goes through an expression |
+| `functions`, `casts`, `calendar` | scalar functions; CAST; dates and hours |
+
+May touch `logical` and `kernels`. Tasks use it for WHERE and computed columns, merges for HAVING and the select list.
+"""
 
 from __future__ import annotations

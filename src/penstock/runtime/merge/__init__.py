@@ -1,3 +1,19 @@
-"""From stored relations to results: which windows close, merged from panes, finished, ordered, counted."""
+"""From stored relations to results: which windows close, merged from panes, rolled up, finished, ordered, counted.
+
+| module | does |
+| --- | --- |
+| `items` | which windows close, cut into items that fit a task's memory |
+| `windows` | merges the panes of an item's windows, and finishes its queries |
+| `inputs` | the rows that a merge is made of |
+| `merge` | partial aggregates into groups |
+| `coarse` | the same groups by 8, 64, 512 … panes |
+| `rollup`, `prefixes` | groups of a coarser relation from those of a finer one |
+| `finish` | groups into rows of the result |
+| `ordering` | ORDER BY and LIMIT |
+| `tally` | the account of windows |
+
+May touch `relations`, `state.segments`, `runtime.expressions` and `runtime.tables`; knows neither streams of records
+nor an engine.
+"""
 
 from __future__ import annotations

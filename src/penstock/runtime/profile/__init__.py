@@ -1,3 +1,12 @@
-"""What is known of data and machine: surveys, statistics, calibration."""
+"""What is known of data and machine, for the planner.
+
+| module | gives |
+| --- | --- |
+| `survey` | groups of any relation, counted in a sample |
+| `statistics` | a survey and the counters of tasks, as the planner asks for them |
+| `calibrate` | what tables cost on this machine |
+
+May touch `sharing` and `kernels`. `runtime.task.sampling` takes the samples.
+"""
 
 from __future__ import annotations

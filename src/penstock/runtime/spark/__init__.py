@@ -1,3 +1,12 @@
-"""Spark itself: Java, the session, the daemon that workers are forked from."""
+"""Spark itself, without anything of penstock's work.
+
+| module | does |
+| --- | --- |
+| `java` | finds a Java runtime |
+| `session` | starts Spark with the settings that matter |
+| `daemon` | the process that Spark's Python workers are forked from |
+
+May touch the root of `runtime`.
+"""
 
 from __future__ import annotations

@@ -1,3 +1,13 @@
-"""Random apps with data and settings, by seed."""
+"""Random apps with data and settings, by seed.
+
+| module | makes |
+| --- | --- |
+| `generators` | a whole case: stream, queries, settings |
+| `randomness` | dice |
+| `random_values`, `random_stream`, `random_files` | columns, streams, files |
+| `random_terms`, `random_text`, `random_windows`, `random_query` | expressions, clauses, windows, SELECTs |
+
+May touch `testing` and what it may.
+"""
 
 from __future__ import annotations
