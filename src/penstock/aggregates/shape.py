@@ -1,4 +1,9 @@
-"""How wide the states of a task or a merge are: what its columns are, and what the values met so far ask for."""
+"""How many words each state takes in the rows of a task, or of a merge.
+
+That depends on the type of its column and on the values met so far: a column without a NULL needs no count of its own,
+and a sum that stays small takes one word. `Growth` looks at the values of a chunk, `Shape` is the answer. When a shape
+grows, `runtime.tables` rewrites its rows, and `runtime.merge` widens states as it reads them.
+"""
 
 from __future__ import annotations
 

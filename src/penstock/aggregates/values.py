@@ -1,4 +1,7 @@
-"""What accumulators fold, and where to: value columns of a chunk, and rows of a table."""
+"""What accumulators are handed: value columns of a chunk, and the rows of a table that they are folded into.
+
+`runtime.tables.chunk` makes them; the accumulators of this package pass them on to `kernels.tables.fold`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements: CREATE STREAM, CREATE TABLE, CREATE QUERY."""
+"""The grammar of statements: CREATE STREAM, CREATE TABLE, CREATE QUERY. What stands in a query is `selects`."""
 
 from __future__ import annotations
 

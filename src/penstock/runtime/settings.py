@@ -1,4 +1,4 @@
-"""Sizes that change speed and memory, never results."""
+"""Sizes that change speed and memory, never results: of a task (`TaskSettings`), and of a whole run (`RunSettings`)."""
 
 from __future__ import annotations
 

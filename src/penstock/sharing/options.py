@@ -1,4 +1,7 @@
-"""What a plan is asked to be like: the options of a run that choose plan, allocation and memory."""
+"""What a plan is asked to be like: the options of a run that choose plan, allocation and memory.
+
+`app.cli` takes them from users, `sharing.planner` follows them, and versions of an app keep them.
+"""
 
 from __future__ import annotations
 

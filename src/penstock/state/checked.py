@@ -1,4 +1,7 @@
-"""Small JSON files with a checksum: identities, versions, manifests. Damage is found when they are read."""
+"""Small JSON files with a checksum: identities, versions, manifests. Damage is found when they are read.
+
+`state.data` says how a dataclass becomes JSON, `state.files` how a file is created only once.
+"""
 
 from __future__ import annotations
 

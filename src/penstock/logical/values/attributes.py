@@ -1,4 +1,5 @@
-"""Expressions of a record as attributes: what can be grouped by and aggregated."""
+"""Expressions of a record as attributes: columns, prefixes and computed columns, which can be grouped by and
+aggregated."""
 
 from __future__ import annotations
 

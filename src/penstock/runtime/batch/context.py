@@ -1,4 +1,8 @@
-"""What all steps of a batch on the driver work with: the engine, what was decided, the state before."""
+"""What all steps of a batch on the driver work with: the executor, what was decided, the state before.
+
+`driver` makes one `Context` per batch; `close` and `compaction` take it. The two functions say how far the streams are
+that a query reads.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A checkpoint while a run holds it: whose it is, the lease, and the versions of its app."""
+"""A checkpoint while a run holds it: whose it is, the lease, and the versions of its app.
+
+The driver (`driver`), the planner (`replan`) and users who add or drop queries (`runtime.run.changes`) share it.
+"""
 
 from __future__ import annotations
 

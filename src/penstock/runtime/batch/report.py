@@ -1,4 +1,8 @@
-"""What happened in a batch of a run, for its observers: progress, metrics, the run's memory, the planner."""
+"""What happened in a batch of a run, for its observers.
+
+The driver makes a `BatchReport` after each commit. Progress (`monitor`), the run's own memory (`runtime.run.history`)
+and the planner (`replan`) observe.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Prefixes of addresses whose bytes stand in dictionaries: how keys are cut when relations are rolled up."""
+"""Prefixes of IPv6 addresses, whose bytes stand in dictionaries: how keys are cut when a relation is rolled up.
+
+Prefixes of IPv4 addresses need only a mask (`runtime.merge.rollup`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a run remembers of its batches: an observer that its summary is made from."""
+"""What a run remembers of its batches, for its summary.
+
+It observes the driver (`runtime.batch.report`); `runtime.run.summary` reads it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The summary of a run: the dict behind `run --json`, `Run.summary()` and the closing account."""
+"""The summary of a run: the dict behind `run --json`, `Run.summary()` and the closing account.
+
+It is made of the newest manifest, the sinks and the history of the run; it changes nothing.
+"""
 
 from __future__ import annotations
 

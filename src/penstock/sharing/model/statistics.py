@@ -1,4 +1,7 @@
-"""What a planner asks of a stream: a protocol that `runtime.profile.statistics` fulfils."""
+"""What a planner asks of a stream: how many groups, how often they come, how close together.
+
+It is a protocol; `runtime.profile.statistics` answers for a running stream.
+"""
 
 from __future__ import annotations
 
