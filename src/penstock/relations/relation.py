@@ -64,7 +64,7 @@ class Relation:
     table: str = EXACT
     slots: int | None = None
 
-    @property
+    @cached_property
     def pane(self) -> Component:
         return pane_component(self.panes)
 

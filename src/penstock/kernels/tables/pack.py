@@ -12,6 +12,8 @@ from numba import int64, types, uint64
 
 from penstock.kernels.jit import I32, I64, U8, U64, kernel, ro, rw
 
+ALL_VALID = np.empty(0, np.uint8)  # the `valid` argument for values that are all there
+
 
 @kernel(types.UniTuple(I64, 2), ro(I64), ro(U8))
 def component_range(values, valid):
@@ -100,8 +102,3 @@ def keep_near(times, usable, greatest, ahead):
             else:
                 greatest = max(greatest, times[i])
     return greatest
-
-
-def all_valid() -> np.ndarray:
-    """The `valid` argument for values that are all there."""
-    return np.empty(0, np.uint8)

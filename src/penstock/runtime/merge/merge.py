@@ -26,7 +26,7 @@ from penstock.aggregates.values import Rows as Numbers
 from penstock.faults import reach
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import merge as kernels
-from penstock.kernels.tables.pack import all_valid, pack_component
+from penstock.kernels.tables.pack import ALL_VALID, pack_component
 from penstock.relations.component import (
     WHOLE,
     Component,
@@ -246,7 +246,7 @@ class Merge:
         for name, place in fields.items():
             flag, word = name.null, words[place.word]
             if name == self._pane:
-                pack_component(self._pieces[number].windows, all_valid(), place.base, place.shift, word)
+                pack_component(self._pieces[number].windows, ALL_VALID, place.base, place.shift, word)
             elif flag not in fields or name == flag:
                 values, base = self._stored(number, name.text)
                 above = np.uint64((base - place.base) % (1 << WORD))

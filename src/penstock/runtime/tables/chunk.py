@@ -94,7 +94,7 @@ def pack_words(layout: Layout, components: Mapping[Component, Array], rows: int)
         if not place.bits:
             continue
         flag = name.null
-        valid = pack.all_valid()
+        valid = pack.ALL_VALID
         if name != flag and flag in components and layout.places[flag].bits:
             if flag not in present:
                 present[flag] = (components[flag] == 0).astype(np.uint8)

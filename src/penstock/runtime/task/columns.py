@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.kernels.dictionary import Dictionary
-from penstock.kernels.tables.pack import all_valid
+from penstock.kernels.tables.pack import ALL_VALID
 from penstock.logical.expressions import Column, Computed, Expression, Prefix, walk
 from penstock.logical.query import Field
 from penstock.logical.types import Kind
@@ -130,7 +130,7 @@ class Columns:
     def _made(self, column: Computed, operand: Operand) -> Ingested:
         """A column that queries compute, from its values."""
         values = operand.values
-        valid = all_valid() if operand.valid is None or operand.valid.all() else operand.valid.astype(np.uint8)
+        valid = ALL_VALID if operand.valid is None or operand.valid.all() else operand.valid.astype(np.uint8)
         match column.type.kind:
             case Kind.STRING:
                 array = values if not len(valid) else pc.if_else(pa.array(operand.valid), plain(values), None)

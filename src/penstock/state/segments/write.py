@@ -14,7 +14,7 @@ from penstock.faults import reach
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables.columns import PUT
 from penstock.kernels.tables.order import order_groups, slot_of, slot_table
-from penstock.kernels.tables.pack import all_valid, component_range
+from penstock.kernels.tables.pack import ALL_VALID, component_range
 from penstock.relations.component import Component
 from penstock.state.protocol import SegmentRef
 from penstock.state.segments.groups import Groups, canonical_hashes
@@ -105,7 +105,7 @@ class SegmentWriter:
         if values.dtype == np.float64:
             return self._raw(values[order], FLOATS)
         values = np.ascontiguousarray(values, np.int64)
-        low, high = component_range(values, all_valid()) if len(values) else (0, 0)
+        low, high = component_range(values, ALL_VALID) if len(values) else (0, 0)
         size = width_of(low, high)
         stored = np.empty(len(values) if size else 0, f"u{max(1, size)}")
         if size:
@@ -159,7 +159,7 @@ def distinct(panes: Array) -> tuple[Array, Array]:
     nothing)."""
     if not len(panes):
         return panes, panes
-    low, high = component_range(panes, all_valid())
+    low, high = component_range(panes, ALL_VALID)
     if low == high:
         return np.array([low]), np.empty(0, np.int64)
     span = high - low + 1
