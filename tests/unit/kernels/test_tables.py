@@ -114,7 +114,7 @@ def test_rebuilding_keeps_every_group() -> None:
     before = groups_of(leaf)
     wider = lay_out({name: (-(1 << 63), (1 << 63) - 1) if name.tag is Tag.VALUE else (0, 9) for name in columns})
     leaf.rebuild(wider, replace(SHAPE, wide=frozenset({State("sum", "v")})))
-    assert leaf.shape.words(State("sum", "v")) == 2
+    assert leaf.shape.form(State("sum", "v")).words == 2
     assert groups_of(leaf) == before
 
 

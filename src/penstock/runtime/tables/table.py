@@ -57,7 +57,7 @@ class Branch:
         hashes = np.empty(n, np.uint64)
         tables.hash_keys(keys, hashes)
         at = self._residents.probe(keys, hashes, chunk.weights)
-        fold_chunk(self._residents.entries, self.format.columns, self.format.shape, chunk, Rows(rows, at, 0, n))
+        fold_chunk(self._residents.entries, self.format.columns, chunk, Rows(rows, at, 0, n))
         evictions = self._residents.settle()
         self._gather(evictions)
         self.probes += n
