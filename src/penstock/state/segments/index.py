@@ -23,6 +23,7 @@ Array = np.ndarray
 SHAPE, RUN, ROWS, LEVEL, SLOTTED, HEAD = range(6)  # of a record; SLOTTED: the slot of every row instead of cuts
 PANES, STARTS, WHERE, COLUMNS = range(4)  # places among the columns of a record; the named ones come last
 FLOATS, INLINE = -8, -1  # in place of the bytes of an integer: floats, and columns among the numbers
+DTYPES = {FLOATS: np.dtype("f8")} | {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # of columns by size
 
 
 class Column(NamedTuple):
@@ -33,10 +34,6 @@ class Column(NamedTuple):
     size: int
     base: int = 0
     high: int = 0
-
-    @property
-    def dtype(self) -> str:
-        return "f8" if self.size == FLOATS else f"u{self.size}"
 
 
 Dictionaries = dict[Component, tuple[Column, Column]]  # offsets and bytes, by component
@@ -133,7 +130,3 @@ class Index:
             found[-1].append(at)
             at += HEAD + 5 * (COLUMNS + len(self.shapes[self.records[at + SHAPE]].names))
         return found
-
-    def column(self, record: int, place: int) -> Column:
-        at = record + HEAD + 5 * place
-        return Column(*self.records[at : at + 5].tolist())

@@ -31,7 +31,7 @@ class SegmentWriter:
     """Writes blocks one after the other; `close` makes the file complete."""
 
     def __init__(self, path: Path, slots: int) -> None:
-        self.path, self.slots = path, slots
+        self.path, self.slots, self._slot_table = path, slots, slot_table(slots)
         self._file = open(path, "xb")  # noqa: SIM115 - closed by close()
         self._size = 0
         self._page = xxhash.xxh3_64()
@@ -50,29 +50,29 @@ class SegmentWriter:
         reach("segment.write")
         for level, one in enumerate([groups, *coarse]):
             self._block(relation, one, level, slot_key)
-        if len(groups):
+        if len(groups.panes):
             low, high = int(groups.panes.min()), int(groups.panes.max())
             known = self._panes.get(relation, (low, high))
             self._panes[relation] = min(low, known[0]), max(high, known[1])
 
     def _block(self, relation: str, groups: Groups, level: int, slot_key: Sequence[Component] | None) -> None:
-        panes, index = distinct(groups.panes)
+        (panes, index), n = distinct(groups.panes), len(groups.panes)
         by_code = {name: groups.dictionaries[name].hashes for name in groups.components if name in groups.dictionaries}
         names = groups.components if slot_key is None else slot_key
-        hashes = canonical_hashes({name: groups.components[name] for name in names}, by_code, len(groups))
+        hashes = canonical_hashes({name: groups.components[name] for name in names}, by_code, n)
         cuts = np.zeros(len(panes) * self.slots + 1, np.int64)
-        cells, order = (np.empty(len(groups), np.int32) for _ in range(2))
-        order_groups(hashes, index, slot_table(self.slots), cuts, cells, order)
+        cells, order = (np.empty(n, np.int32) for _ in range(2))
+        order_groups(hashes, index, self._slot_table, cuts, cells, order)
         named = {RECORDS: groups.count, **{name.text: values for name, values in groups.components.items()}}
         for state, words in groups.states.items():
             named.update(zip(state_columns(state, len(words)), words, strict=True))
         # Where slots begin in each pane; where that would take more room, the slot of every row.
-        slotted = len(cuts) * SPARSE > len(groups)
-        where = slot_of(hashes[order], self.slots).astype(np.int64) if slotted else cuts
+        slotted = len(cuts) * SPARSE > n
+        where = slot_of(hashes[order], self._slot_table).astype(np.int64) if slotted else cuts
         columns = [self._integers(array) for array in (panes, cuts[:: self.slots], where)]
         columns += [self._ordered(values, order) for values in named.values()]
         states = tuple((state, len(words)) for state, words in groups.states.items())
-        self._index.add(Shape(relation, tuple(named), states), len(groups), level, slotted, columns)
+        self._index.add(Shape(relation, tuple(named), states), n, level, slotted, columns)
 
     def end_run(self, dictionaries: Mapping[Component, Dictionary]) -> None:
         """Store the dictionaries that the run's codes refer to."""

@@ -52,7 +52,8 @@ def test_blocks_come_back() -> None:
         head = index.records[record : record + HEAD]
         assert index.shapes[head[SHAPE]] == shape
         assert head[[RUN, ROWS, LEVEL, SLOTTED]].tolist() == [int(seed == 4), rows, level, int(slotted)]
-        assert [index.column(record, place) for place in range(3 + len(shape.names))] == columns(shape, seed)
+        stored = index.records[record + HEAD :][: 5 * (3 + len(shape.names))].reshape(-1, 5)
+        assert [Column(*column) for column in stored.tolist()] == columns(shape, seed)
 
 
 def test_shapes_are_said_once() -> None:
