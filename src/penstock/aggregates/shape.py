@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.aggregates.base import BOUND, Accumulator, Facts, State
@@ -22,9 +22,17 @@ class Form(NamedTuple):
     facts: Facts
     words: int  # none: it is count(*)
     floating: bool  # whether the words are doubles
-    fresh: list[int]  # the words before the first value
+    fresh: tuple[int, ...]  # the words before the first value
     coded: bool  # whether it refers to a dictionary
     grows: bool  # whether values may make it wide
+
+
+@cache
+def form_of(kind: str, facts: Facts) -> Form:
+    """The form of a state of this kind."""
+    one = ACCUMULATORS[kind]
+    fresh, coded = tuple(one.fresh(facts)), one.code_base(facts.kind) is not None
+    return Form(one, facts, one.words(facts), one.floating(facts), fresh, coded, one.grows(facts.kind))
 
 
 @dataclass(frozen=True)
@@ -53,13 +61,14 @@ class Shape:
         """How a state is kept."""
         found = self._forms.get(state)
         if found is None:
-            one, column = ACCUMULATORS[state.kind], state.column
-            kind = self.kinds[column]
-            facts = Facts(kind, column in self.nullable, state in self.wide)
-            coded, grows = one.code_base(kind) is not None, one.grows(kind)
-            found = Form(one, facts, one.words(facts), one.floating(facts), one.fresh(facts), coded, grows)
-            self._forms[state] = found
+            column = state.column
+            facts = Facts(self.kinds[column], column in self.nullable, state in self.wide)
+            found = self._forms[state] = form_of(state.kind, facts)
         return found
+
+    def forms(self, states: Iterable[State]) -> dict[State, Form]:
+        """How these states are kept."""
+        return {state: self.form(state) for state in states}
 
     def widened(self, nullable: frozenset[str], wide: frozenset[State]) -> Shape:
         """The shape that holds these as well."""

@@ -108,9 +108,8 @@ class Relation:
     @cached_property
     def coded_states(self) -> dict[State, Component]:
         """The states that refer to dictionaries, and to which."""
-        kinds = self.shape.kinds
-        coded = (state for state in self.states if self.shape.form(state).coded)
-        return {state: dictionary_component(state.column, kinds[state.column]) for state in coded}
+        forms = self.shape.forms(self.states)
+        return {s: dictionary_component(s.column, form.facts.kind) for s, form in forms.items() if form.coded}
 
     @cached_property
     def computed(self) -> tuple[Computed, ...]:

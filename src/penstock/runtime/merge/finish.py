@@ -49,12 +49,12 @@ def finish(query: Query, groups: Groups, bounds: Bounds) -> Ranked:
     order = (
         [*query.order, *(Order(key.attribute) for key in query.keys)] if query.order or query.limit is not None else []
     )
-    scope = Scope(columns.operand, len(groups), grouped=True)
+    scope = columns.scope
     ranked = Ranked(table, groups.panes, tuple((evaluate(o.expression, scope), o.descending) for o in order))
     if query.having is not None:
         ranked = ranked.take(np.flatnonzero(truth(query.having, scope)))
     if query.per_tuple:
-        ranked = ranked.take(np.repeat(np.arange(len(groups)), groups.count))
+        ranked = ranked.take(np.repeat(np.arange(scope.rows), groups.count))
     return ranked
 
 
@@ -63,6 +63,7 @@ class Finisher:
 
     def __init__(self, query: Query, groups: Groups) -> None:
         self._query, self._groups = query, groups
+        self.scope = Scope(self.operand, len(groups), grouped=True)
 
     def operand(self, expression: Expression) -> Operand:
         match expression:
@@ -78,7 +79,7 @@ class Finisher:
 
     def arrow(self, expression: Expression) -> pa.Array:
         """A column of the select list."""
-        operand = evaluate(expression, Scope(self.operand, len(self._groups), grouped=True))
+        operand = evaluate(expression, self.scope)
         values, kind = operand.values, arrow_type(expression.type)
         if isinstance(values, Addresses):
             values = self._text(values, expression.length if isinstance(expression, Prefix) else -1)

@@ -257,8 +257,8 @@ class Merge:
         A column has had a NULL where a state of it is stored that otherwise is count(*).
         """
         nullable, wide = set[str](), set[State]()
-        for state in self._relation.states:
-            form, bound = narrow.form(state), 0
+        for state, form in narrow.forms(self._relation.states).items():
+            bound = 0
             for piece, size in zip(self._pieces, self._sizes, strict=True):
                 columns = piece.rows.states.get(state)
                 if columns is None:
@@ -275,7 +275,7 @@ class Merge:
 
     def _folded(self, at: list[Array], groups: int) -> tuple[Array, dict[State, tuple[Array, ...]]]:
         """count(*) and the states of the groups."""
-        kept = {state: form for state in self._relation.states if (form := self._shape.form(state)).words}
+        kept = {state: form for state, form in self._shape.forms(self._relation.states).items() if form.words}
         tables = {state: _fresh(form, groups) for state, form in kept.items()}
         adding = {state for state, form in kept.items() if form.accumulator.adds(form.facts)}
         counts = np.zeros(groups, np.int64)

@@ -119,7 +119,9 @@ class Forest:
     def drain(self, dictionaries: Dictionaries, memory: int) -> Iterator[Leaf]:
         """Flush all tables into the leaves, from the top down. Stops as `take` does."""
         for number, branch in enumerate(self.branches if self.leaves else ()):
-            while branch.flush(PIECE) or branch.waiting:
+            more = True
+            while more:
+                more = branch.flush(PIECE)
                 if branch.waiting:
                     yield from self._fall(number, dictionaries, memory)
 

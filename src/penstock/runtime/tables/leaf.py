@@ -171,8 +171,10 @@ class Leaf:
 
     def _fits(self, layout: Layout, shape: Shape) -> bool:
         fields = ((layout.places[name], place) for name, place in self.format.places.items())
+        states = self.relation.states
         return all(new.bits == old.bits and new.base == old.base for new, old in fields) and all(
-            shape.form(state).words == self.shape.form(state).words for state in self.relation.states
+            new.words == old.words
+            for new, old in zip(shape.forms(states).values(), self.shape.forms(states).values(), strict=True)
         )
 
     def restart(self) -> None:

@@ -56,8 +56,7 @@ class Format:
         self.places, self.words = self.cut.layout.places, self.cut.layout.words
         self.columns: dict[State, StateColumn] = {}
         fresh = [0]
-        for state in states:
-            form = shape.form(state)
+        for state, form in shape.forms(states).items():
             if form.words:
                 codes = dictionary_component(state.column, form.facts.kind) if form.coded else None
                 self.columns[state] = StateColumn(form, self.words + len(fresh), codes)

@@ -77,9 +77,7 @@ class Branch:
 
     def flush(self, most: int) -> bool:
         """Evict up to `most` residents. Returns whether there may be more."""
-        found = self._residents.drain(most)
-        if found is None:
-            return False
+        found, more = self._residents.drain(most)
         self.flushed += len(found)
         self._gather(found)
-        return True
+        return more

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -52,14 +52,15 @@ class Shape:
         return {name: COLUMNS + i for i, name in enumerate(self.names)}
 
     @cached_property
-    def state_columns(self) -> dict[State, list[str]]:
+    def state_columns(self) -> dict[State, tuple[str, ...]]:
         """Column names of each state's words."""
         return {state: state_columns(state, words) for state, words in self.states}
 
 
-def state_columns(state: State, words: int) -> list[str]:
+@lru_cache(maxsize=4096)
+def state_columns(state: State, words: int) -> tuple[str, ...]:
     """Column names of a state's words."""
-    return [f"{state.kind} {state.column} {word}" for word in range(words)]
+    return tuple(f"{state.kind} {state.column} {word}" for word in range(words))
 
 
 class IndexWriter:

@@ -198,7 +198,7 @@ class Block:
         return self.segment.stored(column, start, stop), column.base
 
     @property
-    def states(self) -> dict[State, list[str]]:
+    def states(self) -> dict[State, tuple[str, ...]]:
         """Column names of each state's words."""
         return self.shape.state_columns
 

@@ -77,4 +77,4 @@ def test_short_arrays_stand_in_the_index(values: list[int]) -> None:
 
 def test_places_and_states_of_a_shape() -> None:
     assert TWO.places == {"count": 3, "value:a": 4, "sum x 0": 5, "sum x 1": 6}
-    assert TWO.state_columns == {State("sum", "x"): ["sum x 0", "sum x 1"]}
+    assert TWO.state_columns == {State("sum", "x"): ("sum x 0", "sum x 1")}
