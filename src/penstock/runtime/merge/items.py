@@ -15,7 +15,6 @@ from functools import cached_property
 
 import numpy as np
 
-from penstock.aggregates.registry import planned_words
 from penstock.errors import RunError
 from penstock.logical.query import Query
 from penstock.logical.window import ROWS, Window
@@ -268,7 +267,7 @@ def by_slots(large: Cut, shares: int) -> Iterator[Cut]:
 
 def row_bytes(bare: Relation) -> int:
     """Memory that one partial group takes while it is merged and finished, roughly."""
-    words = sum(max(1, planned_words(state, bare.types[state.column].kind)) for state in bare.states)
+    words = sum(max(1, form.words) for form in bare.shape.forms(bare.states).values())
     return 48 * (len(bare.parts) + words + 2)
 
 

@@ -216,7 +216,8 @@ class Merge:
         parts = [part.component for part in self._relation.parts[1:]]
         plain = [name for name in parts if name not in self._coded]
         texts = [name.text for name in plain]
-        spans = list(zip(*(piece.rows.spans(texts) for piece in self._pieces), strict=True))
+        each = {id(piece.rows): piece.rows for piece in self._pieces}.values()  # the same rows may go to many windows
+        spans = list(zip(*(rows.spans(texts) for rows in each), strict=True))
         ranges = {name: _joined(found) for name, found in zip(plain, spans, strict=False)}
         if pane and self._pieces:
             ranges[self._pane] = _joined([piece.span for piece in self._pieces])

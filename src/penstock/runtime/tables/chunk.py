@@ -96,8 +96,3 @@ def pack_words(layout: Layout, components: Mapping[Component, Array], rows: int)
             valid = present[flag]
         pack.pack_component(values, valid, place.base, place.shift, words[place.word])
     return words
-
-
-def numbers(mask: Array | None, rows: int) -> Array:
-    """Numbers (int32) of the records that a mask has."""
-    return np.arange(rows, dtype=np.int32) if mask is None else np.flatnonzero(mask).astype(np.int32)

@@ -140,12 +140,12 @@ class Leaf:
     def groups(self, dictionaries: Mapping[Component, Dictionary], start: int = 0, stop: int | None = None) -> Groups:
         """The groups in rows [start, stop) of the table."""
         dense = self.rows[start : min(self.count, self.count if stop is None else stop)]
-        components = self.format.components(dense, self._components)
+        components, counts, states = self.format.taken_apart(dense, self._components)
         blank_nulls(components, self.shape.strings)
         panes = components.pop(self._pane)
         named = {*self.relation.coded_states.values(), *components}
         used = {name: dictionaries[name] for name in sorted(named & dictionaries.keys())}
-        return Groups(panes, components, used, self.format.counts(dense), self.format.states(dense))
+        return Groups(panes, components, used, counts, states)
 
     def rebuild(self, layout: Layout, shape: Shape) -> None:
         """Move all groups to a new layout and shape; they stay where they are if their fields and states are as wide

@@ -54,6 +54,7 @@ class Format:
     ) -> None:
         self.cut, self.shape = Cut(layout, parts, key), shape
         self.places, self.words = self.cut.layout.places, self.cut.layout.words
+        self._fields = {name: (p.word, p.shift, p.mask, p.base) for name, p in self.places.items()}
         self.columns: dict[State, StateColumn] = {}
         fresh = [0]
         for state, form in shape.forms(states).items():
@@ -74,16 +75,18 @@ class Format:
 
     def component(self, rows: Array, name: Component) -> Array:
         """One component of the keys."""
-        place = self.places[name]
-        if not place.bits:
-            return np.full(len(rows), place.base, np.int64)
+        word, shift, mask, base = self._fields[name]
+        if not mask:
+            return np.full(len(rows), base, np.int64)
         values = np.empty(len(rows), np.int64)
-        pack.extract(rows, place.word, place.shift, place.mask, place.base, values)
+        pack.extract(rows, word, shift, mask, base, values)
         return values
 
-    def components(self, rows: Array, names: Iterable[Component]) -> dict[Component, Array]:
-        """Some components of the keys."""
-        return {name: self.component(rows, name) for name in names}
+    def taken_apart(
+        self, rows: Array, names: Iterable[Component]
+    ) -> tuple[dict[Component, Array], Array, dict[State, tuple[Array, ...]]]:
+        """These components of the keys, count(*), and the words of all states."""
+        return {name: self.component(rows, name) for name in names}, self.counts(rows), self.states(rows)
 
     def states(self, rows: Array) -> dict[State, tuple[Array, ...]]:
         """The words of all states that the rows keep."""

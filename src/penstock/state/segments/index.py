@@ -10,6 +10,7 @@ arrays (panes, where slots begin) stand among the *numbers*, so that nobody read
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -72,12 +73,12 @@ class IndexWriter:
         self._numbers: list[int] = []
         self.dictionaries: list[Dictionaries] = []  # a run each
 
-    def add(self, shape: Shape, rows: int, level: int, slotted: bool, columns: list[Column]) -> None:
-        """A block of the current run; its coarser levels come right after it."""
+    def add(self, shape: Shape, rows: int, level: int, slotted: bool, columns: Sequence[Column | Array]) -> None:
+        """A block of the current run; its coarser levels come right after it. Arrays are stored in the index."""
         number = self._shapes.setdefault(shape, len(self._shapes))
         self._records += [number, len(self.dictionaries), rows, level, int(slotted)]
         for column in columns:
-            self._records += column
+            self._records += column if isinstance(column, Column) else self.inline(column)
 
     def inline(self, values: Array) -> Column:
         """A short array, in the index itself."""

@@ -69,7 +69,8 @@ class SegmentWriter:
         # Where slots begin in each pane; where that would take more room, the slot of every row.
         slotted = len(cuts) * SPARSE > n
         where = slot_of(hashes[order], self._slot_table).astype(np.int64) if slotted else cuts
-        columns = [self._integers(array) for array in (panes, cuts[:: self.slots], where)]
+        short = (panes, cuts[:: self.slots], where)
+        columns: list[Column | Array] = [one if len(one) <= FEW else self._integers(one) for one in short]
         columns += [self._ordered(values, order) for values in named.values()]
         states = tuple((state, len(words)) for state, words in groups.states.items())
         self._index.add(Shape(relation, tuple(named), states), n, level, slotted, columns)
