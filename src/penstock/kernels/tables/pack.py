@@ -58,10 +58,10 @@ def project(words, rows, source, mask, turn, target, keys):
             out[i] |= (bits << left) | (bits >> right)
 
 
-@kernel(types.void, ro(U64, 2), I64, I64, U64, I64, rw(I64))
-def extract(groups, column, shift, mask, base, values):
+@kernel(types.void, ro(U64, 2), I64, I64, I64, I64, rw(I64))
+def extract(groups, column, shift, bits, base, values):
     """The inverse of packing: one component out of the key words of finished groups."""
-    by = uint64(shift)
+    by, mask = uint64(shift), uint64(0xFFFFFFFFFFFFFFFF) >> uint64(64 - bits)
     for i in range(groups.shape[0]):
         values[i] = int64((groups[i, column] >> by) & mask) + base
 

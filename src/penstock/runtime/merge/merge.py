@@ -333,7 +333,7 @@ def _component(keys: Array, place: Place) -> Array:
     if not place.bits:
         return np.full(keys.shape[1], place.base, np.int64)
     values = np.empty(keys.shape[1], np.int64)
-    kernels.field_of(keys[place.word], place.shift, place.mask, place.base, values)
+    kernels.field_of(keys[place.word], place.shift, place.bits, place.base, values)
     return values
 
 

@@ -54,7 +54,6 @@ class Format:
     ) -> None:
         self.cut, self.shape = Cut(layout, parts, key), shape
         self.places, self.words = self.cut.layout.places, self.cut.layout.words
-        self._fields = {name: (p.word, p.shift, p.mask, p.base) for name, p in self.places.items()}
         self.columns: dict[State, StateColumn] = {}
         fresh = [0]
         for state, form in shape.forms(states).items():
@@ -75,11 +74,11 @@ class Format:
 
     def component(self, rows: Array, name: Component) -> Array:
         """One component of the keys."""
-        word, shift, mask, base = self._fields[name]
-        if not mask:
-            return np.full(len(rows), base, np.int64)
+        place = self.places[name]
+        if not place.bits:
+            return np.full(len(rows), place.base, np.int64)
         values = np.empty(len(rows), np.int64)
-        pack.extract(rows, word, shift, mask, base, values)
+        pack.extract(rows, place.word, place.shift, place.bits, place.base, values)
         return values
 
     def taken_apart(
