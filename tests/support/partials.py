@@ -14,7 +14,7 @@ from penstock.aggregates.base import IPV6, Answer, Function, State
 from penstock.aggregates.count import COUNTED, kept_of
 from penstock.aggregates.registry import accumulator_of
 from penstock.aggregates.shape import Shape
-from penstock.aggregates.values import Into, Rows
+from penstock.aggregates.values import Into
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables.fold import from_order_bits, order_bits
 from penstock.logical.types import Kind, Type
@@ -105,12 +105,13 @@ class Part:
 
     def __init__(self, column: Column, states: Iterable[State], shape: Shape, groups: int) -> None:
         self.column, self.shape, self.records = column, shape, np.zeros(groups, np.int64)
-        self.tables = {state: self._fresh(state) for state in states if shape.words(state)}
+        self.tables = {state: self._fresh(state) for state in states if shape.form(state).words}
 
     def _fresh(self, state: State) -> Array:
-        table = np.empty((len(self.records), self.shape.words(state)), np.int64)
-        table[:] = self.shape.fresh(state)
-        return table.view(np.uint64)
+        form = self.shape.form(state)
+        table = np.empty((len(self.records), form.words), np.int64)
+        table[:] = form.fresh
+        return table.view(np.float64) if form.floating else table
 
     def _dictionary(self, state: State) -> Dictionary | None:
         coded = accumulator_of(state).code_base(self.column.type.kind) is not None
@@ -126,25 +127,25 @@ class Part:
         for state, table in self.tables.items():
             values = chunk_values(NAME, read, accumulator_of(state).measures)
             for start, stop in ((0, cut), (cut, len(records))):
-                into = Into(table, 0, Rows(rows, at, start, stop))
-                accumulator_of(state).fold(into, self.shape.facts(state), values, self._dictionary(state))
+                into = Into((table, 0, at, start, stop), rows)
+                accumulator_of(state).fold(into, self.shape.form(state).facts, values, self._dictionary(state))
 
     def words(self, state: State) -> tuple[Array, ...]:
         """Of a state that takes none: count(*)."""
         if state not in self.tables:
             return (self.records,)
-        kind = np.float64 if self.shape.floating(state) else np.int64
-        return tuple(np.ascontiguousarray(word).view(kind) for word in self.tables[state].T)
+        return tuple(np.ascontiguousarray(word) for word in self.tables[state].T)
 
     def absorb(self, other: Part, rng: random.Random) -> None:
         """Merge other partial aggregates in."""
         at = np.array(rng.sample(range(len(self.records)), len(self.records)), np.int64)
-        where = Rows(np.arange(len(at), dtype=np.int32), at, 0, len(at))
+        every = np.arange(len(at), dtype=np.int32)
         np.add.at(self.records, at, other.records[at])
         for state, table in self.tables.items():
             words = tuple(word[at] for word in other.words(state))
             dictionary = self._dictionary(state)
-            accumulator_of(state).fold_partials(Into(table, 0, where), self.shape.facts(state), words, dictionary)
+            into = Into((table, 0, at, 0, len(at)), every)
+            accumulator_of(state).fold_partials(into, self.shape.form(state).facts, words, dictionary)
 
     def finish(self, function: Function) -> list[Any]:
         states = {state: self.words(state) for state in self.tables}

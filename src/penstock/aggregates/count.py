@@ -35,10 +35,10 @@ class Counted(Accumulator):
         import numpy as np
 
         present = values.valid if len(values.valid) else np.ones(len(values.numbers), np.uint8)
-        kernels().add_count(*into.integers, into.rows, present)
+        kernels().add_count(*into.words, into.rows, present)
 
     def fold_partials(self, into: Into, facts: Facts, words: Words, dictionary: Dictionary | None) -> None:
-        kernels().add_sum(*into.integers, into.rows, words[0], into.everything)
+        kernels().add_sum(*into.words, into.rows, words[0], into.everything)
 
 
 class Count(Function):

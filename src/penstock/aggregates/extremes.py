@@ -45,7 +45,7 @@ class Extreme(Accumulator):
         self._fold(into, facts, words[0], into.everything, dictionary)
 
     def _fold(self, into: Into, facts: Facts, numbers: Array, valid: Array, dictionary: Dictionary | None) -> None:
-        fold, where = kernels(), (*into.integers, into.rows)
+        fold, where = kernels(), (*into.words, into.rows)
         if dictionary is not None:
             extreme = fold.fold_string if facts.kind is Kind.STRING else fold.fold_address
             extreme(*where, numbers, valid, dictionary.offsets, dictionary.data, self.sign)

@@ -35,10 +35,10 @@ class Moments(Accumulator):
 
         assert values.floats is not None
         rest = np.empty(0) if values.rest is None else values.rest
-        kernels().add_moments(*into.doubles, into.rows, values.floats, rest, values.valid)
+        kernels().add_moments(*into.words, into.rows, values.floats, rest, values.valid)
 
     def fold_partials(self, into: Into, facts: Facts, words: Words, dictionary: Dictionary | None) -> None:
-        kernels().add_moments_partial(*into.doubles, *words)
+        kernels().add_moments_partial(*into.words, *words)
 
 
 MOMENTS = Moments()

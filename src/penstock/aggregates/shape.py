@@ -9,15 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from penstock.aggregates.base import BOUND, Facts, State
-from penstock.aggregates.registry import accumulator_of
+from penstock.aggregates.base import BOUND, Accumulator, Facts, State
+from penstock.aggregates.registry import ACCUMULATORS
 from penstock.logical.types import Kind, Type
 
 if TYPE_CHECKING:
     from penstock.aggregates.base import Array
+
+
+class Form(NamedTuple):
+    """A state as rows keep it."""
+
+    accumulator: Accumulator
+    facts: Facts
+    words: int  # none: it is count(*)
+    floating: bool  # whether the words are doubles
+    fresh: tuple[int, ...]  # the words before the first value
+    coded: bool  # whether it refers to a dictionary
+    grows: bool  # whether values may make it wide
+
+
+@cache
+def form_of(kind: str, facts: Facts) -> Form:
+    """The form of a state of this kind."""
+    one = ACCUMULATORS[kind]
+    fresh, coded = tuple(one.fresh(facts)), one.code_base(facts.kind) is not None
+    return Form(one, facts, one.words(facts), one.floating(facts), fresh, coded, one.grows(facts.kind))
 
 
 @dataclass(frozen=True)
@@ -31,7 +51,7 @@ class Shape:
     kinds: Mapping[str, Kind]
     nullable: frozenset[str] = frozenset()
     wide: frozenset[State] = frozenset()
-    _facts: dict[State, Facts] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _forms: dict[State, Form] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, types: Mapping[str, Type]) -> Shape:
@@ -42,27 +62,24 @@ class Shape:
     def strings(self) -> frozenset[str]:
         return frozenset(name for name, kind in self.kinds.items() if kind is Kind.STRING)
 
-    def facts(self, state: State) -> Facts:
-        found = self._facts.get(state)
+    def form(self, state: State) -> Form:
+        """How a state is kept."""
+        found = self._forms.get(state)
         if found is None:
             column = state.column
-            found = self._facts[state] = Facts(self.kinds[column], column in self.nullable, state in self.wide)
+            facts = Facts(self.kinds[column], column in self.nullable, state in self.wide)
+            found = self._forms[state] = form_of(state.kind, facts)
         return found
 
-    def words(self, state: State) -> int:
-        """64-bit words that a state takes in a row; none: it is count(*)."""
-        return accumulator_of(state).words(self.facts(state))
+    def forms(self, states: Iterable[State]) -> dict[State, Form]:
+        """How these states are kept."""
+        return {state: self.form(state) for state in states}
 
-    def floating(self, state: State) -> bool:
-        """Whether the state's words are doubles."""
-        return accumulator_of(state).floating(self.facts(state))
-
-    def fresh(self, state: State) -> list[int]:
-        """A state before its first value."""
-        return accumulator_of(state).fresh(self.facts(state))
-
-    def covers(self, other: Shape) -> bool:
-        return self.nullable >= other.nullable and self.wide >= other.wide
+    def widened(self, nullable: frozenset[str], wide: frozenset[State]) -> Shape:
+        """The shape that holds these as well."""
+        if self.nullable >= nullable and self.wide >= wide:
+            return self
+        return replace(self, nullable=self.nullable | nullable, wide=self.wide | wide)
 
 
 class Column(Protocol):
@@ -83,19 +100,20 @@ class Growth:
     def __init__(self, states: Iterable[State], shape: Shape) -> None:
         kept = sorted(set(states))
         self.columns = sorted({state.column for state in kept})
-        self.measured = frozenset(state.column for state in kept if accumulator_of(state).measures)
+        self.measured = frozenset(state.column for state in kept if ACCUMULATORS[state.kind].measures)
         self._shape = shape
-        self._bounds = {s: 0 for s in kept if accumulator_of(s).grows(shape.kinds[s.column])}
+        self._bounds = {s: 0 for s in kept if ACCUMULATORS[s.kind].grows(shape.kinds[s.column])}
 
     def shape(self, columns: Mapping[str, Column], rows: int) -> Shape:
-        """The shape that this chunk needs after all those before it."""
+        """The shape that this chunk needs after all those before it: the same object, unless it asks for more."""
         from penstock.kernels.tables.pack import component_range
 
         for state in self._bounds:
             column = columns[state.column]
             low, high = component_range(column.numbers, column.valid)
             if low <= high:
-                self._bounds[state] += accumulator_of(state).bound(rows, low, high)
+                self._bounds[state] += ACCUMULATORS[state.kind].bound(rows, low, high)
         nullable = frozenset(name for name in self.columns if len(columns[name].valid))
         wide = frozenset(state for state, bound in self._bounds.items() if bound >= BOUND)
-        return replace(self._shape, nullable=nullable, wide=wide)
+        self._shape = self._shape.widened(nullable, wide)
+        return self._shape

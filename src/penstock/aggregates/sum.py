@@ -34,18 +34,18 @@ class Summed(Accumulator):
     def fold(self, into: Into, facts: Facts, values: Values, dictionary: Dictionary | None) -> None:
         if self.floating(facts):
             assert values.floats is not None
-            kernels().add_float(*into.doubles, into.rows, values.floats, values.valid)
+            kernels().add_float(*into.words, into.rows, values.floats, values.valid)
         else:
             add = kernels().add_wide if facts.wide else kernels().add_sum
-            add(*into.integers, into.rows, values.numbers, values.valid)
+            add(*into.words, into.rows, values.numbers, values.valid)
 
     def fold_partials(self, into: Into, facts: Facts, words: Words, dictionary: Dictionary | None) -> None:
         if self.floating(facts):
-            kernels().add_float_partial(*into.doubles, *words)
+            kernels().add_float_partial(*into.words, *words)
         elif facts.wide:
-            kernels().add_wide_partial(*into.integers, *(self.widened(words) if len(words) == 1 else words))
+            kernels().add_wide_partial(*into.words, *(self.widened(words) if len(words) == 1 else words))
         else:
-            kernels().add_sum(*into.integers, into.rows, words[0], into.everything)
+            kernels().add_sum(*into.words, into.rows, words[0], into.everything)
 
     def grows(self, kind: Kind) -> bool:
         return kind is not Kind.DOUBLE

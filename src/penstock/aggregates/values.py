@@ -35,29 +35,12 @@ class Rows:
 
 
 class Into(NamedTuple):
-    """The state that begins at word `column` of a table's rows, and which of them records go to."""
+    """Where a state is folded, as kernels take it.
 
-    table: Array
-    column: int
-    where: Rows
+    `words`: the table, as doubles or integers as the state's words are; the word at which the state begins; which rows
+    records go to, from where to where (`Rows`). `rows` are the records of the chunk that are meant.
+    """
 
-    @property
-    def integers(self) -> tuple[Array, int, Array, int, int]:
-        """As kernels take it."""
-        where = self.where
-        return self.table.view(np.int64), self.column, where.at, where.start, where.stop
-
-    @property
-    def rows(self) -> Array:
-        """Which records of the chunk are meant."""
-        return self.where.rows
-
-    @property
-    def everything(self) -> Array:
-        """The mask of partial states: all are there."""
-        return EVERYTHING
-
-    @property
-    def doubles(self) -> tuple[Array, int, Array, int, int]:
-        where = self.where
-        return self.table.view(np.float64), self.column, where.at, where.start, where.stop
+    words: tuple[Array, int, Array, int, int]
+    rows: Array
+    everything: Array = EVERYTHING  # the mask of partial states: all are there

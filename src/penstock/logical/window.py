@@ -11,6 +11,7 @@ made of the panes [k·n, k·n + m), so that overlapping windows, and queries wit
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 TIME, ROWS = "time", "rows"
@@ -25,7 +26,7 @@ class Panes:
     slide: int
     cut: int = 0
 
-    @property
+    @cached_property
     def per_slide(self) -> int:
         return 2 if self.cut else 1
 
@@ -50,25 +51,25 @@ class Window:
     slide: int
     axis: str = TIME
 
-    @property
+    @cached_property
     def landmark(self) -> bool:
         return self.range is None
 
-    @property
+    @cached_property
     def tumbling(self) -> bool:
         return self.range == self.slide
 
-    @property
+    @cached_property
     def length(self) -> int:
         """From k·slide to the end of window k."""
         return self.slide if self.range is None else self.range
 
-    @property
+    @cached_property
     def gaps(self) -> bool:
         """Whether some places lie in no window."""
         return self.length < self.slide
 
-    @property
+    @cached_property
     def panes(self) -> Panes:
         return Panes(self.axis, self.slide, self.length % self.slide)
 
@@ -88,7 +89,7 @@ class Window:
         whole, rest = divmod(self.length, self.slide)
         return (window + whole) * self.panes.per_slide + (1 if rest else 0)
 
-    @property
+    @cached_property
     def reach(self) -> int:
         """How many panes a window is made of; a landmark window of any number."""
         return 1 << 62 if self.landmark else self.beyond_pane(0) - self.first_pane(0)

@@ -37,6 +37,7 @@ class Component(NamedTuple):
     length: int = WHOLE
 
     @property
+    @lru_cache(maxsize=4096)  # noqa: B019 - components are values, and there are few
     def text(self) -> str:
         """As files and people have it: `value:src`, `inet6/24:src`."""
         return f"{self.tag}:{self.of}" if self.length == WHOLE else f"{self.tag}/{self.length}:{self.of}"
@@ -47,6 +48,7 @@ class Component(NamedTuple):
         return 1 if self.tag is Tag.INET6 else 0
 
     @property
+    @lru_cache(maxsize=4096)  # noqa: B019 - as above
     def null(self) -> Component:
         """The flag that says whether this component's column is NULL."""
         return null_component(self.of)
@@ -60,16 +62,19 @@ def component_of(text: str) -> Component:
     return Component(Tag(tag), of, int(length) if length else WHOLE)
 
 
+@lru_cache(maxsize=4096)
 def value_component(column: str) -> Component:
     """The value itself: integer, order bits of a float, IPv4 number, or code of a string."""
     return Component(Tag.VALUE, column)
 
 
+@lru_cache(maxsize=4096)
 def null_component(column: str) -> Component:
     """1 where the column is NULL."""
     return Component(Tag.NULL, column)
 
 
+@lru_cache(maxsize=4096)
 def inet6_component(column: str, length: int = WHOLE) -> Component:
     """Code + 1 of an IPv6 address (or of its prefix); 0 where the address is IPv4 or NULL."""
     return Component(Tag.INET6, column, length)
@@ -80,6 +85,7 @@ def pane_component(panes: Panes) -> Component:
     return Component(Tag.PANE, f"{panes.axis}:{panes.slide}:{panes.cut}")
 
 
+@lru_cache(maxsize=4096)
 def sieve_component(relation: str) -> Component:
     """1 where a record is not for this relation (and those that choose alike), though it is for others of a table."""
     return Component(Tag.SIEVE, relation)

@@ -18,12 +18,21 @@ from penstock.aggregates.base import State
 from penstock.aggregates.count import COUNTED
 from penstock.aggregates.extremes import GREATEST, LEAST
 from penstock.aggregates.registry import states_of
+from penstock.aggregates.shape import Shape
 from penstock.logical.expressions import Column, Computed, Expression, Prefix
 from penstock.logical.query import Attribute, Query
 from penstock.logical.render import render
 from penstock.logical.types import TIMESTAMP, Kind, Type
 from penstock.logical.window import Panes
-from penstock.relations.component import Component, inet6_component, null_component, pane_component, value_component
+from penstock.relations.component import (
+    Component,
+    Tag,
+    dictionary_component,
+    inet6_component,
+    null_component,
+    pane_component,
+    value_component,
+)
 from penstock.relations.layout import Part
 
 IPV4_BITS = 32
@@ -64,7 +73,7 @@ class Relation:
     table: str = EXACT
     slots: int | None = None
 
-    @property
+    @cached_property
     def pane(self) -> Component:
         return pane_component(self.panes)
 
@@ -83,6 +92,24 @@ class Relation:
         """The types of the columns, made or read, that keys and states are of."""
         whole = (a.column if isinstance(a, Prefix) else a for a in self.attributes)
         return {column.name: column.type for column in (*whole, *self.arguments)}
+
+    @cached_property
+    def shape(self) -> Shape:
+        """How wide the states are before any value is known."""
+        return Shape.of(self.types)
+
+    @cached_property
+    def coded_parts(self) -> tuple[Component, ...]:
+        """The components of the key that are codes of a dictionary."""
+        strings = {value_component(name) for name in self.shape.strings}
+        names = (part.component for part in self.parts)
+        return tuple(name for name in names if name.tag is Tag.INET6 or name in strings)
+
+    @cached_property
+    def coded_states(self) -> dict[State, Component]:
+        """The states that refer to dictionaries, and to which."""
+        forms = self.shape.forms(self.states)
+        return {s: dictionary_component(s.column, form.facts.kind) for s, form in forms.items() if form.coded}
 
     @cached_property
     def computed(self) -> tuple[Computed, ...]:

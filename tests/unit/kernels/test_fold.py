@@ -12,7 +12,7 @@ import pytest
 
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import fold
-from penstock.kernels.tables.pack import all_valid
+from penstock.kernels.tables.pack import ALL_VALID
 
 ROWS = np.zeros(0, np.int32)
 
@@ -22,7 +22,7 @@ def test_wide_sums_are_exact() -> None:
     values = rng.integers(-(1 << 63), (1 << 63) - 1, 1000, np.int64, endpoint=True)
     states = np.zeros((1, 2), np.int64)
     at = np.zeros(1000, np.int64)
-    fold.add_wide(states, 0, at, 0, 1000, np.arange(1000, dtype=np.int32), values, all_valid())
+    fold.add_wide(states, 0, at, 0, 1000, np.arange(1000, dtype=np.int32), values, ALL_VALID)
     total = (int(states[0, 1]) << 64) + int(states[0, 0].view(np.uint64))
     assert total == sum(int(v) for v in values)
     again = np.zeros((1, 2), np.int64)
@@ -38,7 +38,7 @@ def test_float_sums_do_not_depend_on_order() -> None:
         shuffled = np.random.default_rng(seed).permutation(values)
         states = np.zeros((1, 2))
         rows = np.arange(1000, dtype=np.int32)
-        fold.add_float(states, 0, np.zeros(1000, np.int64), 0, 1000, rows, shuffled, all_valid())
+        fold.add_float(states, 0, np.zeros(1000, np.int64), 0, 1000, rows, shuffled, ALL_VALID)
         results.add(float(states[0, 0] + states[0, 1]))
     assert results == {math.fsum(values)}
 
@@ -47,7 +47,7 @@ def test_infinities_stay() -> None:
     for values, wanted in (([math.inf, 1.0], math.inf), ([math.inf, -math.inf], math.nan), ([math.nan, 1.0], math.nan)):
         states = np.zeros((1, 2))
         rows = np.arange(2, dtype=np.int32)
-        fold.add_float(states, 0, np.zeros(2, np.int64), 0, 2, rows, np.array(values), all_valid())
+        fold.add_float(states, 0, np.zeros(2, np.int64), 0, 2, rows, np.array(values), ALL_VALID)
         assert str(states[0, 0]) == str(np.float64(wanted))
 
 
@@ -77,7 +77,7 @@ def test_extremes_of_strings_are_by_bytes() -> None:
         rows = np.arange(3, dtype=np.int32)
         for column, sign in ((0, -1), (1, 1)):
             fold.fold_string(
-                states, column, np.zeros(3, np.int64), 0, 3, rows, codes[list(chosen)], all_valid(),
+                states, column, np.zeros(3, np.int64), 0, 3, rows, codes[list(chosen)], ALL_VALID,
                 dictionary.offsets, dictionary.data, sign,
             )  # fmt: skip
         picked = [words[i] for i in chosen]
@@ -92,7 +92,7 @@ def moments(values: np.ndarray, rest: np.ndarray | None = None, valid: np.ndarra
     """The five words of one group."""
     states, rows = np.zeros((1, 5)), np.arange(len(values), dtype=np.int32)
     left = np.empty(0) if rest is None else rest
-    there = all_valid() if valid is None else valid
+    there = ALL_VALID if valid is None else valid
     fold.add_moments(states, 0, np.zeros(len(values), np.int64), 0, len(values), rows, values, left, there)
     return states[0]
 
@@ -191,7 +191,7 @@ def test_extremes_of_addresses_are_by_version_then_bytes() -> None:
             states = np.full((1, 2), -1, np.int64)
             values = np.array([-1, *(value for _, _, value in chosen)])  # none yet, as a partial extreme has it
             fold.fold_address(
-                states, column, np.zeros(4, np.int64), 0, 4, np.arange(4, dtype=np.int32), values, all_valid(),
+                states, column, np.zeros(4, np.int64), 0, 4, np.arange(4, dtype=np.int32), values, ALL_VALID,
                 dictionary.offsets, dictionary.data, sign,
             )  # fmt: skip
             assert states[0, column] == best(chosen)[2]

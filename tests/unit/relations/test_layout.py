@@ -55,7 +55,7 @@ def test_project_and_extract_give_the_values_back(seed: int) -> None:
     for name in chosen:
         place, values = projection.places[name], np.empty(n, np.int64)
         if place.bits:
-            pack.extract(np.ascontiguousarray(keys.T), place.word, place.shift, place.mask, place.base, values)
+            pack.extract(np.ascontiguousarray(keys.T), place.word, place.shift, place.bits, place.base, values)
         else:
             values.fill(place.base)
         assert (values == columns[name]).all(), (seed, name)

@@ -192,10 +192,10 @@ def add_stored(at, values, base, sums):
         sums[at[i]] += base if constant else int64(values[i]) + base
 
 
-@kernel(types.void, ro(U64), I64, U64, I64, rw(I64))
-def field_of(words, shift, mask, base, values):
+@kernel(types.void, ro(U64), I64, I64, I64, rw(I64))
+def field_of(words, shift, bits, base, values):
     """One component out of key words."""
-    by = uint64(shift)
+    by, mask = uint64(shift), uint64(0xFFFFFFFFFFFFFFFF) >> uint64(64 - bits)
     for i in range(words.shape[0]):
         values[i] = int64((words[i] >> by) & mask) + base
 

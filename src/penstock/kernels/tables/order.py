@@ -59,6 +59,6 @@ def slot_table(slots: int) -> Array:
     return np.append(np.arange(1 << (64 - SLOT_SHIFT)) % slots, slots).astype(np.int32)
 
 
-def slot_of(hashes: Array, slots: int) -> Array:
-    """The slot of each hash, as `order_groups` takes it."""
-    return slot_table(slots)[(hashes >> np.uint64(SLOT_SHIFT)).astype(np.intp)]
+def slot_of(hashes: Array, table: Array) -> Array:
+    """The slot of each hash by a `slot_table`, as `order_groups` takes it."""
+    return table[(hashes >> np.uint64(SLOT_SHIFT)).astype(np.intp)]

@@ -12,6 +12,8 @@ from numba import int64, types, uint64
 
 from penstock.kernels.jit import I32, I64, U8, U64, kernel, ro, rw
 
+ALL_VALID = np.empty(0, np.uint8)  # the `valid` argument for values that are all there
+
 
 @kernel(types.UniTuple(I64, 2), ro(I64), ro(U8))
 def component_range(values, valid):
@@ -56,10 +58,10 @@ def project(words, rows, source, mask, turn, target, keys):
             out[i] |= (bits << left) | (bits >> right)
 
 
-@kernel(types.void, ro(U64, 2), I64, I64, U64, I64, rw(I64))
-def extract(groups, column, shift, mask, base, values):
+@kernel(types.void, ro(U64, 2), I64, I64, I64, I64, rw(I64))
+def extract(groups, column, shift, bits, base, values):
     """The inverse of packing: one component out of the key words of finished groups."""
-    by = uint64(shift)
+    by, mask = uint64(shift), uint64(0xFFFFFFFFFFFFFFFF) >> uint64(64 - bits)
     for i in range(groups.shape[0]):
         values[i] = int64((groups[i, column] >> by) & mask) + base
 
@@ -100,8 +102,3 @@ def keep_near(times, usable, greatest, ahead):
             else:
                 greatest = max(greatest, times[i])
     return greatest
-
-
-def all_valid() -> np.ndarray:
-    """The `valid` argument for values that are all there."""
-    return np.empty(0, np.uint8)

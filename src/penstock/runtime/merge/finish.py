@@ -28,7 +28,7 @@ from penstock.relations.relation import IPV4_BITS
 from penstock.runtime.expressions.evaluate import Addresses, Operand, Scope, evaluate, truth
 from penstock.runtime.expressions.operands import decoded
 from penstock.runtime.merge.ordering import Ranked
-from penstock.sinks.schema import TIME, arrow_type, result_schema
+from penstock.sinks.schema import TIME, result_schema
 from penstock.state.segments.groups import Groups
 
 Array = np.ndarray
@@ -42,19 +42,19 @@ class Bounds(Protocol):
 
 def finish(query: Query, groups: Groups, bounds: Bounds) -> Ranked:
     """The result rows of these groups; every group must be complete. Strings stay dictionary-encoded."""
-    columns = Finisher(query, groups)
-    arrays = [columns.arrow(output.expression) for output in query.select]
+    columns, schema = Finisher(query, groups), result_schema(query)
+    arrays = [columns.arrow(output.expression, schema.types[n]) for n, output in enumerate(query.select)]
     arrays += [_times(place) for place in bounds.of(groups.panes)]
-    table = pa.Table.from_arrays(arrays, result_schema(query).names)
+    table = pa.Table.from_arrays(arrays, schema.names)
     order = (
         [*query.order, *(Order(key.attribute) for key in query.keys)] if query.order or query.limit is not None else []
     )
-    scope = Scope(columns.operand, len(groups), grouped=True)
+    scope = columns.scope
     ranked = Ranked(table, groups.panes, tuple((evaluate(o.expression, scope), o.descending) for o in order))
     if query.having is not None:
         ranked = ranked.take(np.flatnonzero(truth(query.having, scope)))
     if query.per_tuple:
-        ranked = ranked.take(np.repeat(np.arange(len(groups)), groups.count))
+        ranked = ranked.take(np.repeat(np.arange(scope.rows), groups.count))
     return ranked
 
 
@@ -63,6 +63,7 @@ class Finisher:
 
     def __init__(self, query: Query, groups: Groups) -> None:
         self._query, self._groups = query, groups
+        self.scope = Scope(self.operand, len(groups), grouped=True)
 
     def operand(self, expression: Expression) -> Operand:
         match expression:
@@ -76,10 +77,10 @@ class Finisher:
                 return self._key(expression)
         raise AssertionError(f"no operand for {expression}")
 
-    def arrow(self, expression: Expression) -> pa.Array:
-        """A column of the select list."""
-        operand = evaluate(expression, Scope(self.operand, len(self._groups), grouped=True))
-        values, kind = operand.values, arrow_type(expression.type)
+    def arrow(self, expression: Expression, kind: pa.DataType) -> pa.Array:
+        """A column of the select list, which has this type in results."""
+        operand = evaluate(expression, self.scope)
+        values = operand.values
         if isinstance(values, Addresses):
             values = self._text(values, expression.length if isinstance(expression, Prefix) else -1)
         nulls = None if operand.valid is None else ~operand.valid

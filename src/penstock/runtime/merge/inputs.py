@@ -5,8 +5,9 @@ Between `runtime.merge.windows`, which says which rows, and `runtime.merge.merge
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -39,9 +40,14 @@ class Rows(Protocol):
 
     def stored(self, name: str) -> Stored: ...
 
-    def span(self, name: str) -> Range: ...
+    def spans(self, names: Sequence[str]) -> list[Range]:
+        """Least and greatest value of these columns of integers, or something beyond."""
+        ...
 
-    def states(self) -> dict[State, list[str]]: ...
+    @property
+    def states(self) -> Mapping[State, Sequence[str]]:
+        """The columns of each state that is stored."""
+        ...
 
     def words(self, component: Component) -> int:
         """How many strings the dictionary has."""
@@ -61,7 +67,7 @@ class BlockRows:
     def __len__(self) -> int:
         return self.stop - self.start
 
-    @property
+    @cached_property
     def run(self) -> Hashable:
         return id(self.block.segment), self.block.run
 
@@ -71,11 +77,12 @@ class BlockRows:
     def stored(self, name: str) -> Stored:
         return self.block.stored(name, self.start, self.stop)
 
-    def span(self, name: str) -> Range:
-        return self.block.span(name)
+    def spans(self, names: Sequence[str]) -> list[Range]:
+        return self.block.spans(names)
 
-    def states(self) -> dict[State, list[str]]:
-        return self.block.states()
+    @cached_property
+    def states(self) -> Mapping[State, Sequence[str]]:
+        return self.block.states
 
     def words(self, component: Component) -> int:
         return self.block.words(component)
@@ -100,7 +107,7 @@ class GroupRows:
     def column(self, name: str) -> Array:
         if name == RECORDS:
             return self.groups.count
-        for state, names in self.states().items():
+        for state, names in self.states.items():
             if name in names:
                 return self.groups.states[state][names.index(name)]
         return self.groups.components[component_of(name)]
@@ -108,11 +115,12 @@ class GroupRows:
     def stored(self, name: str) -> Stored:
         return self.column(name).view(np.uint64), 0
 
-    def span(self, name: str) -> Range:
-        values = self.column(name)
-        return (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    def spans(self, names: Sequence[str]) -> list[Range]:
+        columns = (self.column(name) for name in names)
+        return [(int(values.min()), int(values.max())) if len(values) else (0, 0) for values in columns]
 
-    def states(self) -> dict[State, list[str]]:
+    @cached_property
+    def states(self) -> Mapping[State, Sequence[str]]:
         return {state: state_columns(state, len(words)) for state, words in self.groups.states.items()}
 
     def words(self, component: Component) -> int:

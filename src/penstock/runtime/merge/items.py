@@ -15,7 +15,6 @@ from functools import cached_property
 
 import numpy as np
 
-from penstock.aggregates.registry import planned_words
 from penstock.errors import RunError
 from penstock.logical.query import Query
 from penstock.logical.window import ROWS, Window
@@ -148,8 +147,7 @@ def _windows(window: Window, name: str, panes: Array, first: int, beyond: int, l
 def _ranges(window: Window, panes: Array) -> Iterator[tuple[int, int]]:
     """Disjoint ascending ranges of windows that hold some of these panes."""
     # Panes are numbers in a row, so neighbours whose windows meet are found by looking at the gaps alone.
-    reach = window.beyond_pane(0) - window.first_pane(0)
-    breaks = np.flatnonzero(np.diff(panes) > reach)
+    breaks = np.flatnonzero(np.diff(panes) > window.reach)
     begin = 0
     previous = -FOREVER
     for end in [*breaks.tolist(), len(panes) - 1]:
@@ -166,9 +164,11 @@ def _sizes(window: Window, windows: Array, blocks: list[Block]) -> Array:
     rows = np.zeros(len(windows), np.int64)
     if not len(windows):
         return rows
-    per, wide = window.panes.per_slide, window.beyond_pane(0) - window.first_pane(0)
-    low = windows * per if not window.landmark else np.full(len(windows), np.iinfo(np.int64).min)
-    high = windows + 1 if window.landmark else low + wide
+    if window.landmark:
+        low, high = np.full(len(windows), np.iinfo(np.int64).min), windows + 1
+    else:
+        low = windows * window.panes.per_slide
+        high = low + window.reach
     for block in blocks:
         rows += _covered(block, low, high)
     return rows
@@ -267,7 +267,7 @@ def by_slots(large: Cut, shares: int) -> Iterator[Cut]:
 
 def row_bytes(bare: Relation) -> int:
     """Memory that one partial group takes while it is merged and finished, roughly."""
-    words = sum(max(1, planned_words(state, bare.types[state.column].kind)) for state in bare.states)
+    words = sum(max(1, form.words) for form in bare.shape.forms(bare.states).values())
     return 48 * (len(bare.parts) + words + 2)
 
 

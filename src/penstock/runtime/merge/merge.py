@@ -10,7 +10,7 @@ numbers, a column at a time.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -19,25 +19,17 @@ import numpy as np
 
 from penstock.aggregates.base import BOUND, State
 from penstock.aggregates.count import RECORDS
-from penstock.aggregates.registry import accumulator_of
-from penstock.aggregates.shape import Shape
+from penstock.aggregates.shape import Form, Shape
 from penstock.aggregates.values import Into
-from penstock.aggregates.values import Rows as Numbers
 from penstock.faults import reach
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import merge as kernels
-from penstock.kernels.tables.pack import all_valid, pack_component
-from penstock.relations.component import (
-    WHOLE,
-    Component,
-    Tag,
-    value_component,
-)
-from penstock.relations.layout import WORD, Layout, Place, Range, union
+from penstock.kernels.tables.pack import ALL_VALID, pack_component
+from penstock.relations.component import WHOLE, Component
+from penstock.relations.layout import WORD, Layout, Place, Range
 from penstock.relations.relation import EXACT, Relation
 from penstock.runtime.merge.inputs import Cells, GroupRows, Piece, Stored
 from penstock.runtime.merge.prefixes import finer_component, prefix_hashes
-from penstock.runtime.tables.chunk import coded_states
 from penstock.state.segments.groups import Groups, blank_nulls, canonical_hashes
 from penstock.state.segments.vocabulary import Vocabulary, compacted
 
@@ -64,13 +56,12 @@ def merge(
         pieces = [_of_pass(relation, piece, share) for piece in pieces]
     known = Vocabulary() if vocabulary is None else vocabulary
     known.trim()
-    return Merge(relation, [piece for piece in pieces if len(piece)], known).groups()
+    return Merge(relation, pieces, known).groups()
 
 
 def regroup(relation: Relation, groups: Groups, panes: Array) -> Groups:
     """The same aggregates by other panes; codes and dictionaries stay as they are."""
-    pieces = [Piece(GroupRows(groups), panes)] if len(groups) else []
-    return Merge(relation, pieces, groups.dictionaries).groups()
+    return Merge(relation, [Piece(GroupRows(groups), panes)], groups.dictionaries).groups()
 
 
 def snug(ranges: Mapping[Component, Range]) -> Layout:
@@ -92,22 +83,22 @@ class Merge:
     def __init__(
         self, relation: Relation, pieces: Sequence[Piece], known: Vocabulary | Mapping[Component, Dictionary]
     ) -> None:
-        self._relation, self._pieces = relation, pieces
-        shape = Shape.of(relation.types)
-        self._coded = coded_parts(relation)
-        self._coded_states = coded_states(relation)
+        sized = [(piece, size) for piece in pieces if (size := len(piece))]
+        self._pieces, self._sizes = [piece for piece, _ in sized], [size for _, size in sized]
+        self._relation, self._pane = relation, relation.pane
+        self._coded, self._coded_states = relation.coded_parts, relation.coded_states
         names = sorted({*self._coded, *self._coded_states.values()})
         if isinstance(known, Vocabulary):
             self._joined = True
-            self._recoded = [self._join_dictionaries(piece, known, names) for piece in pieces]
-            for passing in {piece.rows.run for piece in pieces if isinstance(piece.rows, GroupRows)}:
+            self._recoded = [self._join_dictionaries(piece, known, names) for piece in self._pieces]
+            for passing in {piece.rows.run for piece in self._pieces if isinstance(piece.rows, GroupRows)}:
                 known.forget(passing)
             self._dictionaries = {name: known.dictionary(name) for name in names}
         else:
             self._joined = False
-            self._recoded = [{} for _ in pieces]
+            self._recoded = [{} for _ in self._pieces]
             self._dictionaries = {name: known[name] for name in names if name in known}
-        self._shape = replace(shape, nullable=self._nullable(shape), wide=self._wide(shape))
+        self._shape = self._widened(relation.shape)
 
     # -- dictionaries
 
@@ -116,12 +107,12 @@ class Merge:
         rows, recoded = piece.rows, {}
         for component in names:
             words = partial(rows.dictionary, component)
-            for column, base in self._code_columns(component, rows.states()):
+            for column, base in self._code_columns(component, rows.states):
                 codes, size = piece.column(column), rows.words(component)
                 recoded[column] = known.recoded(rows.run, component, size, words, codes, base)
         return recoded
 
-    def _code_columns(self, component: Component, states: Mapping[State, list[str]]) -> list[tuple[str, int]]:
+    def _code_columns(self, component: Component, states: Mapping[State, Sequence[str]]) -> list[tuple[str, int]]:
         """Columns that hold codes of this dictionary, with the value of code 0: the key, and states."""
         keys = [(component.text, component.code_base)] if component in self._coded else []
         return keys + [
@@ -131,7 +122,8 @@ class Merge:
         ]
 
     def _code_base(self, state: State) -> int:
-        base = accumulator_of(state).code_base(self._relation.types[state.column].kind)
+        form = self._relation.shape.form(state)
+        base = form.accumulator.code_base(form.facts.kind)
         assert base is not None
         return base
 
@@ -163,7 +155,7 @@ class Merge:
 
     def groups(self) -> Groups:
         """All groups, by cell where there are cells."""
-        edges = np.cumsum([0, *map(len, self._pieces)])
+        edges = np.cumsum([0, *self._sizes])
         cells = self._cells(int(edges[-1]))
         layout = snug(self._ranges(cells is None))
         keys = np.zeros((layout.words, int(edges[-1])), np.uint64)
@@ -182,10 +174,6 @@ class Merge:
         counts, states = self._folded([at[a:b] for a, b in pairwise(edges)], found.shape[1])
         made = Groups(panes, keyed, {name: self._dictionaries[name] for name in named}, counts, states)
         return self._with_own_words(made) if self._joined else made
-
-    @property
-    def _pane(self) -> Component:
-        return self._relation.pane
 
     @property
     def _slots(self) -> int:
@@ -226,10 +214,13 @@ class Merge:
     def _ranges(self, pane: bool) -> dict[Component, Range]:
         """Ranges of the key's components; of the pane only if it is part of the key."""
         parts = [part.component for part in self._relation.parts[1:]]
-        ranges: dict[Component, Range] = {}
-        for piece in self._pieces:
-            found = {name: piece.rows.span(name.text) for name in parts if name not in self._coded}
-            ranges = union(ranges, found | ({self._pane: piece.span} if pane else {}))
+        plain = [name for name in parts if name not in self._coded]
+        texts = [name.text for name in plain]
+        each = {id(piece.rows): piece.rows for piece in self._pieces}.values()  # the same rows may go to many windows
+        spans = list(zip(*(rows.spans(texts) for rows in each), strict=True))
+        ranges = {name: _joined(found) for name, found in zip(plain, spans, strict=False)}
+        if pane and self._pieces:
+            ranges[self._pane] = _joined([piece.span for piece in self._pieces])
         for name in self._coded:
             ranges[name] = 0, self._dictionaries[name].count
         for name in parts:
@@ -246,7 +237,7 @@ class Merge:
         for name, place in fields.items():
             flag, word = name.null, words[place.word]
             if name == self._pane:
-                pack_component(self._pieces[number].windows, all_valid(), place.base, place.shift, word)
+                pack_component(self._pieces[number].windows, ALL_VALID, place.base, place.shift, word)
             elif flag not in fields or name == flag:
                 values, base = self._stored(number, name.text)
                 above = np.uint64((base - place.base) % (1 << WORD))
@@ -261,67 +252,70 @@ class Merge:
 
     # -- states
 
-    def _met(self) -> Iterator[tuple[State, Piece, list[str]]]:
-        """The states of the relation that are stored, piece by piece, and the columns of each."""
-        for piece in self._pieces:
-            stored = piece.rows.states()
-            yield from ((state, piece, stored[state]) for state in self._relation.states if state in stored)
+    def _widened(self, narrow: Shape) -> Shape:
+        """The shape that all pieces fit into.
 
-    def _nullable(self, shape: Shape) -> frozenset[str]:
-        """Columns that have had a NULL: a state of theirs is stored that otherwise is count(*)."""
-        return frozenset(state.column for state, _, _ in self._met() if not shape.words(state))
-
-    def _wide(self, shape: Shape) -> frozenset[State]:
-        """States that outgrow their narrow form."""
-        bounds: dict[State, int] = {}
-        for state, piece, columns in self._met():
-            accumulator = accumulator_of(state)
-            if accumulator.grows(shape.kinds[state.column]):
-                wide = len(columns) > shape.words(state)
-                bound = BOUND if wide else accumulator.bound(len(piece), *piece.rows.span(columns[0]))
-                bounds[state] = bounds.get(state, 0) + bound
-        return frozenset(state for state, bound in bounds.items() if bound >= BOUND)
+        A column has had a NULL where a state of it is stored that otherwise is count(*).
+        """
+        nullable, wide = set[str](), set[State]()
+        for state, form in narrow.forms(self._relation.states).items():
+            bound = 0
+            for piece, size in zip(self._pieces, self._sizes, strict=True):
+                columns = piece.rows.states.get(state)
+                if columns is None:
+                    continue
+                if not form.words:
+                    nullable.add(state.column)
+                elif len(columns) > form.words:
+                    bound = BOUND
+                elif form.grows:
+                    bound += form.accumulator.bound(size, *piece.rows.spans(columns[:1])[0])
+            if form.grows and bound >= BOUND:
+                wide.add(state)
+        return narrow.widened(frozenset(nullable), frozenset(wide))
 
     def _folded(self, at: list[Array], groups: int) -> tuple[Array, dict[State, tuple[Array, ...]]]:
         """count(*) and the states of the groups."""
-        tables = {state: self._fresh(state, groups) for state in self._relation.states if self._shape.words(state)}
+        kept = {state: form for state, form in self._shape.forms(self._relation.states).items() if form.words}
+        tables = {state: _fresh(form, groups) for state, form in kept.items()}
+        adding = {state for state, form in kept.items() if form.accumulator.adds(form.facts)}
         counts = np.zeros(groups, np.int64)
         for number, rows in enumerate(at):
             kernels.add_stored(rows, *self._stored(number, RECORDS), counts)
-            columns = self._pieces[number].rows.states()
-            for state, table in tables.items():
-                # A state that was left out is count(*).
-                self._fold(table, state, number, columns.get(state, [RECORDS]), rows)
-        return counts, {state: _words(table, self._shape.floating(state)) for state, table in tables.items()}
+            stored = self._pieces[number].rows.states
+            for state, form in kept.items():
+                names = stored.get(state, [RECORDS])  # a state that was left out is count(*)
+                if state in adding:
+                    kernels.add_stored(rows, *self._stored(number, names[0]), tables[state].reshape(-1))
+                else:
+                    words = tuple(self._column(number, name) for name in names)
+                    self._fold(tables[state], state, form, words, rows)
+        return counts, {state: _words(table) for state, table in tables.items()}
 
-    def _fresh(self, state: State, groups: int) -> Array:
-        table = np.empty((groups, self._shape.words(state)), np.int64)
-        table[:] = self._shape.fresh(state)
-        return table
-
-    def _fold(self, table: Array, state: State, number: int, names: list[str], at: Array) -> None:
+    def _fold(self, table: Array, state: State, form: Form, words: tuple[Array, ...], at: Array) -> None:
         """Fold a state of a piece into those of the groups."""
-        accumulator, facts = accumulator_of(state), self._shape.facts(state)
-        if accumulator.adds(facts):
-            kernels.add_stored(at, *self._stored(number, names[0]), table.reshape(-1))
-            return
-        words = tuple(self._column(number, name) for name in names)
-        into = Into(table.view(np.uint64), 0, Numbers(np.arange(len(at), dtype=np.int32), at, 0, len(at)))
+        into = Into((table, 0, at, 0, len(at)), np.arange(len(at), dtype=np.int32))
         coded = self._coded_states.get(state)
-        accumulator.fold_partials(into, facts, words, None if coded is None else self._dictionaries[coded])
+        dictionary = None if coded is None else self._dictionaries[coded]
+        form.accumulator.fold_partials(into, form.facts, words, dictionary)
 
 
-def coded_parts(relation: Relation) -> list[Component]:
-    """Components of the key that are codes of a dictionary."""
-    strings = {value_component(name) for name in Shape.of(relation.types).strings}
-    names = (part.component for part in relation.parts)
-    return [name for name in names if name.tag is Tag.INET6 or name in strings]
+def _fresh(form: Form, groups: int) -> Array:
+    """A state of all groups, before its first value."""
+    table = np.empty((groups, form.words), np.int64)
+    table[:] = form.fresh
+    return table.view(np.float64) if form.floating else table
+
+
+def _joined(spans: Sequence[Range]) -> Range:
+    """The range that covers these."""
+    return min(low for low, _ in spans), max(high for _, high in spans)
 
 
 def _of_pass(relation: Relation, piece: Piece, share: Share) -> Piece:
     """The rows of a piece that belong to a pass."""
     wanted = share.by or relation
-    coded, stored = coded_parts(wanted), [part.component for part in relation.parts]
+    coded, stored = wanted.coded_parts, [part.component for part in relation.parts]
     components, by_code = {}, {}
     for part in wanted.parts[1:]:
         name = part.component
@@ -339,11 +333,10 @@ def _component(keys: Array, place: Place) -> Array:
     if not place.bits:
         return np.full(keys.shape[1], place.base, np.int64)
     values = np.empty(keys.shape[1], np.int64)
-    kernels.field_of(keys[place.word], place.shift, place.mask, place.base, values)
+    kernels.field_of(keys[place.word], place.shift, place.bits, place.base, values)
     return values
 
 
-def _words(table: Array, floating: bool) -> tuple[Array, ...]:
+def _words(table: Array) -> tuple[Array, ...]:
     """The words of a state, each in a column of its own."""
-    columns: Iterable[Array] = (np.ascontiguousarray(table[:, word]) for word in range(table.shape[1]))
-    return tuple(column.view(np.float64) if floating else column for column in columns)
+    return tuple(np.ascontiguousarray(table[:, word]) for word in range(table.shape[1]))

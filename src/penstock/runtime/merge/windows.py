@@ -108,9 +108,8 @@ def merge_windows(window: Window, source: Source, cut: Cut, segments: Segments, 
         *_fringe(window, source, cut, segments, low, core[0]),
         *_fringe(window, source, cut, segments, core[1], high),
     ]
-    rows = GroupRows(common)
-    if len(common):
-        pieces += [Piece(rows, np.full(len(common), number)) for number in range(cut.first, cut.beyond)]
+    rows, n = GroupRows(common), len(common)
+    pieces += [Piece(rows, np.full(n, number)) for number in range(cut.first, cut.beyond)] if n else []
     return merge(relation, pieces, share, segments.vocabulary)
 
 

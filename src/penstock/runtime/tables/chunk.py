@@ -7,32 +7,37 @@ the exact leaf's, or those of a table before it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from penstock.aggregates.base import IPV6, State
-from penstock.aggregates.registry import accumulator_of
-from penstock.aggregates.shape import Shape
+from penstock.aggregates.shape import Form
 from penstock.aggregates.values import Into, Rows, Values
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import pack
-from penstock.relations.component import Component, dictionary_component, inet6_component
+from penstock.relations.component import Component, inet6_component
 from penstock.relations.layout import Layout
-from penstock.relations.relation import Relation
 
 Array = np.ndarray
+NO_WEIGHTS = np.empty(0, np.int64)
 
 
-@dataclass
-class Chunk:
+class StateColumn(NamedTuple):
+    """A state in the rows of a table: its form, the word at which it begins, and the dictionary that it refers to."""
+
+    form: Form
+    at: int
+    codes: Component | None
+
+
+class Chunk(NamedTuple):
     """Records, packed: key words and value columns. `weights` and `partials` only for partial aggregates."""
 
     words: Array
     values: dict[str, Values]
     dictionaries: Mapping[Component, Dictionary]
-    weights: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    weights: Array = NO_WEIGHTS
     partials: dict[State, tuple[Array, ...]] | None = None
 
 
@@ -61,28 +66,18 @@ def chunk_values(name: str, column: Column, measured: bool) -> Values:
     return Values(numbers, column.valid, floats, rest)
 
 
-def fold_chunk(table: Array, columns: Mapping[State, int], shape: Shape, chunk: Chunk, where: Rows) -> None:
+def fold_chunk(table: Array, columns: Mapping[State, StateColumn], chunk: Chunk, where: Rows) -> None:
     """Fold every state of the table that stands in `columns`."""
-    for state, column in columns.items():
-        accumulator, facts, into = accumulator_of(state), shape.facts(state), Into(table, column, where)
-        coded = accumulator.code_base(facts.kind) is not None
-        dictionary = chunk.dictionaries[dictionary_component(state.column, facts.kind)] if coded else None
+    integers, doubles = table.view(np.int64), table.view(np.float64)
+    for state, (form, at, codes) in columns.items():
+        into = Into((doubles if form.floating else integers, at, where.at, where.start, where.stop), where.rows)
+        dictionary = None if codes is None else chunk.dictionaries[codes]
         if chunk.partials is None:
-            accumulator.fold(into, facts, chunk.values[state.column], dictionary)
+            form.accumulator.fold(into, form.facts, chunk.values[state.column], dictionary)
         else:
             # A state that was left out is count(*).
             words = chunk.partials.get(state, (chunk.weights,))
-            accumulator.fold_partials(into, facts, words, dictionary)
-
-
-def coded_states(relation: Relation) -> dict[State, Component]:
-    """States of a relation that refer to dictionaries, and to which."""
-    kinds = {name: kind.kind for name, kind in relation.types.items()}
-    return {
-        state: dictionary_component(state.column, kinds[state.column])
-        for state in relation.states
-        if accumulator_of(state).code_base(kinds[state.column]) is not None
-    }
+            form.accumulator.fold_partials(into, form.facts, words, dictionary)
 
 
 def pack_words(layout: Layout, components: Mapping[Component, Array], rows: int) -> Array:
@@ -94,15 +89,10 @@ def pack_words(layout: Layout, components: Mapping[Component, Array], rows: int)
         if not place.bits:
             continue
         flag = name.null
-        valid = pack.all_valid()
+        valid = pack.ALL_VALID
         if name != flag and flag in components and layout.places[flag].bits:
             if flag not in present:
                 present[flag] = (components[flag] == 0).astype(np.uint8)
             valid = present[flag]
         pack.pack_component(values, valid, place.base, place.shift, words[place.word])
     return words
-
-
-def numbers(mask: Array | None, rows: int) -> Array:
-    """Numbers (int32) of the records that a mask has."""
-    return np.arange(rows, dtype=np.int32) if mask is None else np.flatnonzero(mask).astype(np.int32)

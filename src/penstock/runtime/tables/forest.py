@@ -29,7 +29,7 @@ from penstock.relations.component import Component, sieve_component
 from penstock.relations.layout import Layout, Part
 from penstock.relations.relation import Relation, joined_parts
 from penstock.runtime.tables.append import leaf_of
-from penstock.runtime.tables.chunk import Chunk, numbers
+from penstock.runtime.tables.chunk import Chunk
 from penstock.runtime.tables.leaf import Leaf
 from penstock.runtime.tables.rows import Cut, Format
 from penstock.runtime.tables.table import Branch
@@ -113,13 +113,15 @@ class Forest:
             if leaf.relation.name in self._unfed:
                 mask = masks[leaf.relation.name]
                 if id(mask) not in chosen:
-                    chosen[id(mask)] = numbers(mask, chunk.words.shape[1])
+                    chosen[id(mask)] = _numbers(mask, chunk.words.shape[1])
                 yield from self._insert(leaf, chunk, chosen[id(mask)], leaf.format.cut, memory)
 
     def drain(self, dictionaries: Dictionaries, memory: int) -> Iterator[Leaf]:
         """Flush all tables into the leaves, from the top down. Stops as `take` does."""
         for number, branch in enumerate(self.branches if self.leaves else ()):
-            while branch.flush(PIECE) or branch.waiting:
+            more = True
+            while more:
+                more = branch.flush(PIECE)
                 if branch.waiting:
                     yield from self._fall(number, dictionaries, memory)
 
@@ -215,4 +217,9 @@ def _any_of(masks: list[Array | None], rows: int) -> Array:
     found = distinct[0]
     for mask in distinct[1:]:
         found = None if found is None or mask is None else found | mask
-    return numbers(found, rows)
+    return _numbers(found, rows)
+
+
+def _numbers(mask: Array | None, rows: int) -> Array:
+    """Numbers (int32) of the records that a mask has."""
+    return np.arange(rows, dtype=np.int32) if mask is None else np.flatnonzero(mask).astype(np.int32)

@@ -15,7 +15,6 @@ from time import thread_time_ns
 
 import numpy as np
 
-from penstock.aggregates.registry import accumulator_of
 from penstock.aggregates.shape import Shape
 from penstock.aggregates.values import Rows
 from penstock.kernels.dictionary import Dictionary
@@ -23,7 +22,7 @@ from penstock.kernels.tables import probe as tables
 from penstock.relations.component import Component
 from penstock.relations.layout import Layout
 from penstock.relations.relation import Relation
-from penstock.runtime.tables.chunk import Chunk, coded_states, fold_chunk, pack_words
+from penstock.runtime.tables.chunk import Chunk, fold_chunk, pack_words
 from penstock.runtime.tables.rows import Cut, Format
 from penstock.state.segments.groups import Groups, blank_nulls
 
@@ -91,7 +90,7 @@ class Leaf:
         began, start, rows = thread_time_ns(), arrivals.done, arrivals.rows
         done = self._probe(arrivals.keys, arrivals.hashes, start, arrivals.chunk.weights, arrivals.at)
         where = Rows(rows, arrivals.at, start, done)
-        fold_chunk(self.rows, self.format.columns, self.shape, arrivals.chunk, where)
+        fold_chunk(self.rows, self.format.columns, arrivals.chunk, where)
         arrivals.done = done
         self.probes += done - start
         self.nanoseconds += thread_time_ns() - began
@@ -141,12 +140,12 @@ class Leaf:
     def groups(self, dictionaries: Mapping[Component, Dictionary], start: int = 0, stop: int | None = None) -> Groups:
         """The groups in rows [start, stop) of the table."""
         dense = self.rows[start : min(self.count, self.count if stop is None else stop)]
-        components = self.format.components(dense, self._components)
+        components, counts, states = self.format.taken_apart(dense, self._components)
         blank_nulls(components, self.shape.strings)
         panes = components.pop(self._pane)
-        named = {*coded_states(self.relation).values(), *components}
+        named = {*self.relation.coded_states.values(), *components}
         used = {name: dictionaries[name] for name in sorted(named & dictionaries.keys())}
-        return Groups(panes, components, used, self.format.counts(dense), self.format.states(dense))
+        return Groups(panes, components, used, counts, states)
 
     def rebuild(self, layout: Layout, shape: Shape) -> None:
         """Move all groups to a new layout and shape; they stay where they are if their fields and states are as wide
@@ -163,17 +162,19 @@ class Leaf:
         at = np.empty(len(groups), np.int64)
         self._probe(keys, self._hashed(keys), 0, groups.count, at)
         numbers = self.rows.view(np.int64)
-        for state, column in self.format.columns.items():
+        for state, (form, column, _) in self.format.columns.items():
             words = groups.states.get(state, (groups.count,))
-            if shape.words(state) > len(words):
-                words = accumulator_of(state).widened(words)
+            if form.words > len(words):
+                words = form.accumulator.widened(words)
             for w, word in enumerate(words):
                 numbers[at, column + w] = word.view(np.int64)
 
     def _fits(self, layout: Layout, shape: Shape) -> bool:
         fields = ((layout.places[name], place) for name, place in self.format.places.items())
+        states = self.relation.states
         return all(new.bits == old.bits and new.base == old.base for new, old in fields) and all(
-            shape.words(state) == self.shape.words(state) for state in self.relation.states
+            new.words == old.words
+            for new, old in zip(shape.forms(states).values(), self.shape.forms(states).values(), strict=True)
         )
 
     def restart(self) -> None:

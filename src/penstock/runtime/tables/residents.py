@@ -49,8 +49,8 @@ class Residents(ABC):
         return evictions
 
     @abstractmethod
-    def drain(self, most: int) -> Array | None:
-        """Take out the next residents, up to `most`; None when the table is empty."""
+    def drain(self, most: int) -> tuple[Array, bool]:
+        """Take out the next residents, up to `most`; says whether there may be more."""
 
     @abstractmethod
     def _probe(self, keys: Array, hashes: Array, weights: Array, at: Array) -> int: ...
@@ -91,15 +91,12 @@ class DirectResidents(Residents):
     def _settle(self, evictions: Array) -> None:
         tables.settle_direct(self.entries, self._evicted, self._moved, self._out, evictions, self._resident)
 
-    def drain(self, most: int) -> Array | None:
+    def drain(self, most: int) -> tuple[Array, bool]:
         start, stop = self._drained, min(self._drained + most, self.buckets)
-        if start >= stop:
-            self._drained = 0
-            return None
         residents = np.empty((stop - start, self.format.width), np.uint64)
         count = int(tables.drain_direct(self.entries[start:stop], self.format.words, residents))
-        self._drained = stop
-        return residents[:count]
+        self._drained = stop if stop < self.buckets else 0
+        return residents[:count], stop < self.buckets
 
 
 class RecentResidents(Residents):
@@ -123,14 +120,13 @@ class RecentResidents(Residents):
     def _settle(self, evictions: Array) -> None:
         lru.settle_lru(self.entries, self._links.nodes, self._evicted, self._places, self._out, evictions)
 
-    def drain(self, most: int) -> Array | None:
+    def drain(self, most: int) -> tuple[Array, bool]:
         heads, nodes, _, state = self._links
         left = int(state[lru.SIZE] - state[lru.DRAINED])
-        if not left:
-            return None
         residents = np.empty((min(most, left), self.format.width), np.uint64)
-        lru.drain_lru(self.entries, heads, nodes, state, residents)
-        return residents
+        if left:
+            lru.drain_lru(self.entries, heads, nodes, state, residents)
+        return residents, left > most
 
 
 # By kind of table (`sharing.model.kinds.registry`), which knows nothing of compiled code.

@@ -15,9 +15,9 @@ from penstock.aggregates.base import State
 from penstock.aggregates.shape import Shape
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import pack
-from penstock.relations.component import Component
+from penstock.relations.component import Component, dictionary_component
 from penstock.relations.layout import Layout, Part, project
-from penstock.runtime.tables.chunk import Chunk
+from penstock.runtime.tables.chunk import Chunk, StateColumn
 
 Array = np.ndarray
 
@@ -54,12 +54,13 @@ class Format:
     ) -> None:
         self.cut, self.shape = Cut(layout, parts, key), shape
         self.places, self.words = self.cut.layout.places, self.cut.layout.words
-        self.columns: dict[State, int] = {}
+        self.columns: dict[State, StateColumn] = {}
         fresh = [0]
-        for state in states:
-            if shape.words(state):
-                self.columns[state] = self.words + len(fresh)
-                fresh += shape.fresh(state)
+        for state, form in shape.forms(states).items():
+            if form.words:
+                codes = dictionary_component(state.column, form.facts.kind) if form.coded else None
+                self.columns[state] = StateColumn(form, self.words + len(fresh), codes)
+                fresh += form.fresh
         self.fresh = np.array(fresh, np.int64).view(np.uint64)
         self.width = self.words + len(fresh)
 
@@ -67,9 +68,9 @@ class Format:
         return np.ascontiguousarray(rows[:, self.words]).view(np.int64)
 
     def state_words(self, rows: Array, state: State) -> tuple[Array, ...]:
-        kind = np.float64 if self.shape.floating(state) else np.int64
-        words = range(self.columns[state], self.columns[state] + self.shape.words(state))
-        return tuple(np.ascontiguousarray(rows[:, word]).view(kind) for word in words)
+        form, at, _ = self.columns[state]
+        kind = np.float64 if form.floating else np.int64
+        return tuple(np.ascontiguousarray(rows[:, at + word]).view(kind) for word in range(form.words))
 
     def component(self, rows: Array, name: Component) -> Array:
         """One component of the keys."""
@@ -77,12 +78,14 @@ class Format:
         if not place.bits:
             return np.full(len(rows), place.base, np.int64)
         values = np.empty(len(rows), np.int64)
-        pack.extract(rows, place.word, place.shift, place.mask, place.base, values)
+        pack.extract(rows, place.word, place.shift, place.bits, place.base, values)
         return values
 
-    def components(self, rows: Array, names: Iterable[Component]) -> dict[Component, Array]:
-        """Some components of the keys."""
-        return {name: self.component(rows, name) for name in names}
+    def taken_apart(
+        self, rows: Array, names: Iterable[Component]
+    ) -> tuple[dict[Component, Array], Array, dict[State, tuple[Array, ...]]]:
+        """These components of the keys, count(*), and the words of all states."""
+        return {name: self.component(rows, name) for name in names}, self.counts(rows), self.states(rows)
 
     def states(self, rows: Array) -> dict[State, tuple[Array, ...]]:
         """The words of all states that the rows keep."""

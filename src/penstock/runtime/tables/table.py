@@ -57,7 +57,7 @@ class Branch:
         hashes = np.empty(n, np.uint64)
         tables.hash_keys(keys, hashes)
         at = self._residents.probe(keys, hashes, chunk.weights)
-        fold_chunk(self._residents.entries, self.format.columns, self.format.shape, chunk, Rows(rows, at, 0, n))
+        fold_chunk(self._residents.entries, self.format.columns, chunk, Rows(rows, at, 0, n))
         evictions = self._residents.settle()
         self._gather(evictions)
         self.probes += n
@@ -77,9 +77,7 @@ class Branch:
 
     def flush(self, most: int) -> bool:
         """Evict up to `most` residents. Returns whether there may be more."""
-        found = self._residents.drain(most)
-        if found is None:
-            return False
+        found, more = self._residents.drain(most)
         self.flushed += len(found)
         self._gather(found)
-        return True
+        return more

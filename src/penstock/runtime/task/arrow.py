@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.kernels.tables.fold import order_bits
-from penstock.kernels.tables.pack import all_valid
+from penstock.kernels.tables.pack import ALL_VALID
 from penstock.logical.types import Kind, Type
 
 Array = np.ndarray
@@ -57,7 +57,7 @@ def same_memory(one: pa.Array, other: pa.Array) -> bool:
 def present(array: pa.Array) -> Array:
     """Which values are not NULL (uint8); empty where all are."""
     if array.null_count == 0:
-        return all_valid()
+        return ALL_VALID
     present: Array = pc.is_valid(array).to_numpy(zero_copy_only=False).view(np.uint8)
     return present
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.kernels.dictionary import Dictionary
-from penstock.kernels.tables.pack import all_valid
+from penstock.kernels.tables.pack import ALL_VALID
 from penstock.logical.expressions import Column, Computed, Expression, Prefix, walk
 from penstock.logical.query import Field
 from penstock.logical.types import Kind
@@ -69,6 +69,7 @@ class Columns:
         self.types = {f.name: f.type for f in self._fields} | {c.name: c.type for c in self._computed}
         prefixes = {(a.column.name, a.length) for r in plan.relations for a in r.attributes if isinstance(a, Prefix)}
         self._codes = Codes(self.types, prefixes)
+        self._note_dictionaries()
         windows = [reader.window for reader in plan.readers]
         self._longest = max((w.length + w.slide for w in windows if w.axis != ROWS), default=0)
         self.times = self._new_times()
@@ -77,17 +78,15 @@ class Columns:
     def _new_times(self) -> Times:
         return Times(self._plan.stream, self._epoch, self._longest)
 
-    @property
-    def dictionaries(self) -> Mapping[Component, Dictionary]:
-        return self._codes.dictionaries
-
-    @property
-    def nbytes(self) -> int:
-        return self._codes.nbytes
-
     def reset(self) -> None:
         """Empty the dictionaries: codes begin at zero."""
         self._codes.reset()
+        self._note_dictionaries()
+
+    def _note_dictionaries(self) -> None:
+        """Dictionaries change only when a batch is taken, or by `reset`: what others ask of them is kept until then."""
+        self.dictionaries: Mapping[Component, Dictionary] = self._codes.dictionaries
+        self.nbytes = self._codes.nbytes
 
     def look_back(self, batches: Iterable[pa.RecordBatch]) -> None:
         """See the times of records that stand before those of this task, for MAX AHEAD. Another task counts them."""
@@ -110,6 +109,7 @@ class Columns:
         scope = Scope(operands.__getitem__, rows)
         for made in self._computed:
             columns[made.name] = self._made(made, evaluate(made.expression, scope))
+        self._note_dictionaries()
         places = np.arange(row, row + rows)
         return Records(columns, times, places, timely, faults, self.times.first, scope, self.dictionaries)
 
@@ -130,7 +130,7 @@ class Columns:
     def _made(self, column: Computed, operand: Operand) -> Ingested:
         """A column that queries compute, from its values."""
         values = operand.values
-        valid = all_valid() if operand.valid is None or operand.valid.all() else operand.valid.astype(np.uint8)
+        valid = ALL_VALID if operand.valid is None or operand.valid.all() else operand.valid.astype(np.uint8)
         match column.type.kind:
             case Kind.STRING:
                 array = values if not len(valid) else pc.if_else(pa.array(operand.valid), plain(values), None)

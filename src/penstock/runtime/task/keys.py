@@ -77,8 +77,10 @@ class Keys:
 
     def _component(self, name: Component, records: Records, masks: Masks) -> Array | None:
         if name.tag is Tag.PANE:
-            panes, numbers = self._panes[name], np.empty(len(records), np.int64)
-            pane_number(records.rows if panes.axis == ROWS else records.times, panes.slide, panes.cut, numbers)
+            panes = self._panes[name]
+            places = records.rows if panes.axis == ROWS else records.times
+            numbers = np.empty(len(places), np.int64)
+            pane_number(places, panes.slide, panes.cut, numbers)
             return numbers
         if name.tag is Tag.SIEVE:
             mask = masks[name.of]

@@ -223,7 +223,7 @@ def _fate(judgement: Judgement, where: Mask, records: Records) -> Fate:
         slide, length = judgement.gap
         passed = both(passed, places % slide < length)
     exact = passed if judgement.cutoff is None else both(passed, places >= judgement.cutoff)
-    return Fate(len(records), sound, passed, exact)
+    return Fate(len(places), sound, passed, exact)
 
 
 def either(one: Mask, other: Mask) -> Mask:

@@ -124,9 +124,9 @@ class Task:
 
     def _fit(self, records: Records, chosen: Chosen) -> None:
         """Make layout and shape hold this chunk; the tables are rewritten if they did not."""
-        asked, shape = self._growth.shape(records.columns, len(records)), self._shape
-        if not self._keys.fit(chosen.ranges) or not shape.covers(asked):
-            self._shape = replace(shape, nullable=shape.nullable | asked.nullable, wide=shape.wide | asked.wide)
+        shape = self._growth.shape(records.columns, chosen.rows)
+        if not self._keys.fit(chosen.ranges) or shape is not self._shape:
+            self._shape = shape
             self._drain()
             self.forest.lay_out(self._keys.lay_out(), self._shape)
 

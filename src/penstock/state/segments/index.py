@@ -10,8 +10,9 @@ arrays (panes, where slots begin) stand among the *numbers*, so that nobody read
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ Array = np.ndarray
 SHAPE, RUN, ROWS, LEVEL, SLOTTED, HEAD = range(6)  # of a record; SLOTTED: the slot of every row instead of cuts
 PANES, STARTS, WHERE, COLUMNS = range(4)  # places among the columns of a record; the named ones come last
 FLOATS, INLINE = -8, -1  # in place of the bytes of an integer: floats, and columns among the numbers
+DTYPES = {FLOATS: np.dtype("f8")} | {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # of columns by size
 
 
 class Column(NamedTuple):
@@ -33,10 +35,6 @@ class Column(NamedTuple):
     size: int
     base: int = 0
     high: int = 0
-
-    @property
-    def dtype(self) -> str:
-        return "f8" if self.size == FLOATS else f"u{self.size}"
 
 
 Dictionaries = dict[Component, tuple[Column, Column]]  # offsets and bytes, by component
@@ -55,14 +53,15 @@ class Shape:
         return {name: COLUMNS + i for i, name in enumerate(self.names)}
 
     @cached_property
-    def state_columns(self) -> dict[State, list[str]]:
+    def state_columns(self) -> dict[State, tuple[str, ...]]:
         """Column names of each state's words."""
         return {state: state_columns(state, words) for state, words in self.states}
 
 
-def state_columns(state: State, words: int) -> list[str]:
+@lru_cache(maxsize=4096)
+def state_columns(state: State, words: int) -> tuple[str, ...]:
     """Column names of a state's words."""
-    return [f"{state.kind} {state.column} {word}" for word in range(words)]
+    return tuple(f"{state.kind} {state.column} {word}" for word in range(words))
 
 
 class IndexWriter:
@@ -74,12 +73,12 @@ class IndexWriter:
         self._numbers: list[int] = []
         self.dictionaries: list[Dictionaries] = []  # a run each
 
-    def add(self, shape: Shape, rows: int, level: int, slotted: bool, columns: list[Column]) -> None:
-        """A block of the current run; its coarser levels come right after it."""
+    def add(self, shape: Shape, rows: int, level: int, slotted: bool, columns: Sequence[Column | Array]) -> None:
+        """A block of the current run; its coarser levels come right after it. Arrays are stored in the index."""
         number = self._shapes.setdefault(shape, len(self._shapes))
         self._records += [number, len(self.dictionaries), rows, level, int(slotted)]
         for column in columns:
-            self._records += column
+            self._records += column if isinstance(column, Column) else self.inline(column)
 
     def inline(self, values: Array) -> Column:
         """A short array, in the index itself."""
@@ -133,7 +132,3 @@ class Index:
             found[-1].append(at)
             at += HEAD + 5 * (COLUMNS + len(self.shapes[self.records[at + SHAPE]].names))
         return found
-
-    def column(self, record: int, place: int) -> Column:
-        at = record + HEAD + 5 * place
-        return Column(*self.records[at : at + 5].tolist())

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,7 +33,9 @@ from penstock.relations.component import Component
 from penstock.state.checked import RESTORE
 from penstock.state.protocol import SegmentRef
 from penstock.state.segments.index import (
+    DTYPES,
     FLOATS,
+    HEAD,
     INLINE,
     PANES,
     ROWS,
@@ -109,7 +111,8 @@ class Block:
         return self._place(self.shape.places[name])
 
     def _place(self, place: int) -> Column:
-        return self.segment.index.column(self.records[0], place)
+        at = self.records[0] + HEAD + 5 * place
+        return Column(*self.segment.index.records[at : at + 5].tolist())
 
     @cached_property
     def panes(self) -> Array:
@@ -178,10 +181,9 @@ class Block:
         at = np.arange(first, last) * self.segment.slots
         return self.cuts[at + low], self.cuts[at + high]
 
-    def span(self, name: str) -> tuple[int, int]:
-        """Least and greatest value of an integer column of the whole block."""
-        column = self.where(name)
-        return column.base, column.high
+    def spans(self, names: Iterable[str]) -> list[tuple[int, int]]:
+        """Least and greatest value of integer columns of the whole block."""
+        return [(column.base, column.high) for column in map(self.where, names)]
 
     def column(self, name: str, start: int, stop: int) -> Array:
         column = self.where(name)
@@ -195,7 +197,8 @@ class Block:
             return np.empty(0, np.uint8), column.base
         return self.segment.stored(column, start, stop), column.base
 
-    def states(self) -> dict[State, list[str]]:
+    @property
+    def states(self) -> dict[State, tuple[str, ...]]:
         """Column names of each state's words."""
         return self.shape.state_columns
 
@@ -252,14 +255,11 @@ class Segment:
             self.index = self._read_index(reference)
         except OSError as error:
             raise StateError(f"segment {path} cannot be read: {why(error)}", RESTORE) from error
+        self.slots = self.index.slots
         self.blocks = [Block(self, tuple(records)) for records in self.index.blocks()]
         self._of: dict[str, list[Block]] = {}
         for block in self.blocks:
             self._of.setdefault(block.relation, []).append(block)
-
-    @property
-    def slots(self) -> int:
-        return self.index.slots
 
     def of(self, relation: str) -> list[Block]:
         return self._of.get(relation, [])
@@ -279,7 +279,7 @@ class Segment:
     def stored(self, column: Column, start: int = 0, stop: int | None = None) -> Array:
         """Values [start, stop) of a column as stored."""
         stop = column.n if stop is None else stop
-        dtype = np.dtype(column.dtype)
+        dtype = DTYPES[column.size]
         begin, end = (column.at + row * dtype.itemsize for row in (start, stop))
         first = begin // PAGE * PAGE
         data = self._pages(first, min(-(-end // PAGE) * PAGE, self._end))

@@ -14,7 +14,7 @@ from penstock.faults import reach
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables.columns import PUT
 from penstock.kernels.tables.order import order_groups, slot_of, slot_table
-from penstock.kernels.tables.pack import all_valid, component_range
+from penstock.kernels.tables.pack import ALL_VALID, component_range
 from penstock.relations.component import Component
 from penstock.state.protocol import SegmentRef
 from penstock.state.segments.groups import Groups, canonical_hashes
@@ -31,7 +31,7 @@ class SegmentWriter:
     """Writes blocks one after the other; `close` makes the file complete."""
 
     def __init__(self, path: Path, slots: int) -> None:
-        self.path, self.slots = path, slots
+        self.path, self.slots, self._slot_table = path, slots, slot_table(slots)
         self._file = open(path, "xb")  # noqa: SIM115 - closed by close()
         self._size = 0
         self._page = xxhash.xxh3_64()
@@ -50,29 +50,30 @@ class SegmentWriter:
         reach("segment.write")
         for level, one in enumerate([groups, *coarse]):
             self._block(relation, one, level, slot_key)
-        if len(groups):
+        if len(groups.panes):
             low, high = int(groups.panes.min()), int(groups.panes.max())
             known = self._panes.get(relation, (low, high))
             self._panes[relation] = min(low, known[0]), max(high, known[1])
 
     def _block(self, relation: str, groups: Groups, level: int, slot_key: Sequence[Component] | None) -> None:
-        panes, index = distinct(groups.panes)
+        (panes, index), n = distinct(groups.panes), len(groups.panes)
         by_code = {name: groups.dictionaries[name].hashes for name in groups.components if name in groups.dictionaries}
         names = groups.components if slot_key is None else slot_key
-        hashes = canonical_hashes({name: groups.components[name] for name in names}, by_code, len(groups))
+        hashes = canonical_hashes({name: groups.components[name] for name in names}, by_code, n)
         cuts = np.zeros(len(panes) * self.slots + 1, np.int64)
-        cells, order = (np.empty(len(groups), np.int32) for _ in range(2))
-        order_groups(hashes, index, slot_table(self.slots), cuts, cells, order)
+        cells, order = (np.empty(n, np.int32) for _ in range(2))
+        order_groups(hashes, index, self._slot_table, cuts, cells, order)
         named = {RECORDS: groups.count, **{name.text: values for name, values in groups.components.items()}}
         for state, words in groups.states.items():
             named.update(zip(state_columns(state, len(words)), words, strict=True))
         # Where slots begin in each pane; where that would take more room, the slot of every row.
-        slotted = len(cuts) * SPARSE > len(groups)
-        where = slot_of(hashes[order], self.slots).astype(np.int64) if slotted else cuts
-        columns = [self._integers(array) for array in (panes, cuts[:: self.slots], where)]
+        slotted = len(cuts) * SPARSE > n
+        where = slot_of(hashes[order], self._slot_table).astype(np.int64) if slotted else cuts
+        short = (panes, cuts[:: self.slots], where)
+        columns: list[Column | Array] = [one if len(one) <= FEW else self._integers(one) for one in short]
         columns += [self._ordered(values, order) for values in named.values()]
         states = tuple((state, len(words)) for state, words in groups.states.items())
-        self._index.add(Shape(relation, tuple(named), states), len(groups), level, slotted, columns)
+        self._index.add(Shape(relation, tuple(named), states), n, level, slotted, columns)
 
     def end_run(self, dictionaries: Mapping[Component, Dictionary]) -> None:
         """Store the dictionaries that the run's codes refer to."""
@@ -105,7 +106,7 @@ class SegmentWriter:
         if values.dtype == np.float64:
             return self._raw(values[order], FLOATS)
         values = np.ascontiguousarray(values, np.int64)
-        low, high = component_range(values, all_valid()) if len(values) else (0, 0)
+        low, high = component_range(values, ALL_VALID) if len(values) else (0, 0)
         size = width_of(low, high)
         stored = np.empty(len(values) if size else 0, f"u{max(1, size)}")
         if size:
@@ -159,7 +160,7 @@ def distinct(panes: Array) -> tuple[Array, Array]:
     nothing)."""
     if not len(panes):
         return panes, panes
-    low, high = component_range(panes, all_valid())
+    low, high = component_range(panes, ALL_VALID)
     if low == high:
         return np.array([low]), np.empty(0, np.int64)
     span = high - low + 1

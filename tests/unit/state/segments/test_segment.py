@@ -73,7 +73,7 @@ def rows_out(block: Block, start: int, stop: int) -> list[tuple[Any, ...]]:
     names = [name for name in block.shape.names if ":" in name]
     codes = {name: _strings(*block.dictionary(name)) for name in (TEXT, ADDRESS)}
     columns = [_decoded(part(name), block.column(name, start, stop), codes) for name in names]
-    words = [block.column(w, start, stop).view(np.int64).tolist() for state in block.states().values() for w in state]
+    words = [block.column(w, start, stop).view(np.int64).tolist() for state in block.states.values() for w in state]
     counts = block.column("count", start, stop).tolist()
     return sorted(zip(block.pane_numbers(start, stop).tolist(), counts, *columns, *words, strict=True), key=repr)
 
@@ -152,7 +152,7 @@ def test_extreme_columns(tmp_path: Path, values: list[int]) -> None:
     writer.close()
     (block,) = Segment(tmp_path / "s.seg").blocks
     assert block.column(NUMBER.text, 0, block.rows).tolist() == values
-    assert block.span(NUMBER.text) == (min(values), max(values))
+    assert block.spans([NUMBER.text]) == [(min(values), max(values))]
 
 
 def test_panes_and_slots_are_found(tmp_path: Path) -> None:

@@ -52,7 +52,8 @@ def test_blocks_come_back() -> None:
         head = index.records[record : record + HEAD]
         assert index.shapes[head[SHAPE]] == shape
         assert head[[RUN, ROWS, LEVEL, SLOTTED]].tolist() == [int(seed == 4), rows, level, int(slotted)]
-        assert [index.column(record, place) for place in range(3 + len(shape.names))] == columns(shape, seed)
+        stored = index.records[record + HEAD :][: 5 * (3 + len(shape.names))].reshape(-1, 5)
+        assert [Column(*column) for column in stored.tolist()] == columns(shape, seed)
 
 
 def test_shapes_are_said_once() -> None:
@@ -76,4 +77,4 @@ def test_short_arrays_stand_in_the_index(values: list[int]) -> None:
 
 def test_places_and_states_of_a_shape() -> None:
     assert TWO.places == {"count": 3, "value:a": 4, "sum x 0": 5, "sum x 1": 6}
-    assert TWO.state_columns == {State("sum", "x"): ["sum x 0", "sum x 1"]}
+    assert TWO.state_columns == {State("sum", "x"): ("sum x 0", "sum x 1")}
