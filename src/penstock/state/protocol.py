@@ -9,7 +9,7 @@ They travel and are stored as `state.data` says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.state.account import TaskAccount
@@ -45,9 +45,8 @@ class StreamState:
     ended: bool = False
 
 
-def together(states: Iterable[StreamState]) -> StreamState:
+def together(known: Sequence[StreamState]) -> StreamState:
     """Of several streams that one query reads: as far as all of them are. One that has ended holds nobody back."""
-    known = list(states)
     if len(known) == 1:
         return known[0]
     moving = [state for state in known if not state.ended] or known

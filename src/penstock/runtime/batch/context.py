@@ -49,9 +49,9 @@ class Context:
 
 def roots_state(app: QuerySet, query: Query, streams: Streams) -> StreamState:
     """How far the declared streams are that a query reads in the end: its windows close by them."""
-    return together(streams.get(stream.name, StreamState()) for stream in app.roots(query))
+    return together([streams.get(stream.name, StreamState()) for stream in app.roots(query)])
 
 
 def inputs_state(query: Query, streams: Streams) -> StreamState:
     """What is known of the streams, or results, that a query reads itself."""
-    return together(streams.get(name, StreamState()) for name in query.inputs)
+    return together([streams.get(name, StreamState()) for name in query.inputs])
