@@ -27,7 +27,7 @@ from statistics import fmean, stdev
 from benchmarks.comparisons.peers import CHECKOUT
 from benchmarks.data import files, traces
 from benchmarks.measure import machine
-from benchmarks.measure.job import Answer, Job, PacketJob, parse_answer
+from benchmarks.measure.job import Answer, EngineJob, PacketJob, parse_answer
 from benchmarks.measure.jobs import job_of
 
 LENGTHS = (4, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32)
@@ -60,7 +60,7 @@ class Checkout:
         return done.stdout
 
 
-def answer_of(checkout: Checkout, engine: str, job: Job | PacketJob) -> Answer:
+def answer_of(checkout: Checkout, engine: str, job: EngineJob | PacketJob) -> Answer:
     """One run of an engine."""
     folder = Path(tempfile.mkdtemp(prefix="beside-", dir=job.work))
     try:
@@ -73,7 +73,7 @@ def answer_of(checkout: Checkout, engine: str, job: Job | PacketJob) -> Answer:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def compared(name: str, engine: str, job: Job | PacketJob, both: tuple[Checkout, Checkout], times: int) -> None:
+def compared(name: str, engine: str, job: EngineJob | PacketJob, both: tuple[Checkout, Checkout], times: int) -> None:
     """Print the ratio of processor time, and peaks of memory."""
     ratios, peaks = [], ([0], [0])
     for number in range(times):

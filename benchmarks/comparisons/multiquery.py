@@ -21,7 +21,7 @@ from benchmarks.comparisons.peers import named, run_engine
 from benchmarks.data import files as data
 from benchmarks.measure import jobs, machine, memory
 from benchmarks.measure.digest import agrees
-from benchmarks.measure.job import Answer, Job
+from benchmarks.measure.job import Answer, EngineJob
 from penstock.errors import ConfigError
 
 Progress = Callable[[str], None]
@@ -108,7 +108,7 @@ def _told(line: dict[str, Any]) -> str:
     return f"{line['rows']:,} records in {line['seconds']:.1f} s warm, all in {line['seconds_cold']:.1f} s cold; {same}"
 
 
-def _own_job(contender: Contender, job: Job) -> Job:
+def _own_job(contender: Contender, job: EngineJob) -> EngineJob:
     rows = contender.rows(len(job.queries), job.rows)
     file, work = Path(job.file), Path(job.work)
     if contender.form == PARTS:  # two at least: one is warm
@@ -120,7 +120,7 @@ def _own_job(contender: Contender, job: Job) -> Job:
     return replace(job, file=str(file), rows=rows, mode=contender.mode)
 
 
-def _line(contender: Contender, job: Job, answer: Answer | str, expected: Answer | str) -> dict[str, Any]:
+def _line(contender: Contender, job: EngineJob, answer: Answer | str, expected: Answer | str) -> dict[str, Any]:
     line: dict[str, Any] = {"engine": contender.name, "queries": len(job.queries), "rows": job.rows}
     if isinstance(answer, str):
         return {**line, "version": "", "seconds": None, "same_answer": False, "note": answer}

@@ -21,16 +21,16 @@ from benchmarks.comparisons.peers import named, run_engine
 from benchmarks.data.traces import Trace, traces
 from benchmarks.measure import machine
 from benchmarks.measure.job import Answer, PacketJob
-from benchmarks.packets.queries import NFDUMP, PMACCT, QUERIES, STATISTICS, Dialect, Scope
+from benchmarks.packets.queries import NFDUMP, PMACCT, QUERIES, STATISTICS, Dialect, PacketScope
 from benchmarks.packets.reference import Reference
 
 Progress = Callable[[str], None]
-ALL: Mapping[str, Dialect] = {query.name: Dialect("", Scope()) for query in QUERIES}
+ALL: Mapping[str, Dialect] = {query.name: Dialect("", PacketScope()) for query in QUERIES}
 NOTHING: Mapping[str, Dialect] = {}
 
 
 @dataclass(frozen=True)
-class Contender:
+class PacketContender:
     """`dialects`: what is compared of which query; `commands` must be installed; `threads` 0 are all cores."""
 
     name: str
@@ -44,7 +44,7 @@ class Contender:
 
 
 CONTENDERS = (
-    Contender(
+    PacketContender(
         "penstock",
         "packets_penstock",
         "run",
@@ -52,27 +52,27 @@ CONTENDERS = (
         dialects=ALL,
         note="all cores, writes Parquet; the file has been opened before",
     ),
-    Contender("penstock_1core", "packets_penstock", "run", dialects=ALL, note="the same on local[1]"),
-    Contender(
+    PacketContender("penstock_1core", "packets_penstock", "run", dialects=ALL, note="the same on local[1]"),
+    PacketContender(
         "penstock_like_nfdump",
         "packets_penstock",
         "whole",
         dialects=NFDUMP,
         note="Spark on local[1]: the 9 queries that nfdump answers, as it does, of the whole capture",
     ),
-    Contender(
+    PacketContender(
         "penstock_tasks", "packets_penstock", "tasks", note="no Spark: decode, tables, segments; no windows closed"
     ),
-    Contender("penstock_tasks_unshared", "packets_penstock", "tasks none", note="the same with --plan none"),
-    Contender("penstock_decode", "packets_penstock", "decode", note="no Spark: columns of the dozen queries"),
-    Contender(
+    PacketContender("penstock_tasks_unshared", "packets_penstock", "tasks none", note="the same with --plan none"),
+    PacketContender("penstock_decode", "packets_penstock", "decode", note="no Spark: columns of the dozen queries"),
+    PacketContender(
         "nfdump",
         "packets_nfdump",
         commands=("nfpcapd", "nfdump"),
         dialects=NFDUMP,
         note="9 queries, of the whole capture, not by window; IPv4 only but for targets and pairs",
     ),
-    Contender(
+    PacketContender(
         "tshark",
         "packets_tshark",
         commands=("tshark",),
@@ -80,7 +80,7 @@ CONTENDERS = (
         dialects=ALL,
         note="fields printed, grouped by pyarrow; on a prefix",
     ),
-    Contender(
+    PacketContender(
         "tshark_tables",
         "packets_tshark",
         "statistics",
@@ -89,7 +89,7 @@ CONTENDERS = (
         dialects=STATISTICS,
         note="its own tables (-z); packets sent per IPv4 address compared; on a prefix",
     ),
-    Contender(
+    PacketContender(
         "pmacct",
         "packets_pmacct",
         commands=("pmacctd",),
@@ -125,12 +125,12 @@ def run(
     return {"name": "packets", "machine": machine.describe(), "rows": rows, "results": results}
 
 
-def _choose(engines: list[str] | None, quick: bool) -> list[Contender]:
+def _choose(engines: list[str] | None, quick: bool) -> list[PacketContender]:
     chosen = named(CONTENDERS, engines)
     return [replace(c, prefix=min(c.prefix, QUICK_PREFIX)) for c in chosen] if quick else chosen
 
 
-def _compare(contenders: list[Contender], trace: Trace, work: Path, tell: Progress) -> list[dict[str, Any]]:
+def _compare(contenders: list[PacketContender], trace: Trace, work: Path, tell: Progress) -> list[dict[str, Any]]:
     answers = [(contender, _run(contender, trace, work, tell)) for contender in contenders]
     tell(f"{trace.name}: reference answers")
     try:
@@ -140,7 +140,7 @@ def _compare(contenders: list[Contender], trace: Trace, work: Path, tell: Progre
     return [_line(contender, trace, answer, reference) for contender, answer in answers]
 
 
-def _run(contender: Contender, trace: Trace, work: Path, tell: Progress) -> Answer | str:
+def _run(contender: PacketContender, trace: Trace, work: Path, tell: Progress) -> Answer | str:
     absent = [command for command in contender.commands if shutil.which(command) is None]
     if absent:
         return f"not installed: {HOW}"
@@ -153,7 +153,7 @@ def _run(contender: Contender, trace: Trace, work: Path, tell: Progress) -> Answ
     return run_engine(contender.module, "", job, TIMEOUT)
 
 
-def _line(contender: Contender, trace: Trace, answer: Answer | str, reference: Reference | str) -> dict[str, Any]:
+def _line(contender: PacketContender, trace: Trace, answer: Answer | str, reference: Reference | str) -> dict[str, Any]:
     work = f"{trace.name}: {len(QUERIES)} queries"
     line: dict[str, Any] = {"engine": contender.name, "work": work, "rows": contender.prefix or trace.rows}
     if isinstance(answer, str):
@@ -177,7 +177,9 @@ def _line(contender: Contender, trace: Trace, answer: Answer | str, reference: R
     }
 
 
-def _judge(contender: Contender, answer: Answer, reference: Reference | str, rows: int) -> tuple[bool | None, str]:
+def _judge(
+    contender: PacketContender, answer: Answer, reference: Reference | str, rows: int
+) -> tuple[bool | None, str]:
     """Whether all answers that can be compared are the reference's, and what is to be said of it; None: nothing was."""
     if not contender.dialects:
         return None, ""

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import benchmarks
-from benchmarks.measure.job import Answer, Job, PacketJob, parse_answer
+from benchmarks.measure.job import Answer, EngineJob, PacketJob, parse_answer
 from penstock.errors import ConfigError
 
 CHECKOUT = Path(benchmarks.__file__).parents[1]
@@ -30,14 +30,14 @@ PEERS = (".venv-peers", ".venv-flink")
 NOT_INSTALLED = "not installed: make bench-peers"
 
 
-class Named(Protocol):
+class NamedEngine(Protocol):
     """An engine of a benchmark."""
 
     @property
     def name(self) -> str: ...
 
 
-Engine = TypeVar("Engine", bound=Named)
+Engine = TypeVar("Engine", bound=NamedEngine)
 
 
 def named(known: Sequence[Engine], names: list[str] | None) -> list[Engine]:
@@ -61,7 +61,7 @@ def interpreter(package: str) -> str | None:
     return None
 
 
-def run_engine(module: str, package: str, job: Job | PacketJob, timeout: float) -> Answer | str:
+def run_engine(module: str, package: str, job: EngineJob | PacketJob, timeout: float) -> Answer | str:
     """The engine's answer, or a sentence saying why there is none. The job's `work` is the folder to work in."""
     python = interpreter(package) if package else sys.executable
     if python is None:

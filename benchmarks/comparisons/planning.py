@@ -49,7 +49,7 @@ CHOOSERS = tuple(Chooser(name) for name in PLANS if name != NONE)
 
 
 @dataclass(frozen=True)
-class Case:
+class PlanningCase:
     """Some queries on a stream, with a first sample, and the counters and sample of a batch that has run."""
 
     app: Any  # QuerySet
@@ -97,7 +97,7 @@ def _folder(work: Path) -> Path:
     return work
 
 
-def arrange(count: int, rows: int, place: Path) -> Case:
+def arrange(count: int, rows: int, place: Path) -> PlanningCase:
     """The first `count` queries, sampled, and one task over all records."""
     import penstock
     from penstock.runtime.batch.job import columns
@@ -121,10 +121,10 @@ def arrange(count: int, rows: int, place: Path) -> Case:
     plan = unshared_plan(queries, STREAM)
     batches = source.read(whole(source), columns(plan), settings.chunk_rows)
     task = run_task(plan, settings, Epoch(0), batches, place / "0.seg", sample=sampling.path_of(place, STREAM))
-    return Case(queries, sample_source(queries, STREAM, source, rows), float(rows), task, place)
+    return PlanningCase(queries, sample_source(queries, STREAM, source, rows), float(rows), task, place)
 
 
-def measure(case: Case, chooser: str, times: int) -> dict[str, Any]:
+def measure(case: PlanningCase, chooser: str, times: int) -> dict[str, Any]:
     """Seconds by this chooser, the number of tables it plans and its cost of a record; a note if it refuses."""
     from penstock.relations.storing import stored
     from penstock.runtime.batch.replan import Planner

@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.comparisons.peers import run_engine
 from benchmarks.data import files as data
 from benchmarks.measure import jobs, machine
-from benchmarks.measure.job import Answer, Job
+from benchmarks.measure.job import Answer, EngineJob
 from penstock.errors import ConfigError
 from penstock.sharing.options import AUTO, Planning
 
@@ -83,7 +83,7 @@ def _text(point: Point, rows: int) -> str:
     return f"{queries}, {rows * point.times:,} records, {cores}"
 
 
-def _job(point: Point, plan: str, rows: int, work: Path, tell: Progress) -> Job:
+def _job(point: Point, plan: str, rows: int, work: Path, tell: Progress) -> EngineJob:
     short = data.flows(work, rows, tell)
     file = data.flow_file(work, rows * point.times, rows / data.SPAN, tell)
     job = jobs.job_of(replace(short, file=file, rows=rows * point.times), point.queries, work)

@@ -7,10 +7,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.measure.digest import digest_batches
-from benchmarks.measure.job import Answer, Job, elapsed, serve
+from benchmarks.measure.job import Answer, EngineJob, elapsed, serve
 
 
-def run(job: Job) -> Answer:
+def run(job: EngineJob) -> Answer:
     pa.set_cpu_count(job.threads)
     table = pq.read_table(job.file, columns=[job.time, job.value, *job.attributes])
     micros = table[job.time].cast(pa.int64())

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 
 from benchmarks.measure.cpu import spent
 from benchmarks.measure.digest import digest_files
-from benchmarks.measure.job import PARQUET, Answer, Job, elapsed, serve
+from benchmarks.measure.job import PARQUET, Answer, EngineJob, elapsed, serve
 
 
-def run(job: Job) -> Answer:
+def run(job: EngineJob) -> Answer:
     import chdb
     from chdb.session import Session
 
@@ -31,21 +31,21 @@ def run(job: Job) -> Answer:
     return Answer(chdb.engine_version, warm, job.rows, cold, digests, cpu_seconds=cpu)
 
 
-def _execute(session: Any, job: Job) -> None:
+def _execute(session: Any, job: EngineJob) -> None:
     session.query("DROP TABLE IF EXISTS flows")
     session.query(f"CREATE TABLE flows ENGINE = Memory AS {_input(job)}")
     for number in range(len(job.queries)):
         _answer(session, job, number)
 
 
-def _input(job: Job) -> str:
+def _input(job: EngineJob) -> str:
     whole = _without_nulls(job)
     columns = [f"assumeNotNull({n}) AS {n}" if n in whole else n for n in (*job.attributes, job.value)]
     window = f"intDiv(toUnixTimestamp64Micro(assumeNotNull({job.time})), {job.window}) AS w"
     return f"SELECT {', '.join(columns)}, {window} FROM file('{job.file}', Parquet)"
 
 
-def _without_nulls(job: Job) -> set[str]:
+def _without_nulls(job: EngineJob) -> set[str]:
     """Columns of which every row group says that it has no NULL."""
     metadata = pq.read_metadata(job.file)
     found = set(metadata.schema.to_arrow_schema().names)
@@ -57,7 +57,7 @@ def _without_nulls(job: Job) -> set[str]:
     return found
 
 
-def _answer(session: Any, job: Job, number: int) -> None:
+def _answer(session: Any, job: EngineJob, number: int) -> None:
     names = ", ".join(job.queries[number])
     aggregates = f"w * {job.window} AS window_start, count() AS n, sum({job.value}) AS total"
     query = f"SELECT {names}, {aggregates} FROM flows GROUP BY {names}, w"
@@ -67,11 +67,11 @@ def _answer(session: Any, job: Job, number: int) -> None:
         session.query(query, "Null")
 
 
-def _place(job: Job, number: int) -> Path:
+def _place(job: EngineJob, number: int) -> Path:
     return Path(job.work) / f"out-{number}.parquet"
 
 
-def _digests(job: Job) -> tuple[str, ...]:
+def _digests(job: EngineJob) -> tuple[str, ...]:
     rest = ("window_start", "n", "total")
     return tuple(str(digest_files([_place(job, n)], [*keys, *rest])) for n, keys in enumerate(job.queries))
 

@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 
 from benchmarks.measure.cpu import spent
 from benchmarks.measure.digest import Digest, counted, digest, digest_files
-from benchmarks.measure.job import PARQUET, Answer, Job, elapsed, serve
+from benchmarks.measure.job import PARQUET, Answer, EngineJob, elapsed, serve
 
 REST = ("window_start", "n", "total")
 
 
-def run(job: Job) -> Answer:
+def run(job: EngineJob) -> Answer:
     connection = duckdb.connect()
     connection.execute(f"SET threads = {job.threads}")
     connection.execute("SET preserve_insertion_order = false")
@@ -38,20 +38,20 @@ def run(job: Job) -> Answer:
     return Answer(duckdb.__version__, warm, job.rows, cold, digests, cpu_seconds=cpu)
 
 
-def _input(job: Job) -> str:
+def _input(job: EngineJob) -> str:
     window = f"epoch_us({job.time}) // {job.window} AS w"
     return f"SELECT {', '.join(job.attributes)}, {job.value}, {window} FROM read_parquet('{job.file}')"
 
 
-def _aggregates(job: Job) -> str:
+def _aggregates(job: EngineJob) -> str:
     return f"w * {job.window}::BIGINT AS window_start, count(*) AS n, CAST(sum({job.value}) AS BIGINT) AS total"
 
 
-def _place(job: Job, number: int) -> Path:
+def _place(job: EngineJob, number: int) -> Path:
     return Path(job.work) / f"out-{number}.parquet"
 
 
-def _result(connection: Any, job: Job, query: str, number: int) -> pa.Table:
+def _result(connection: Any, job: EngineJob, query: str, number: int) -> pa.Table:
     """The answer of a query; of one that is written, nothing."""
     if job.sink == PARQUET:
         connection.execute(f"COPY ({query}) TO '{_place(job, number)}' (FORMAT parquet)")
@@ -59,7 +59,7 @@ def _result(connection: Any, job: Job, query: str, number: int) -> pa.Table:
     return connection.execute(query).to_arrow_table()
 
 
-def _separate(connection: Any, job: Job) -> list[int]:
+def _separate(connection: Any, job: EngineJob) -> list[int]:
     connection.execute(f"CREATE OR REPLACE TEMP TABLE flows AS {_input(job)}")
     counts = []
     for number, keys in enumerate(job.queries):
@@ -69,25 +69,25 @@ def _separate(connection: Any, job: Job) -> list[int]:
     return counts
 
 
-def _grouping_sets(connection: Any, job: Job) -> pa.Table:
+def _grouping_sets(connection: Any, job: EngineJob) -> pa.Table:
     names = ", ".join(job.attributes)
     sets = ", ".join(f"({', '.join(keys)}, w)" for keys in job.queries)
     query = f"SELECT {names}, GROUPING({names}) AS kept, {_aggregates(job)} FROM flows GROUP BY GROUPING SETS ({sets})"
     return _result(connection, job, f"WITH flows AS ({_input(job)}) {query}", 0)
 
 
-def _digests_of_queries(job: Job) -> tuple[str, ...]:
+def _digests_of_queries(job: EngineJob) -> tuple[str, ...]:
     return tuple(str(digest_files([_place(job, number)], [*keys, *REST])) for number, keys in enumerate(job.queries))
 
 
-def _masks(job: Job) -> dict[int, tuple[str, ...]]:
+def _masks(job: EngineJob) -> dict[int, tuple[str, ...]]:
     """GROUPING gives a word with a bit per attribute, the first one highest, set where it is not grouped by."""
     count = len(job.attributes)
     place = {name: 1 << (count - 1 - i) for i, name in enumerate(job.attributes)}
     return {2**count - 1 - sum(place[name] for name in keys): keys for keys in job.queries}
 
 
-def _digests_of_sets(job: Job) -> tuple[str, ...]:
+def _digests_of_sets(job: EngineJob) -> tuple[str, ...]:
     masks = _masks(job)
     digests = dict.fromkeys(masks, Digest())
     for batch in pq.ParquetFile(_place(job, 0)).iter_batches():
@@ -97,7 +97,7 @@ def _digests_of_sets(job: Job) -> tuple[str, ...]:
     return tuple(str(digests[mask]) for mask in masks)
 
 
-def _counts_of_sets(result: pa.Table, job: Job) -> tuple[str, ...]:
+def _counts_of_sets(result: pa.Table, job: EngineJob) -> tuple[str, ...]:
     found = {entry["values"]: entry["counts"] for entry in pc.value_counts(result["kept"]).to_pylist()}
     return tuple(counted(found.get(mask, 0)) for mask in _masks(job))
 

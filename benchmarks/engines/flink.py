@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.measure.cpu import spent
 from benchmarks.measure.digest import digest_batches
-from benchmarks.measure.job import NULL_TEXT, PARQUET, SCHEMA, Answer, Job, elapsed, serve
+from benchmarks.measure.job import NULL_TEXT, PARQUET, SCHEMA, Answer, EngineJob, elapsed, serve
 
 PATIENCE = 60  # days that the watermark is behind where windows close at the end only
 NOTE = "streaming mode; reads and writes text"
@@ -31,7 +31,7 @@ SETTINGS = {
 }
 
 
-def run(job: Job) -> Answer:
+def run(job: EngineJob) -> Answer:
     from pyflink.version import __version__
 
     environment = _environment(job)
@@ -45,7 +45,7 @@ def run(job: Job) -> Answer:
     return Answer(__version__, warm, job.rows, cold, digests, NOTE, cpu_seconds=cpu)
 
 
-def _environment(job: Job) -> Any:
+def _environment(job: EngineJob) -> Any:
     from penstock.runtime.spark.java import ensure_java
 
     ensure_java()
@@ -69,7 +69,7 @@ def _kind(kind: pa.DataType) -> str:
     return "BIGINT" if wide else "INT"
 
 
-def _source(job: Job, schema: pa.Schema) -> str:
+def _source(job: EngineJob, schema: pa.Schema) -> str:
     columns = ", ".join(f"`{field.name}` {_kind(field.type)}" for field in schema)
     late = f"INTERVAL '{PATIENCE}' DAY" if job.delay_seconds is None else f"INTERVAL '{job.delay_seconds}' SECOND"
     return (
@@ -79,7 +79,7 @@ def _source(job: Job, schema: pa.Schema) -> str:
     )
 
 
-def _execute(environment: Any, job: Job, schema: pa.Schema, turn: int) -> float:
+def _execute(environment: Any, job: EngineJob, schema: pa.Schema, turn: int) -> float:
     """Run all aggregations; returns the seconds of the job."""
     statements = environment.create_statement_set()
     window = f"TABLE(TUMBLE(TABLE flows, DESCRIPTOR(`at`), INTERVAL '{job.window_seconds}' SECOND(6)))"
@@ -97,14 +97,14 @@ def _execute(environment: Any, job: Job, schema: pa.Schema, turn: int) -> float:
     return milliseconds / 1000
 
 
-def _sink(job: Job, turn: int, number: int) -> str:
+def _sink(job: EngineJob, turn: int, number: int) -> str:
     if job.sink != PARQUET:
         return "'connector' = 'blackhole'"
     place = f"file://{job.work}/out-{turn}/{number}"
     return f"'connector' = 'filesystem', 'path' = '{place}', 'format' = 'csv', 'csv.null-literal' = '{NULL_TEXT}'"
 
 
-def _digest(job: Job, schema: pa.Schema, number: int) -> str:
+def _digest(job: EngineJob, schema: pa.Schema, number: int) -> str:
     keys = job.queries[number]
     kinds = {name: pa.string() if _kind(schema.field(name).type) == "STRING" else pa.int64() for name in keys}
     kinds |= {"window_start": pa.timestamp("s"), "n": pa.int64(), "total": pa.int64()}

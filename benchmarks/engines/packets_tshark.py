@@ -14,7 +14,7 @@ import pyarrow as pa
 from benchmarks.measure.cpu import own_seconds
 from benchmarks.measure.job import Answer, PacketJob, elapsed, serve_packets, timed
 from benchmarks.packets.fields import OPTIONS, export
-from benchmarks.packets.queries import QUERIES, Scope
+from benchmarks.packets.queries import QUERIES, PacketScope
 from benchmarks.packets.reference import Reference, digest_answer
 
 TABLES = ("endpoints,ip", "conv,ip", "endpoints,ipv6", "conv,ipv6", "plen,tree", "io,phs")
@@ -29,7 +29,7 @@ def run(job: PacketJob) -> Answer:
 def _fields(job: PacketJob) -> tuple[str, ...]:
     fields = export(Path(job.file))
     answers = Reference(fields, fields["ts"].to_numpy())
-    return tuple(answers.digest(query, Scope(), len(fields)) for query in QUERIES)
+    return tuple(answers.digest(query, PacketScope(), len(fields)) for query in QUERIES)
 
 
 def _statistics(job: PacketJob) -> tuple[str, ...]:

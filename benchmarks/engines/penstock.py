@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.measure.cpu import session_seconds
 from benchmarks.measure.digest import counted, digest_files
-from benchmarks.measure.job import PARQUET, Answer, Job, elapsed, serve
+from benchmarks.measure.job import PARQUET, Answer, EngineJob, elapsed, serve
 from penstock.logical.query import Field
 from penstock.sources.base import fields
 
@@ -38,7 +38,7 @@ class Watch:
         self.leaves.append(sum(spent for name, spent in work if not name.startswith(TABLE)))
 
 
-def run(job: Job) -> Answer:
+def run(job: EngineJob) -> Answer:
     app, watch = opened(job), Watch()
     started = app.start(
         checkpoint=f"{job.work}/checkpoint", plan=job.mode or "none", batch_rows=job.batch_rows, listener=watch
@@ -58,7 +58,7 @@ def run(job: Job) -> Answer:
     return Answer(_version(), seconds, rows, cold, digests, note, extra, _warm(watch.used))
 
 
-def opened(job: Job) -> Any:
+def opened(job: EngineJob) -> Any:
     """The app of a job."""
     import penstock
 
@@ -72,12 +72,12 @@ def opened(job: Job) -> Any:
     return app
 
 
-def _numbers(job: Job) -> tuple[Field, ...]:
+def _numbers(job: EngineJob) -> tuple[Field, ...]:
     """The file's columns by their stored types alone."""
     return fields(pa.schema([field.remove_metadata() for field in pq.read_schema(job.file)]))
 
 
-def _query(job: Job, keys: tuple[str, ...]) -> str:
+def _query(job: EngineJob, keys: tuple[str, ...]) -> str:
     names = ", ".join(keys)
     window = f"[RANGE '{job.window_seconds} seconds' SLIDE '{job.window_seconds} seconds']"
     return f"SELECT {names}, count(*) AS n, sum({job.value}) AS total FROM {STREAM} {window} GROUP BY {names}"
@@ -119,7 +119,7 @@ def time_of(summary: dict[str, Any], watch: Watch) -> dict[str, float]:
     }
 
 
-def _digest(job: Job, number: int) -> str:
+def _digest(job: EngineJob, number: int) -> str:
     names = [*job.queries[number], "window_start", "n", "total"]
     return str(digest_files(sorted(Path(f"{job.work}/out-{number}").glob("**/*.parquet")), names))
 

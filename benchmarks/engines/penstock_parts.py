@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from benchmarks.engines.penstock import STREAM, _version, opened
-from benchmarks.measure.job import Answer, Job, elapsed, serve
+from benchmarks.measure.job import Answer, EngineJob, elapsed, serve
 from benchmarks.measure.profiled import Profiled
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ MERGE_PARTS = {
 }
 
 
-def run(job: Job) -> Answer:
+def run(job: EngineJob) -> Answer:
     _once(job)
     cold = elapsed(job)
     seconds, told = _once(job)
@@ -68,7 +68,7 @@ def _shown(seconds: dict[str, float], told: dict[str, Any]) -> list[dict[str, An
     ]
 
 
-def _once(job: Job) -> tuple[dict[str, float], dict[str, Any]]:
+def _once(job: EngineJob) -> tuple[dict[str, float], dict[str, Any]]:
     place = Path(job.work) / "parts"
     (place / "segments").mkdir(parents=True)
     try:
@@ -81,7 +81,7 @@ def _once(job: Job) -> tuple[dict[str, float], dict[str, Any]]:
         shutil.rmtree(place)
 
 
-def _tasks(job: Job, place: Path) -> tuple[str, list[TaskReport], dict[str, float]]:
+def _tasks(job: EngineJob, place: Path) -> tuple[str, list[TaskReport], dict[str, float]]:
     """All records through tasks as large as those of a micro-batch, by the plan that is made first."""
     from penstock.runtime.batch.job import columns
     from penstock.runtime.epoch import Epoch
@@ -132,9 +132,9 @@ def _decoded(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
     return next(batches, None)
 
 
-def _merged(job: Job, place: Path, segments: tuple[SegmentRef, ...]) -> tuple[int, dict[str, float]]:
+def _merged(job: EngineJob, place: Path, segments: tuple[SegmentRef, ...]) -> tuple[int, dict[str, float]]:
     """Close all windows; returns the number of result rows."""
-    from penstock.relations.storage import Source
+    from penstock.relations.storage import StoredSource
     from penstock.relations.storing import stored
     from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
     from penstock.runtime.epoch import Epoch
@@ -151,7 +151,7 @@ def _merged(job: Job, place: Path, segments: tuple[SegmentRef, ...]) -> tuple[in
     for query, reader in zip(app.queries, kept.readers, strict=True):
         relation = kept.of[reader.closing.relation]
         blocks = [block for one in segments for block in Segment(folder / one.path, one).of(relation.name)]
-        reading, wanting = Reading(query.window, (Source(relation),), STREAM, job.time), Wanting(query, relation)
+        reading, wanting = Reading(query.window, (StoredSource(relation),), STREAM, job.time), Wanting(query, relation)
         dues.append(due(reading, (wanting,), blocks, -FOREVER, FOREVER, None))
         sink = open_query_sink(query, None, str(place / "results"), place)
         sink.prepare(Owner("bench", str(place)), overwrite=True)

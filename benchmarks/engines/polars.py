@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure.cpu import spent
-from benchmarks.measure.job import PARQUET, Answer, Job, elapsed, serve
+from benchmarks.measure.job import PARQUET, Answer, EngineJob, elapsed, serve
 
 
-def run(job: Job) -> Answer:
+def run(job: EngineJob) -> Answer:
     os.environ["POLARS_MAX_THREADS"] = str(job.threads)  # read when polars is imported
     import polars
 
@@ -35,11 +35,11 @@ def run(job: Job) -> Answer:
     return Answer(polars.__version__, warm, job.rows, cold, found, cpu_seconds=cpu)
 
 
-def _place(job: Job, number: int) -> Path:
+def _place(job: EngineJob, number: int) -> Path:
     return Path(job.work) / f"out-{number}.parquet"
 
 
-def _frames(polars: Any, job: Job) -> list[Any]:
+def _frames(polars: Any, job: EngineJob) -> list[Any]:
     window = polars.col(job.time).dt.epoch("us") // job.window * job.window
     flows = polars.scan_parquet(job.file).select(
         *job.attributes, polars.col(job.value).cast(polars.Int64), window.alias("window_start")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.measure.job import PARQUET, Job
+from benchmarks.measure.job import PARQUET, EngineJob
 from benchmarks.measure.machine import memory_bytes
 
 CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
-def start(job: Job) -> Any:
+def start(job: EngineJob) -> Any:
     """A local session on the job's threads, with half of the machine's memory (at most 8 GB)."""
     from pyspark.sql import SparkSession
 
@@ -39,7 +39,7 @@ def start(job: Job) -> Any:
     return builder.getOrCreate()
 
 
-def write(result: Any, job: Job, folder: str) -> None:
+def write(result: Any, job: EngineJob, folder: str) -> None:
     """Compute a result to Parquet files, or to the sink that takes every row and drops it."""
     if job.sink == PARQUET:
         result.write.mode("overwrite").parquet(folder)

@@ -13,10 +13,10 @@ from typing import Any
 from benchmarks.engines import session
 from benchmarks.measure.cpu import spent
 from benchmarks.measure.digest import digest_files
-from benchmarks.measure.job import PARQUET, Answer, Job, elapsed, serve
+from benchmarks.measure.job import PARQUET, Answer, EngineJob, elapsed, serve
 
 
-def run(job: Job) -> Answer:
+def run(job: EngineJob) -> Answer:
     spark = session.start(job)
     try:
         _execute(spark, job)
@@ -28,7 +28,7 @@ def run(job: Job) -> Answer:
         spark.stop()
 
 
-def _execute(spark: Any, job: Job) -> int:
+def _execute(spark: Any, job: EngineJob) -> int:
     """Base and roll-ups; returns the number of groups of the base."""
     from pyspark.sql import functions as f
 
@@ -49,7 +49,7 @@ def _execute(spark: Any, job: Job) -> int:
     return groups
 
 
-def _digests(job: Job) -> tuple[str, ...]:
+def _digests(job: EngineJob) -> tuple[str, ...]:
     rest = ("window_start", "n", "total")
     return tuple(
         str(digest_files(sorted(Path(f"{job.work}/out-{number}").glob("*.parquet")), [*keys, *rest]))

@@ -10,10 +10,10 @@ import pyarrow.dataset as ds
 from benchmarks.engines import session
 from benchmarks.measure.cpu import spent
 from benchmarks.measure.digest import digest_batches
-from benchmarks.measure.job import PARQUET, Answer, Job, elapsed, serve
+from benchmarks.measure.job import PARQUET, Answer, EngineJob, elapsed, serve
 
 
-def run(job: Job) -> Answer:
+def run(job: EngineJob) -> Answer:
     spark = session.start(job)
     try:
         spark.read.parquet(job.file).createOrReplaceTempView("flows")
@@ -28,7 +28,7 @@ def run(job: Job) -> Answer:
         spark.stop()
 
 
-def _query(job: Job) -> str:
+def _query(job: EngineJob) -> str:
     names = ", ".join(job.attributes)
     sets = ", ".join(f"(w, {', '.join(keys)})" for keys in job.queries)
     window = f"unix_micros({job.time}) div {job.window} AS w"
@@ -40,7 +40,7 @@ def _query(job: Job) -> str:
     )
 
 
-def _digests(folder: str, job: Job) -> tuple[str, ...]:
+def _digests(folder: str, job: EngineJob) -> tuple[str, ...]:
     # grouping_id has a bit per attribute, the first one highest, set where it is not grouped by; the window always is.
     place = {name: 1 << (len(job.attributes) - 1 - i) for i, name in enumerate(job.attributes)}
     every = sum(place.values())

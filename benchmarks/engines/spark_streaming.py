@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from benchmarks.engines import session
 from benchmarks.measure.cpu import session_seconds
 from benchmarks.measure.digest import counted, digest_batches
-from benchmarks.measure.job import PARQUET, Answer, Job, elapsed, serve
+from benchmarks.measure.job import PARQUET, Answer, EngineJob, elapsed, serve
 
 NOTE = "without each query's first micro-batch"
 PATIENCE = 60 * 24 * 3600  # seconds that a watermark is behind where windows close at the end only
@@ -39,7 +39,7 @@ class Batch:
     written: int = 0
 
 
-def run(job: Job) -> Answer:
+def run(job: EngineJob) -> Answer:
     spark = session.start(job)
     try:
         schema = spark.read.parquet(job.file).schema
@@ -60,7 +60,7 @@ def run(job: Job) -> Answer:
     return Answer(version, seconds, rows, cold, digests, NOTE, extra)
 
 
-def _start(spark: Any, schema: Any, job: Job, number: int) -> Any:
+def _start(spark: Any, schema: Any, job: EngineJob, number: int) -> Any:
     from pyspark.sql import functions as f
 
     keys = job.queries[number]
@@ -78,7 +78,7 @@ def _start(spark: Any, schema: Any, job: Job, number: int) -> Any:
     return writer.format("noop").start()
 
 
-def delay(job: Job) -> int:
+def delay(job: EngineJob) -> int:
     """Seconds that the watermark is behind."""
     return PATIENCE if job.delay_seconds is None else job.delay_seconds
 
@@ -109,7 +109,7 @@ def warm_part(histories: Sequence[Sequence[Batch]]) -> tuple[float, int]:
     return seconds, sum(batch.rows for batch in warm) // len(histories)
 
 
-def _digest(job: Job, number: int) -> str:
+def _digest(job: EngineJob, number: int) -> str:
     last = max(Path(job.file).glob("*.parquet"), key=os.path.basename)
     closing = pq.read_table(last, columns=[job.time])[job.time][0].cast(pa.int64()).as_py()
     names = [*job.queries[number], "window_start", "n", "total"]

@@ -23,7 +23,7 @@ NULL_TEXT, SCHEMA = "\\N", "schema.parquet"  # in folders of text files
 
 
 @dataclass(frozen=True)
-class Job:
+class EngineJob:
     """Count rows and sum `value` per pair of `queries` and window, over the first `rows` rows: the whole `file`.
 
     `sink` says where results go: to Parquet files below `work`, or nowhere once they are computed. The watermark is
@@ -88,12 +88,12 @@ def serve_packets(run: Callable[[PacketJob], Answer]) -> None:
     print(MARK + json.dumps(asdict(answer)), flush=True)
 
 
-def serve(run: Callable[[Job], Answer]) -> None:
+def serve(run: Callable[[EngineJob], Answer]) -> None:
     """Main function of an engine module: `python -m benchmarks.engines.NAME JOB.json`."""
     end_with_parent()
     given = json.loads(Path(sys.argv[1]).read_text())
     given["queries"] = tuple(tuple(keys) for keys in given["queries"])
-    answer = run(Job(**given))
+    answer = run(EngineJob(**given))
     print(MARK + json.dumps(asdict(answer)), flush=True)
 
 
@@ -106,7 +106,7 @@ def parse_answer(output: str) -> Answer | None:
     return Answer(**{**given, "digests": tuple(given["digests"])})
 
 
-def elapsed(job: Job | PacketJob) -> float:
+def elapsed(job: EngineJob | PacketJob) -> float:
     """Seconds since the engine's process was started."""
     return time.time() - job.started_at
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from benchmarks.data.files import Data
 from benchmarks.measure import machine
-from benchmarks.measure.job import Job
+from benchmarks.measure.job import EngineJob
 
 BATCH_ROWS = 1_000_000  # fewer where there would be none after the first
 
 
-def job_of(given: Data, queries: int, work: Path) -> Job:
+def job_of(given: Data, queries: int, work: Path) -> EngineJob:
     """All records of these data, through the first `queries` queries."""
-    return Job(
+    return EngineJob(
         str(given.file), given.rows, given.queries[:queries], str(work), machine.cores(), 0.0,
         value=given.value, window_seconds=given.window_seconds, delay_seconds=given.delay_seconds,
         batch_rows=min(BATCH_ROWS, max(1, given.rows // 3)),

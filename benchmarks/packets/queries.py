@@ -80,7 +80,7 @@ def whole_text(file: str) -> str:
 
 
 @dataclass(frozen=True)
-class Scope:
+class PacketScope:
     """What part of a query an answer covers: which packets, and windows of how many seconds (0: the whole capture).
 
     `packets` is `all`, `ip`, `ipv4`, `transport` (packets of TCP and UDP that have ports), or `ports` (those of IPv4).
@@ -96,7 +96,7 @@ class Dialect:
     """How a peer is asked: its aggregation and filter, the fields it prints, and what that covers."""
 
     aggregate: str
-    scope: Scope
+    scope: PacketScope
     filter: str = ""
     fields: str = ""
 
@@ -106,29 +106,29 @@ class Dialect:
 # 0.0.0.0.
 PORTS = "ipv4 and (proto tcp or proto udp)"
 NFDUMP = {
-    "protocols": Dialect("proto", Scope("ipv4", 0), "ipv4", "%pr"),
-    "talkers": Dialect("srcip", Scope("ipv4", 0), "ipv4", "%sa"),
-    "targets": Dialect("dstip", Scope("ip", 0), "", "%da"),
-    "nets24": Dialect("srcip4/24", Scope("ipv4", 0), "ipv4", "%sa"),
-    "nets16": Dialect("dstip4/16", Scope("ipv4", 0), "ipv4", "%da"),
-    "pairs": Dialect("srcip,dstip", Scope("ip", 0), "", "%sa,%da"),
-    "services": Dialect("proto,dstport", Scope("ports", 0), PORTS, "%pr,%dp"),
-    "tuples": Dialect("srcip,dstip,srcport,dstport", Scope("ports", 0), PORTS, "%sa,%da,%sp,%dp"),
-    "flows": Dialect("srcip,dstip,srcport,dstport,proto", Scope("ports", 0), PORTS, "%sa,%da,%sp,%dp,%pr"),
+    "protocols": Dialect("proto", PacketScope("ipv4", 0), "ipv4", "%pr"),
+    "talkers": Dialect("srcip", PacketScope("ipv4", 0), "ipv4", "%sa"),
+    "targets": Dialect("dstip", PacketScope("ip", 0), "", "%da"),
+    "nets24": Dialect("srcip4/24", PacketScope("ipv4", 0), "ipv4", "%sa"),
+    "nets16": Dialect("dstip4/16", PacketScope("ipv4", 0), "ipv4", "%da"),
+    "pairs": Dialect("srcip,dstip", PacketScope("ip", 0), "", "%sa,%da"),
+    "services": Dialect("proto,dstport", PacketScope("ports", 0), PORTS, "%pr,%dp"),
+    "tuples": Dialect("srcip,dstip,srcport,dstport", PacketScope("ports", 0), PORTS, "%sa,%da,%sp,%dp"),
+    "flows": Dialect("srcip,dstip,srcport,dstport,proto", PacketScope("ports", 0), PORTS, "%sa,%da,%sp,%dp,%pr"),
 }
 # pmacct keeps tables per minute at the finest, but reading a file it puts packets near the edge of a minute into
 # the wrong one, so the minutes are added up. Filters of a table are not applied to files, and flags of a key's
 # packets are put together: it cannot count by flags.
 PMACCT = {
-    "protocols": Dialect("proto", Scope("ip", 0)),
-    "talkers": Dialect("src_host", Scope("ip", 0)),
-    "targets": Dialect("dst_host", Scope("ip", 0)),
-    "nets24": Dialect("src_net, src_mask", Scope("ipv4", 0)),
-    "nets16": Dialect("dst_net, dst_mask", Scope("ipv4", 0)),
-    "pairs": Dialect("src_host, dst_host", Scope("ip", 0)),
-    "services": Dialect("proto, dst_port", Scope("transport", 0)),
-    "tuples": Dialect("src_host, dst_host, src_port, dst_port", Scope("transport", 0)),
-    "flows": Dialect("src_host, dst_host, src_port, dst_port, proto", Scope("transport", 0)),
+    "protocols": Dialect("proto", PacketScope("ip", 0)),
+    "talkers": Dialect("src_host", PacketScope("ip", 0)),
+    "targets": Dialect("dst_host", PacketScope("ip", 0)),
+    "nets24": Dialect("src_net, src_mask", PacketScope("ipv4", 0)),
+    "nets16": Dialect("dst_net, dst_mask", PacketScope("ipv4", 0)),
+    "pairs": Dialect("src_host, dst_host", PacketScope("ip", 0)),
+    "services": Dialect("proto, dst_port", PacketScope("transport", 0)),
+    "tuples": Dialect("src_host, dst_host, src_port, dst_port", PacketScope("transport", 0)),
+    "flows": Dialect("src_host, dst_host, src_port, dst_port, proto", PacketScope("transport", 0)),
 }
 # tshark's own statistics: packets that an IPv4 address has sent; its bytes are those of frames.
-STATISTICS = {"talkers": Dialect("endpoints,ip", Scope("ipv4", 0, bytes=False))}
+STATISTICS = {"talkers": Dialect("endpoints,ip", PacketScope("ipv4", 0, bytes=False))}

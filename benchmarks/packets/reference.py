@@ -19,14 +19,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from benchmarks.measure.digest import Words, digest_words, text_words
-from benchmarks.packets.queries import OPENING, SIZE, PacketQuery, Scope
+from benchmarks.packets.queries import OPENING, SIZE, PacketQuery, PacketScope
 
 Numbers = NDArray[np.int64]
 NOTHING = -1  # the code of NULL, and the number for it
 
 
 @dataclass(frozen=True)
-class Key:
+class ReferenceKey:
     """A grouping column: a code for each packet of a repetition, and what the codes stand for."""
 
     codes: Numbers
@@ -42,18 +42,18 @@ class Reference:
 
     def __init__(self, fields: pa.Table, times: Numbers) -> None:
         self.fields, self.times = fields.combine_chunks(), times
-        self.keys: dict[str, Key] = {}
-        self.known: dict[tuple[str, Scope, int], str] = {}
+        self.keys: dict[str, ReferenceKey] = {}
+        self.known: dict[tuple[str, PacketScope, int], str] = {}
         self.number = np.arange(len(times)) % len(fields)
 
-    def digest(self, query: PacketQuery, scope: Scope, rows: int) -> str:
+    def digest(self, query: PacketQuery, scope: PacketScope, rows: int) -> str:
         """Digest of the answer over the first `rows` packets, as far as the scope goes; several contenders ask it."""
         asked = (query.name, scope, rows)
         if asked not in self.known:
             self.known[asked] = self._digest(query, scope, rows)
         return self.known[asked]
 
-    def _digest(self, query: PacketQuery, scope: Scope, rows: int) -> str:
+    def _digest(self, query: PacketQuery, scope: PacketScope, rows: int) -> str:
         micros = (query.seconds if scope.seconds is None else scope.seconds) * 1_000_000
         number = self.number[:rows]
         keep = self._chosen(query, scope)[number]
@@ -73,7 +73,7 @@ class Reference:
         total = groups["value_sum"] if scope.bytes else groups["count_all"]
         return _digest(words, groups["window"].to_numpy(), groups["count_all"], total)
 
-    def _chosen(self, query: PacketQuery, scope: Scope) -> NDArray[np.bool_]:
+    def _chosen(self, query: PacketQuery, scope: PacketScope) -> NDArray[np.bool_]:
         proto, flags, version = (self._integers(name) for name in ("proto", "tcp_flags", "version"))
         chosen = {
             "": np.ones(len(proto), bool),
@@ -93,32 +93,32 @@ class Reference:
     def _integers(self, name: str) -> Numbers:
         return np.asarray(pc.fill_null(self.fields[name].cast(pa.int64()), NOTHING).to_numpy(), dtype=np.int64)
 
-    def _key(self, name: str) -> Key:
+    def _key(self, name: str) -> ReferenceKey:
         if name not in self.keys:
             self.keys[name] = self._coded(name)
         return self.keys[name]
 
-    def _coded(self, name: str) -> Key:
+    def _coded(self, name: str) -> ReferenceKey:
         column, slash, length = name.partition("/")
         if slash:
             whole = self._key(column)
             texts = [None if text is None else network(text, int(length)) for text in whole.texts]
             distinct = list(dict.fromkeys(texts))
             place = {text: code for code, text in enumerate(distinct)}
-            return Key(np.array([place[text] for text in texts])[whole.codes], distinct)
+            return ReferenceKey(np.array([place[text] for text in texts])[whole.codes], distinct)
         if name == SIZE:
             length_classes = self._integers("length") // 64 * 64
             return _coded(pa.array(length_classes))
         return _coded(self.fields[name].combine_chunks(), address=name in ("src", "dst"))
 
 
-def _coded(values: pa.Array, address: bool = False) -> Key:
+def _coded(values: pa.Array, address: bool = False) -> ReferenceKey:
     coded = values.dictionary_encode(null_encoding="encode")
     if isinstance(coded, pa.ChunkedArray):
         coded = coded.combine_chunks()
     found = coded.dictionary.to_pylist()
     texts = [None if v is None else str(ip_address(v)) if address else str(v) for v in found]
-    return Key(coded.indices.to_numpy().astype(np.int64), texts)
+    return ReferenceKey(coded.indices.to_numpy().astype(np.int64), texts)
 
 
 def network(text: str, length: int) -> str:
@@ -126,7 +126,7 @@ def network(text: str, length: int) -> str:
     return str(ip_network((text, min(length, 32) if "." in text else length), strict=False))
 
 
-def _first(groups: pa.Table, query: PacketQuery, key: Key) -> pa.Table:
+def _first(groups: pa.Table, query: PacketQuery, key: ReferenceKey) -> pa.Table:
     """The first rows of each window: most bytes, then the least key; NULL is the least of all."""
     place = {code: i for i, code in enumerate(sorted(range(len(key.texts)), key=lambda code: _rank(key.texts[code])))}
     rank = np.array([place[code] for code in range(len(key.texts))])[groups[query.names[0]].to_numpy()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from penstock.errors import Place, QueryError
+from penstock.errors import QueryError, TextPlace
 from penstock.sharing.graph.configuration import STREAM, Configuration, Node
 from penstock.sharing.graph.grain import Grain, feeds, letters
 
@@ -33,7 +33,9 @@ def parse(text: str, queries: Iterable[Grain] | None = None, read: Callable[[str
     wanted = _leaves(nodes) if queries is None else frozenset(queries)
     missing = wanted - {grain for grain, _ in nodes}
     if missing:
-        raise QueryError(f"configuration lacks {len(missing)} of {len(wanted)} queries", text=text, place=Place(1, 1))
+        raise QueryError(
+            f"configuration lacks {len(missing)} of {len(wanted)} queries", text=text, place=TextPlace(1, 1)
+        )
     return Configuration(tuple(Node(grain, parent, grain in wanted) for grain, parent in nodes))
 
 
@@ -93,4 +95,4 @@ class _Reader:
 
     def _wrong(self, fact: str, start: int, width: int = 1) -> QueryError:
         hint = "a configuration looks like ABCD(AB BCD(BC BD CD))"
-        return QueryError(fact, hint, text=self.text, file="configuration", place=Place(1, start + 1, width))
+        return QueryError(fact, hint, text=self.text, file="configuration", place=TextPlace(1, start + 1, width))

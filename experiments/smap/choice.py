@@ -30,7 +30,7 @@ from experiments.models.notation import parse
 from experiments.models.spaces import allocate
 from experiments.smap.common import MEMORY, PHIS, SINGLE, bare, model_cost, problem, shape
 from penstock.sharing.choose.choice import choose
-from penstock.sharing.choose.search import Choice
+from penstock.sharing.choose.search import ChosenTables
 from penstock.sharing.graph.notation import name_letters, text
 from penstock.sharing.model.problem import Problem
 
@@ -45,10 +45,10 @@ class ChoosersAtMemory:
     """All choosers at one memory; GP by φ."""
 
     memory: int
-    epes: Choice
-    gcsl: Choice
-    gcpl: Choice
-    gp: dict[float, Choice]
+    epes: ChosenTables
+    gcsl: ChosenTables
+    gcpl: ChosenTables
+    gp: dict[float, ChosenTables]
     none: float
 
     def over(self, cost: float) -> float:
@@ -199,7 +199,7 @@ def _step_claims(found: dict[str, dict[int, ChoosersAtMemory]]) -> list[Claim]:
     ]
 
 
-def _gains(choice: Choice) -> list[float]:
+def _gains(choice: ChosenTables) -> list[float]:
     costs = [step.cost for step in choice.steps]
     return [before - after for before, after in pairwise(costs)]
 

@@ -43,7 +43,7 @@ from experiments.smap.common import (
     shape,
 )
 from penstock.sharing.choose.choice import choose
-from penstock.sharing.choose.search import Choice
+from penstock.sharing.choose.search import ChosenTables
 from penstock.sharing.graph.notation import text
 from penstock.sharing.model.problem import Problem
 
@@ -57,7 +57,7 @@ class CostsAtMemory:
 
     memory: int
     length: tuple[float, ...]
-    plans: dict[str, Choice]
+    plans: dict[str, ChosenTables]
     epes: float
     gcsl: float
     gp: float
@@ -122,7 +122,7 @@ def work(
     return Runs(stream, tuple(found), fixed, scale)
 
 
-def _cost(stream: PaperStream, plan: Choice, asked: Problem) -> float:
+def _cost(stream: PaperStream, plan: ChosenTables, asked: Problem) -> float:
     return real_cost(stream, plan.configuration, plan.spaces, asked)
 
 

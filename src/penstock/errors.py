@@ -24,7 +24,7 @@ class PenstockError(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class TextPlace:
     """Where in an app's text: 1-based line and column, and how many characters the caret underlines."""
 
     line: int
@@ -36,7 +36,7 @@ class QueryError(PenstockError):
     """The app's text is wrong: syntax, names, types, or something not executable yet."""
 
     def __init__(
-        self, fact: str, hint: str = "", *, text: str = "", file: str = "", place: Place | None = None
+        self, fact: str, hint: str = "", *, text: str = "", file: str = "", place: TextPlace | None = None
     ) -> None:
         super().__init__(fact, hint)
         self.text = text

@@ -41,7 +41,7 @@ FORM = re.compile(r"(?P<point>[a-z.]+)(:(?P<visit>\d+)(?P<on>\+?))?(:(?P<action>
 
 
 @dataclass(frozen=True)
-class Order:
+class FaultOrder:
     """What to do at which visit of a point; `onwards`: and at all later ones."""
 
     point: str
@@ -54,7 +54,7 @@ class Order:
         return visit == self.visit or (self.onwards and visit > self.visit)
 
 
-def parse_order(text: str) -> Order | None:
+def parse_order(text: str) -> FaultOrder | None:
     """The order that PENSTOCK_FAULT gives; None if it gives none.
 
     >>> parse_order("source.read:3+:raise=EIO")
@@ -67,7 +67,7 @@ def parse_order(text: str) -> Order | None:
     known = found is not None and found["point"] in POINTS
     if found is None or not known or (action == RAISE and not hasattr(errno, argument)):
         raise ValueError(f"PENSTOCK_FAULT={text} is not of the form POINT[:VISIT[+]][:kill|raise=ERRNO|stall=SECONDS]")
-    return Order(found["point"], int(found["visit"] or 1), bool(found["on"]), action, argument)
+    return FaultOrder(found["point"], int(found["visit"] or 1), bool(found["on"]), action, argument)
 
 
 _order = parse_order(os.environ.get("PENSTOCK_FAULT", ""))
@@ -84,7 +84,7 @@ def reach(point: str) -> None:
         _obey(_order)
 
 
-def _obey(order: Order) -> None:
+def _obey(order: FaultOrder) -> None:
     if order.action == RAISE:
         number = getattr(errno, order.argument)
         raise OSError(number, os.strerror(number))

@@ -27,7 +27,7 @@ from penstock.runtime.batch.replan import Planner, Replanning
 from penstock.runtime.engine.batches import LoggedFeed, MicroBatches
 from penstock.runtime.engine.process import ProcessExecutor
 from penstock.runtime.run.history import History
-from penstock.runtime.run.summary import Clock, summarise, window_account
+from penstock.runtime.run.summary import RunTimes, summarise, window_account
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.options import NONE, Planning
 from penstock.sharing.plan import SharedPlan, unshared_plans
@@ -180,7 +180,7 @@ class Engine:
 
     def summary(self) -> dict[str, Any]:
         driver, version = self.driver, self.held.version
-        clock = Clock(0.0, 0.0, {})
+        clock = RunTimes(0.0, 0.0, {})
         return summarise(self.checkpoint, version, driver.manifest, driver.sinks, self.history, clock, "none")
 
     def window_account(self, query: str) -> list[dict[str, int]]:

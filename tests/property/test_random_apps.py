@@ -24,7 +24,7 @@ from penstock.logical.types import BIGINT, TIMESTAMP, Kind
 from penstock.logical.window import ROWS, Window
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source
-from penstock.testing.apps.generators import Case, Settings, random_case
+from penstock.testing.apps.generators import RandomCase, Settings, random_case
 from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows, assert_same_windows
 from penstock.testing.oracle.columns import read_column
 from penstock.testing.oracle.expected import Expected, expect
@@ -78,7 +78,7 @@ def random_planning(seed: int) -> dict[str, Any]:
     }
 
 
-def run_app(spark: SparkSession | None, case: Case, settings: Settings, folder: Path, **planning: Any) -> Ran:
+def run_app(spark: SparkSession | None, case: RandomCase, settings: Settings, folder: Path, **planning: Any) -> Ran:
     """Without a session, in this process, or with workers of its own."""
     import penstock as ps
 

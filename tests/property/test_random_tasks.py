@@ -21,14 +21,14 @@ from in_process import bearable
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.resolve.app import resolve_app
 from penstock.relations.relation import relation_of
-from penstock.relations.storage import Source
+from penstock.relations.storage import StoredSource
 from penstock.runtime.batch.compaction import Keep, compact_share
 from penstock.runtime.batch.compaction import _items as compaction_items
 from penstock.runtime.batch.job import columns
 from penstock.runtime.batch.merge_job import ShareWork
 from penstock.runtime.epoch import Epoch, landmark_start
 from penstock.runtime.merge.items import FOREVER, Cut, Due, Reading, Wanting, _items, due, items, row_bytes, share_out
-from penstock.runtime.merge.windows import Segments
+from penstock.runtime.merge.windows import TaskSegments
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task.task import run_task
 from penstock.sharing.plan import unshared_plans
@@ -81,7 +81,7 @@ class Bench:
             for plan in self.version.plans.values()
             for relation in plan.relations
         }
-        opened = Segments(self.folder, old)
+        opened = TaskSegments(self.folder, old)
         cut = [item for keep in keeps.values() for item in compaction_items(keep, opened, self.settings)]
         shares = share_out(cut, int(self.rng.integers(1, 4)))
         work = ShareWork(keeps, str(self.folder), tuple(old), self.settings, next(self.files))
@@ -90,7 +90,7 @@ class Bench:
 
     def close(self, queries: tuple[Query, ...]) -> dict[str, pa.Table]:
         """All windows of the queries of a level, those together that are read together."""
-        segments, found = Segments(self.folder, self.references), {}
+        segments, found = TaskSegments(self.folder, self.references), {}
         together: dict[Reading, list[Query]] = {}
         for query in queries:
             together.setdefault(self.reading(query), []).append(query)
@@ -109,7 +109,7 @@ class Bench:
         if query.window.landmark:
             start = landmark_start(query.window, self.firsts.get(query.stream), None)
         stored = plan.stored.of[reader.closing.relation]
-        return Reading(query.window, (Source(stored),), query.stream, plan.stream.time, start)
+        return Reading(query.window, (StoredSource(stored),), query.stream, plan.stream.time, start)
 
     def cuts(self, one: Due) -> list[tuple[tuple[str, ...], Cut]]:
         """As the engine does, or of any size."""

@@ -31,7 +31,7 @@ from penstock.runtime.tables import forest as trees
 from penstock.runtime.tables.chunk import Chunk, pack_words
 from penstock.runtime.tables.forest import Forest
 from penstock.runtime.tables.leaf import Leaf
-from penstock.runtime.tables.rows import Cut, Format
+from penstock.runtime.tables.rows import Format, KeyCut
 from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.model.kinds.direct import EVICT, KEEP
 from penstock.sharing.model.kinds.lru import RECENT as LEAST_RECENT
@@ -303,7 +303,7 @@ class Engine:
 
         return record
 
-    def _insert(self, leaf: Leaf, chunk: Chunk, rows: Array, cut: Cut, memory: int) -> Iterator[Leaf]:
+    def _insert(self, leaf: Leaf, chunk: Chunk, rows: Array, cut: KeyCut, memory: int) -> Iterator[Leaf]:
         if chunk.partials is not None:
             keys = leaf.arrivals(chunk, rows, cut).keys
             words = [[chunk.weights], *(chunk.partials[s] for s in leaf.format.columns)]

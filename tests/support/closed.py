@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from penstock.logical.query import Query
 from penstock.relations.relation import Relation, relation_of
-from penstock.relations.storage import Source
+from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.items import Cut, Due, Reading, Wanting, due, items
-from penstock.runtime.merge.windows import Segments, merge_item
+from penstock.runtime.merge.windows import TaskSegments, merge_item
 from penstock.runtime.settings import TaskSettings
 from penstock.sinks.schema import result_schema
 from penstock.state.segments.read import Block
@@ -20,7 +20,7 @@ def reading_of(
     query: Query, sources: Iterable[Relation] = (), time: str = "ts", landmark: int | None = None
 ) -> Reading:
     """How a query's windows are read: from its own relation, or from these."""
-    found = tuple(Source(relation) for relation in sources) or (Source(relation_of(query)),)
+    found = tuple(StoredSource(relation) for relation in sources) or (StoredSource(relation_of(query)),)
     return Reading(query.window, found, query.stream, time, landmark)
 
 
@@ -34,11 +34,11 @@ def due_of(
     return due(reading, wanting_of(*queries), blocks, first, beyond, last)
 
 
-def blocks_of(reading: Reading, segments: Segments) -> list[Block]:
+def blocks_of(reading: Reading, segments: TaskSegments) -> list[Block]:
     return [block for source in reading.sources for block in segments.blocks(source.relation.name, source.storages)]
 
 
-def closed_rows(one: Due, segments: Segments, cuts: Iterable[tuple[tuple[str, ...], Cut]]) -> dict[str, pa.Table]:
+def closed_rows(one: Due, segments: TaskSegments, cuts: Iterable[tuple[tuple[str, ...], Cut]]) -> dict[str, pa.Table]:
     """The rows of each query in these cuts."""
     by_name = {wanting.query.name: wanting for wanting in one.wanting}
     found: dict[str, list[pa.Table]] = {name: [] for name in by_name}

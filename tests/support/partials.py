@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.aggregates.base import IPV6, Answer, Function, State
+from penstock.aggregates.base import IPV6, AggregateFunction, FinishedValues, State
 from penstock.aggregates.count import COUNTED, kept_of
 from penstock.aggregates.registry import accumulator_of
 from penstock.aggregates.shape import Shape
@@ -78,7 +78,7 @@ class Column:
         offsets = self.dictionary.offsets
         return self.dictionary.data[offsets[code] : offsets[code + 1]].tobytes()
 
-    def values(self, answer: Answer, exist: Array) -> list[Any]:
+    def values(self, answer: FinishedValues, exist: Array) -> list[Any]:
         """Results of the groups that exist as Python has them."""
         pairs = zip(answer.values, exist if answer.valid is None else exist & answer.valid, strict=True)
         return [self._value(value.item(), answer.canonical) if there else None for value, there in pairs]
@@ -147,12 +147,12 @@ class Part:
             into = Into((table, 0, at, 0, len(at)), every)
             accumulator_of(state).fold_partials(into, self.shape.form(state).facts, words, dictionary)
 
-    def finish(self, function: Function) -> list[Any]:
+    def finish(self, function: AggregateFunction) -> list[Any]:
         states = {state: self.words(state) for state in self.tables}
         return self.column.values(function.finish(kept_of(NAME, self.records, states)), self.records > 0)
 
 
-def states_for(function: Function) -> list[State]:
+def states_for(function: AggregateFunction) -> list[State]:
     return list(dict.fromkeys(one.state(NAME) for one in (COUNTED, *function.needs)))
 
 

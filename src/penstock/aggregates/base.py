@@ -135,7 +135,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Answer:
+class FinishedValues:
     """Results by group; `valid` None: none is NULL.
 
     `canonical`: they are in the form that keys and extremes have (order bits of doubles, codes of strings), and whoever
@@ -155,7 +155,7 @@ class OutOfRange(Exception):
         self.group, self.what, self.hint = group, what, hint
 
 
-class Function(ABC):
+class AggregateFunction(ABC):
     """An aggregate function of one argument."""
 
     name: str  # canonical, in plans and texts
@@ -169,5 +169,5 @@ class Function(ABC):
         """The type of the result; None: the function does not take such an argument."""
 
     @abstractmethod
-    def finish(self, kept: Kept) -> Answer:
+    def finish(self, kept: Kept) -> FinishedValues:
         """The results of these groups. Raises `OutOfRange` where one does not fit."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from penstock.aggregates.base import Accumulator, Answer, Facts, Function, Kept, State, kernels
+from penstock.aggregates.base import Accumulator, AggregateFunction, Facts, FinishedValues, Kept, State, kernels
 from penstock.logical.types import BIGINT, Type
 
 if TYPE_CHECKING:
@@ -41,15 +41,15 @@ class Counted(Accumulator):
         kernels().add_sum(*into.words, into.rows, words[0], into.everything)
 
 
-class Count(Function):
+class Count(AggregateFunction):
     name = "count"
     counts = True
 
     def result(self, argument: Type) -> Type | None:
         return BIGINT
 
-    def finish(self, kept: Kept) -> Answer:
-        return Answer(kept.count)
+    def finish(self, kept: Kept) -> FinishedValues:
+        return FinishedValues(kept.count)
 
 
 COUNTED = Counted()

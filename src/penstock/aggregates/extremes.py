@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.aggregates.base import IPV6, Accumulator, Answer, Facts, Function, Kept, kernels
+from penstock.aggregates.base import IPV6, Accumulator, AggregateFunction, Facts, FinishedValues, Kept, kernels
 from penstock.logical.types import Kind, Type
 
 if TYPE_CHECKING:
@@ -57,17 +57,17 @@ LEAST, GREATEST = Extreme("min", -1), Extreme("max", 1)
 
 
 @dataclass(frozen=True)
-class ExtremeOf(Function):
+class ExtremeOf(AggregateFunction):
     name: str
     needs: tuple[Extreme]
 
     def result(self, argument: Type) -> Type | None:
         return argument
 
-    def finish(self, kept: Kept) -> Answer:
+    def finish(self, kept: Kept) -> FinishedValues:
         (extreme,) = self.needs
         (numbers,) = kept.words(extreme)
-        return Answer(numbers, kept.valid, canonical=True)
+        return FinishedValues(numbers, kept.valid, canonical=True)
 
 
 MIN, MAX = ExtremeOf("min", (LEAST,)), ExtremeOf("max", (GREATEST,))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.aggregates.base import Accumulator, Answer, Facts, Function, Kept, kernels
+from penstock.aggregates.base import Accumulator, AggregateFunction, Facts, FinishedValues, Kept, kernels
 from penstock.logical.types import DOUBLE, Type
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ MOMENTS = Moments()
 
 
 @dataclass(frozen=True)
-class Variance(Function):
+class Variance(AggregateFunction):
     """`sample`: over one less than the number of values, and NULL for one value; `root`: the standard deviation."""
 
     name: str
@@ -57,7 +57,7 @@ class Variance(Function):
     def result(self, argument: Type) -> Type | None:
         return DOUBLE if argument.numeric else None
 
-    def finish(self, kept: Kept) -> Answer:
+    def finish(self, kept: Kept) -> FinishedValues:
         import numpy as np
 
         n, _, _, squares, rest = kept.words(MOMENTS)
@@ -65,7 +65,7 @@ class Variance(Function):
         valid = over > 0
         with np.errstate(all="ignore"):
             variance = (squares + rest) / np.where(valid, over, 1)
-        return Answer(np.sqrt(variance) if self.root else variance, None if valid.all() else valid)
+        return FinishedValues(np.sqrt(variance) if self.root else variance, None if valid.all() else valid)
 
 
 VARIANCES = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.aggregates.base import Accumulator, Facts, Function, State
+from penstock.aggregates.base import Accumulator, AggregateFunction, Facts, State
 from penstock.aggregates.count import COUNT, COUNTED
 from penstock.aggregates.extremes import MAX, MIN
 from penstock.aggregates.moments import VARIANCES
@@ -13,7 +13,7 @@ from penstock.logical.expressions import Aggregate
 from penstock.logical.types import Kind
 
 # In the order in which messages list them.
-FUNCTIONS: tuple[Function, ...] = (
+FUNCTIONS: tuple[AggregateFunction, ...] = (
     COUNT,
     SUM,
     AVERAGE,
@@ -21,7 +21,7 @@ FUNCTIONS: tuple[Function, ...] = (
     MAX,
     *VARIANCES,
 )
-AGGREGATES: dict[str, Function] = {
+AGGREGATES: dict[str, AggregateFunction] = {
     name: function for function in FUNCTIONS for name in (*function.aliases, function.name)
 }
 ACCUMULATORS: dict[str, Accumulator] = {

@@ -82,7 +82,7 @@ class Shape:
         return replace(self, nullable=self.nullable | nullable, wide=self.wide | wide)
 
 
-class Column(Protocol):
+class MetColumn(Protocol):
     """A column of a chunk, as it was read."""
 
     @property
@@ -104,7 +104,7 @@ class Growth:
         self._shape = shape
         self._bounds = {s: 0 for s in kept if ACCUMULATORS[s.kind].grows(shape.kinds[s.column])}
 
-    def shape(self, columns: Mapping[str, Column], rows: int) -> Shape:
+    def shape(self, columns: Mapping[str, MetColumn], rows: int) -> Shape:
         """The shape that this chunk needs after all those before it: the same object, unless it asks for more."""
         from penstock.kernels.tables.pack import component_range
 

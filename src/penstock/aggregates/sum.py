@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.aggregates.base import Accumulator, Answer, Facts, Function, Kept, OutOfRange, kernels
+from penstock.aggregates.base import Accumulator, AggregateFunction, Facts, FinishedValues, Kept, OutOfRange, kernels
 from penstock.logical.types import BIGINT, DOUBLE, Kind, Type
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Summed(Accumulator):
 SUMMED = Summed()
 
 
-class Sum(Function):
+class Sum(AggregateFunction):
     name = "sum"
     needs = (SUMMED,)
 
@@ -69,30 +69,30 @@ class Sum(Function):
             return None
         return DOUBLE if argument.kind is Kind.DOUBLE else BIGINT
 
-    def finish(self, kept: Kept) -> Answer:
+    def finish(self, kept: Kept) -> FinishedValues:
         words = kept.words(SUMMED)
         if words[0].dtype.kind == "f":
-            return Answer(as_doubles(words), kept.valid)
+            return FinishedValues(as_doubles(words), kept.valid)
         if len(words) == 2:
             outside = words[1] != words[0] >> 63
             if outside.any():
                 hint = "use avg, sum a DOUBLE, or filter the large values"
                 raise OutOfRange(int(outside.argmax()), "leaves BIGINT", hint)
-        return Answer(words[0], kept.valid)
+        return FinishedValues(words[0], kept.valid)
 
 
-class Average(Function):
+class Average(AggregateFunction):
     name = "avg"
     needs = (SUMMED,)
 
     def result(self, argument: Type) -> Type | None:
         return DOUBLE if argument.numeric else None
 
-    def finish(self, kept: Kept) -> Answer:
+    def finish(self, kept: Kept) -> FinishedValues:
         import numpy as np
 
         with np.errstate(all="ignore"):
-            return Answer(as_doubles(kept.words(SUMMED)) / kept.count, kept.valid)
+            return FinishedValues(as_doubles(kept.words(SUMMED)) / kept.count, kept.valid)
 
 
 def as_doubles(words: Words) -> Array:

@@ -36,7 +36,7 @@ class Duration:
 
 
 @dataclass(frozen=True)
-class Window:
+class WindowClause:
     """`[RANGE size SLIDE slide]`; landmark and row windows are known by `kind`.
 
     Windows of rows have their numbers in `rows` and `row_slide`, as written.
@@ -63,12 +63,12 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Relation:
+class FromClause:
     """A stream or table in FROM; `joined` is the comma or JOIN that brought it in."""
 
     name: Word
     alias: Word | None
-    window: Window | None
+    window: WindowClause | None
     joined: Span | None = None
     on: exp.Expr | None = None
 
@@ -79,7 +79,7 @@ class Derived:
 
     select: SelectQuery
     alias: Word | None
-    window: Window | None
+    window: WindowClause | None
     span: Span
     joined: Span | None = None
     on: exp.Expr | None = None
@@ -92,7 +92,7 @@ class CommonTable:
 
 
 @dataclass(frozen=True)
-class Order:
+class OrderTerm:
     """One entry of ORDER BY; `nulls` is FIRST or LAST where that is written."""
 
     expression: exp.Expr
@@ -112,14 +112,14 @@ class Clause:
 class Select:
     span: Span  # of the word SELECT
     items: tuple[Item, ...]
-    sources: tuple[Relation | Derived, ...]
+    sources: tuple[FromClause | Derived, ...]
     where: exp.Expr | None = None
     group: tuple[Item, ...] = ()
     having: exp.Expr | None = None
     every: Duration | None = None
     distinct: Span | None = None
     ordered: Span | None = None
-    order: tuple[Order, ...] = ()
+    order: tuple[OrderTerm, ...] = ()
     limit: Clause | None = None
     delay: Duration | None = None  # LIMIT DELAY TO
     common: tuple[CommonTable, ...] = ()

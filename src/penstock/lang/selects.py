@@ -12,13 +12,13 @@ from penstock.lang.ast import (
     CommonTable,
     Derived,
     Duration,
+    FromClause,
     Item,
-    Order,
-    Relation,
+    OrderTerm,
     Select,
     SelectQuery,
     SetOperation,
-    Window,
+    WindowClause,
     Word,
 )
 from penstock.lang.expressions import ExpressionGrammar
@@ -101,7 +101,7 @@ class SelectGrammar(ExpressionGrammar):
 
     # -- FROM
 
-    def _sources(self) -> tuple[Relation | Derived, ...]:
+    def _sources(self) -> tuple[FromClause | Derived, ...]:
         sources = [self._source()]
         while (joined := self._joined()) is not None:
             source = self._source()
@@ -115,7 +115,7 @@ class SelectGrammar(ExpressionGrammar):
             return self.since(index)
         return None
 
-    def _source(self) -> Relation | Derived:
+    def _source(self) -> FromClause | Derived:
         index = self._index
         if self._match(TokenType.L_PAREN):
             with self.nested():
@@ -126,15 +126,15 @@ class SelectGrammar(ExpressionGrammar):
             return Derived(select, alias, window, span)
         name = self.name("a stream")
         window, alias = self._window_and_alias()
-        return Relation(name, alias, window)
+        return FromClause(name, alias, window)
 
-    def _window_and_alias(self) -> tuple[Window | None, Word | None]:
+    def _window_and_alias(self) -> tuple[WindowClause | None, Word | None]:
         """The alias stands before or after the window, with or without AS."""
         window = self._window()
         alias = self.name("a name after AS") if self.take("AS") else self.maybe_name(_CLAUSES)
         return window or self._window(), alias
 
-    def _window(self) -> Window | None:
+    def _window(self) -> WindowClause | None:
         index = self._index
         if not self._match(TokenType.L_BRACKET):
             return None
@@ -151,17 +151,17 @@ class SelectGrammar(ExpressionGrammar):
             raise self.unexpected("']'" if complete else "SLIDE or ']'", near=("SLIDE",))
         return replace(window, span=self.since(index))
 
-    def _window_size(self) -> Window:
+    def _window_size(self) -> WindowClause:
         here = self.here()
         if self.take("WINDOW"):
             if self.take("UNTIL", "NOW"):
-                return Window("landmark", None, None, here)
-            return Window("range", self.duration(), None, here)
+                return WindowClause("landmark", None, None, here)
+            return WindowClause("range", self.duration(), None, here)
         if self.take("RANGE"):
             self.take("BY")
-            return Window("range", self.duration(), None, here)
+            return WindowClause("range", self.duration(), None, here)
         if self.take("ROWS"):
-            return Window("rows", None, None, here, rows=self._row_count("a number of rows"))
+            return WindowClause("rows", None, None, here, rows=self._row_count("a number of rows"))
         raise self.unexpected("RANGE, WINDOW or ROWS", near=("RANGE", "WINDOW", "ROWS"))
 
     def _row_count(self, what: str) -> Word:
@@ -213,7 +213,7 @@ class SelectGrammar(ExpressionGrammar):
         if present:
             raise self.app_text.error(here, f"a second {name}", "a query has each clause once")
 
-    def _ordered(self) -> Order:
+    def _ordered(self) -> OrderTerm:
         expression = self.expression_()
         descending = self.take("DESC")
         if not descending:
@@ -223,7 +223,7 @@ class SelectGrammar(ExpressionGrammar):
             if not (self.take("FIRST") or self.take("LAST")):
                 raise self.unexpected("FIRST or LAST after NULLS")
             nulls = self._prev.text.upper()
-        return Order(expression, descending, nulls)
+        return OrderTerm(expression, descending, nulls)
 
     def clause_error(self) -> None:
         """Called where a select should have ended: whatever stands here is no clause."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from penstock.errors import Place, QueryError
+from penstock.errors import QueryError, TextPlace
 
 # What may not be cut by a ${variable} or hide one: comments are skipped, strings are looked into.
 _LEXEMES = re.compile(
@@ -78,10 +78,10 @@ class AppText:
             shift = filled.written.end - filled.end
         return Span(span.start + shift if start is None else start, span.end + shift)
 
-    def place(self, span: Span) -> Place:
+    def place(self, span: Span) -> TextPlace:
         written = self._written(span)
         line = bisect_right(self._line_starts, written.start)
-        return Place(line, written.start - self._line_starts[line - 1] + 1, max(1, written.end - written.start))
+        return TextPlace(line, written.start - self._line_starts[line - 1] + 1, max(1, written.end - written.start))
 
     def error(self, span: Span, fact: str, hint: str = "") -> QueryError:
         return QueryError(fact, hint, text=self.original, file=self.file, place=self.place(span))

@@ -30,7 +30,7 @@ class Storage:
 
 
 @dataclass(frozen=True)
-class Source:
+class StoredSource:
     """A relation that a query reads, in segments of these storages (None: of all)."""
 
     relation: Relation
@@ -57,7 +57,7 @@ def next_storages(
     return (*(one for one in last if one.number in needed or one is before), new)
 
 
-def sources(storages: Iterable[Storage], query: str) -> tuple[Source, ...]:
+def sources(storages: Iterable[Storage], query: str) -> tuple[StoredSource, ...]:
     """The relations that a query reads, in the order of storages."""
     found: dict[str, set[int]] = {}
     known: dict[str, Relation] = {}
@@ -66,7 +66,7 @@ def sources(storages: Iterable[Storage], query: str) -> tuple[Source, ...]:
             name = storage.reads[query]
             found.setdefault(name, set()).add(storage.number)
             known[name] = storage.of[name]
-    return tuple(Source(known[name], frozenset(numbers)) for name, numbers in found.items())
+    return tuple(StoredSource(known[name], frozenset(numbers)) for name, numbers in found.items())
 
 
 def mixable(one: Storage, other: Storage) -> bool:

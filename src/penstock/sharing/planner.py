@@ -22,7 +22,7 @@ from penstock.sharing.allocate.peak_load import within_peak
 from penstock.sharing.allocate.registry import allocator
 from penstock.sharing.choose.choice import choose
 from penstock.sharing.choose.fronts import without_fronts
-from penstock.sharing.choose.search import Choice
+from penstock.sharing.choose.search import ChosenTables
 from penstock.sharing.graph.configuration import STREAM, Configuration, Node
 from penstock.sharing.graph.feeding_graph import candidates
 from penstock.sharing.graph.grain import Grain, feeds, fineness
@@ -182,7 +182,7 @@ class Way:
 WAYS = (Way(DIRECT, "gc", "sl", _phantoms), Way(LRU, TREE, "lagrange", _tree))
 
 
-def _option(engine: EngineProblem, choice: Choice, kind: TableKind) -> Option:
+def _option(engine: EngineProblem, choice: ChosenTables, kind: TableKind) -> Option:
     return _roomy(_priced(engine, choice.configuration, choice.spaces, (kind,) * len(choice.spaces)))
 
 

@@ -96,7 +96,7 @@ def reachable(kind: Any) -> set[type]:
         if get_args(hint):
             codec(hint)
             waiting += [part for part in get_args(hint) if part is not Ellipsis]
-        elif hint is not NoneType and hint not in found and isinstance(codec(hint), Record):
+        elif hint is not NoneType and hint not in found and isinstance(codec(hint), RecordCodec):
             found.add(hint)
             waiting += get_type_hints(hint).values()
     return found
@@ -117,7 +117,7 @@ def _made(hint: Any) -> Codec:
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _enum(hint)
     if isinstance(hint, type) and (is_dataclass(hint) or (issubclass(hint, tuple) and hasattr(hint, "_fields"))):
-        return Record(hint)
+        return RecordCodec(hint)
     raise TypeError(f"{hint} cannot be written as data")
 
 
@@ -279,7 +279,7 @@ def _tagged(hints: list[Any]) -> Codec:
 
 
 @dataclass(frozen=True)
-class Part:
+class FieldCodec:
     """A field: its name in Python and in files, and whether it must be there."""
 
     name: str
@@ -288,7 +288,7 @@ class Part:
     needed: bool
 
 
-class Record(Codec):
+class RecordCodec(Codec):
     """A dataclass or named tuple. Its fields are looked at when they are first needed: types may hold themselves."""
 
     def __init__(self, kind: type) -> None:
@@ -298,13 +298,13 @@ class Record(Codec):
     kind: type
 
     @cached_property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[FieldCodec, ...]:
         hints = get_type_hints(self.kind)
         if not is_dataclass(self.kind):
             defaults = self.kind._field_defaults  # type: ignore[attr-defined]
-            return tuple(Part(name, name, codec(hint), name not in defaults) for name, hint in hints.items())
+            return tuple(FieldCodec(name, name, codec(hint), name not in defaults) for name, hint in hints.items())
         return tuple(
-            Part(one.name, one.metadata.get(STORED, one.name), codec(hints[one.name]), _needed(one))
+            FieldCodec(one.name, one.metadata.get(STORED, one.name), codec(hints[one.name]), _needed(one))
             for one in fields(self.kind)
             if one.init
         )

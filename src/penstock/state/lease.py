@@ -35,7 +35,7 @@ Identity = tuple[int, str | None]  # process id and start time, taken when the l
 
 
 @dataclass(frozen=True)
-class Record:
+class LeaseRecord:
     """What the file of a lease says: whose it is, and when that was last known, by the wall clock."""
 
     host: str
@@ -106,27 +106,27 @@ def acquire(checkpoint: Path, processes: list[int]) -> Lease:
     return Lease(checkpoint, held + 1, mine)
 
 
-def holder(checkpoint: Path) -> Record | None:
+def holder(checkpoint: Path) -> LeaseRecord | None:
     """Who holds the checkpoint now; None if nobody alive does."""
     owner = _read(checkpoint / FOLDER, _newest(checkpoint / FOLDER))
     return None if owner is None or _gone(owner) else owner
 
 
 def _record(processes: list[Identity], released: bool = False) -> bytes:
-    record = Record(socket.gethostname(), tuple(processes), clock.now(), released)
+    record = LeaseRecord(socket.gethostname(), tuple(processes), clock.now(), released)
     return json.dumps(to_data(record)).encode()
 
 
-def _read(folder: Path, number: int) -> Record | None:
+def _read(folder: Path, number: int) -> LeaseRecord | None:
     path = _path(folder, number)
     try:
         record = json.loads(path.read_bytes())
     except (FileNotFoundError, ValueError):
         return None
-    return from_data(Record, record, f"lease {path}")
+    return from_data(LeaseRecord, record, f"lease {path}")
 
 
-def _gone(owner: Record) -> bool:
+def _gone(owner: LeaseRecord) -> bool:
     if owner.released:
         return True
     if owner.host == socket.gethostname():
@@ -134,7 +134,7 @@ def _gone(owner: Record) -> bool:
     return abs(clock.now() - owner.renewed) > EXPIRE_SECONDS
 
 
-def _renewed(folder: Path, number: int, owner: Record) -> bool:
+def _renewed(folder: Path, number: int, owner: LeaseRecord) -> bool:
     """Whether an owner on another machine whose lease looks expired lives after all; takes a while to find out."""
     if owner.released or owner.host == socket.gethostname():
         return False

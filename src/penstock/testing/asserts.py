@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.testing.oracle.answers import FLOAT_TOLERANCE, ZERO_KEY
-from penstock.testing.oracle.expected import Account
+from penstock.testing.oracle.expected import ExpectedAccount
 
 SHOWN = 5
 PAIRS = 4_000_000
@@ -50,7 +50,7 @@ def assert_account_closes(summary: Mapping[str, Any]) -> None:
             raise AssertionError(f"{place}: input {account['input']} but the parts give {total}: {numbers}")
 
 
-def assert_same_account(actual: Mapping[str, Any], expected: Account, context: str) -> None:
+def assert_same_account(actual: Mapping[str, Any], expected: ExpectedAccount, context: str) -> None:
     """Fail unless every part of the account is as expected."""
     shown = {part: actual.get(part) for part in ("input", *PARTS)}
     if shown != expected.as_dict():

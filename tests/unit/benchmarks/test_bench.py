@@ -25,7 +25,7 @@ from benchmarks.engines import penstock as penstock_engine
 from benchmarks.engines.spark_streaming import Batch, warm_part
 from benchmarks.measure import machine, memory, table
 from benchmarks.measure.digest import Digest, agrees, counted, digest, digest_batches, digest_files
-from benchmarks.measure.job import DISCARD, MARK, NULL_TEXT, PARQUET, SCHEMA, Answer, Job, parse_answer
+from benchmarks.measure.job import DISCARD, MARK, NULL_TEXT, PARQUET, SCHEMA, Answer, EngineJob, parse_answer
 from penstock.errors import ConfigError
 
 
@@ -126,7 +126,7 @@ def test_engines_import_without_spark_and_numba() -> None:
 
 
 def fake_run(seconds: dict[str, float]) -> Any:
-    def run_engine(module: str, package: str, job: Job, timeout: float) -> Answer | str:
+    def run_engine(module: str, package: str, job: EngineJob, timeout: float) -> Answer | str:
         if module == "arrow":
             return Answer("26", 1, job.rows, 1, ("right",) * len(job.queries))
         if module not in seconds:
@@ -215,7 +215,7 @@ def test_a_log_that_is_not_here_is_skipped(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_memory_growth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run_engine(module: str, package: str, job: Job, timeout: float) -> Answer:
+    def run_engine(module: str, package: str, job: EngineJob, timeout: float) -> Answer:
         assert job.batch_rows == 10
         assert len(job.queries) == 20
         peak = {"lfta_peak_bytes": 150 + job.rows // 100, "merge_peak_bytes": 200, "baseline_bytes": 100}
@@ -304,7 +304,7 @@ def small_log(folder: Path) -> Path:
 
 
 def test_failing_and_slow_engines(tmp_path: Path) -> None:
-    job = Job(str(tmp_path / "none.parquet"), 1, data.PAIRS[:1], str(tmp_path), 1, 0.0)
+    job = EngineJob(str(tmp_path / "none.parquet"), 1, data.PAIRS[:1], str(tmp_path), 1, 0.0)
     failed = peers.run_engine("arrow", "", job, 60)
     assert isinstance(failed, str)
     assert failed.startswith("failed: FileNotFoundError")

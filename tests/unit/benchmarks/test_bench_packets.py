@@ -23,7 +23,7 @@ from benchmarks.engines import packets_pmacct, packets_tshark
 from benchmarks.measure import table
 from benchmarks.measure.job import Answer, PacketJob
 from benchmarks.packets import fields as packet_fields
-from benchmarks.packets.queries import NFDUMP, PMACCT, QUERIES, Scope, app_text
+from benchmarks.packets.queries import NFDUMP, PMACCT, QUERIES, PacketScope, app_text
 from benchmarks.packets.reference import NOTHING, Reference, digest_answer
 from penstock.errors import ConfigError, SourceError
 from penstock.logical.query import Field
@@ -150,7 +150,7 @@ def test_reference_is_what_duckdb_says(query: Any, generated: traces.Trace) -> N
     columns = [found[f"k{number}"] for number in range(len(keys))]
     assert len(found) > 0
     expected = digest_answer(columns, windows, found["n"], found["total"].cast(pa.int64()))
-    assert reference.digest(query, Scope(), 20_000) == expected
+    assert reference.digest(query, PacketScope(), 20_000) == expected
 
 
 def tiny() -> Reference:
@@ -170,20 +170,20 @@ def test_scopes_of_answers() -> None:
     by_name = {query.name: query for query in QUERIES}
     reference = tiny()
 
-    def rows(name: str, scope: Scope, count: int = 8) -> int:
+    def rows(name: str, scope: PacketScope, count: int = 8) -> int:
         return int(reference.digest(by_name[name], scope, count).partition(":")[0])
 
-    assert rows("talkers", Scope()) == 4 + 2  # six packets in the first minute, two in the second
-    assert rows("talkers", Scope("ip", 0)) == 3
-    assert rows("talkers", Scope("ipv4", 0)) == 2
-    assert rows("talkers", Scope(), count=1) == 1
-    assert rows("flows", Scope("transport", 0)) == rows("flows", Scope("ports", 0)) == 2
-    assert rows("nets24", Scope()) == 3 + 2
-    assert rows("scanned", Scope("all", 0)) == 1
+    assert rows("talkers", PacketScope()) == 4 + 2  # six packets in the first minute, two in the second
+    assert rows("talkers", PacketScope("ip", 0)) == 3
+    assert rows("talkers", PacketScope("ipv4", 0)) == 2
+    assert rows("talkers", PacketScope(), count=1) == 1
+    assert rows("flows", PacketScope("transport", 0)) == rows("flows", PacketScope("ports", 0)) == 2
+    assert rows("nets24", PacketScope()) == 3 + 2
+    assert rows("scanned", PacketScope("all", 0)) == 1
     expected = digest_answer([pa.array(["1.2.3.4", "1.2.3.5"])], None, pa.array([2, 2]), pa.array([2, 2]))
-    assert reference.digest(by_name["talkers"], Scope("ipv4", 0, bytes=False), 8) == expected
+    assert reference.digest(by_name["talkers"], PacketScope("ipv4", 0, bytes=False), 8) == expected
     nothing = digest_answer([pa.array([None, 6, 58])], None, pa.array([2, 4, 2]), pa.array([None, 324, 152]))
-    assert reference.digest(by_name["protocols"], Scope("all", 0), 8) == nothing
+    assert reference.digest(by_name["protocols"], PacketScope("all", 0), 8) == nothing
     assert NOTHING == -1
 
 
@@ -194,7 +194,9 @@ def test_own_fields_stand_in_for_those_of_tshark(generated: traces.Trace, monkey
     assert "those of penstock itself" in trace.note
     reference, expected = trace.reference(), generated.reference()
     for query in QUERIES:
-        assert reference.digest(query, Scope("all", 0), 20_000) == expected.digest(query, Scope("all", 0), 20_000)
+        assert reference.digest(query, PacketScope("all", 0), 20_000) == expected.digest(
+            query, PacketScope("all", 0), 20_000
+        )
 
 
 def test_app_is_resolved() -> None:
@@ -261,7 +263,7 @@ def fake_run(digests: dict[str, tuple[str, ...]]) -> Any:
 
 def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reference = traces.generated(tmp_path, 5000, silent).reference()
-    right = tuple(reference.digest(query, Scope(), 5000) for query in QUERIES)
+    right = tuple(reference.digest(query, PacketScope(), 5000) for query in QUERIES)
     monkeypatch.setattr(packets, "run_engine", fake_run({"penstock": right, "nfdump": ("wrong",) * 12}))
     there = {"nfpcapd", "nfdump", "tshark"}
     monkeypatch.setattr(packets.shutil, "which", lambda command: command if command in there else None)

@@ -15,12 +15,12 @@ from benchmarks.data import files as data
 from benchmarks.engines import penstock as penstock_engine
 from benchmarks.engines import penstock_parts
 from benchmarks.measure import jobs, table
-from benchmarks.measure.job import DISCARD, PARQUET, Answer, Job
+from benchmarks.measure.job import DISCARD, PARQUET, Answer, EngineJob
 from benchmarks.measure.profiled import Profiled
 from penstock.errors import ConfigError
 
 
-def fake_run(module: str, package: str, job: Job, timeout: float) -> Answer | str:
+def fake_run(module: str, package: str, job: EngineJob, timeout: float) -> Answer | str:
     """A record costs a microsecond a query, on all cores together; its tasks a tenth of that."""
     if module == "penstock_parts":
         told = [{"part": part, "ns_per_record": 50.0 * len(job.queries)} for part in ("leaves", "other")]

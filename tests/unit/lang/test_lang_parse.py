@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.lang.ast import CreateQuery, CreateStream, Derived, Relation, Select, SetOperation, span_of
+from penstock.lang.ast import CreateQuery, CreateStream, Derived, FromClause, Select, SetOperation, span_of
 from penstock.lang.dialect import Penstock
 from penstock.lang.parse import parse_app, parse_select
 
@@ -110,7 +110,7 @@ def test_clauses() -> None:
         WHERE a = 1 GROUP BY a, time/5 AS tb HAVING count(*) > 1 EVERY 5 MINUTES
         ORDER BY a DESC NULLS LAST, b LIMIT 10 LIMIT DELAY TO '1 second';"""
     )
-    assert [type(source) for source in parsed.sources] == [Relation, Relation, Derived]
+    assert [type(source) for source in parsed.sources] == [FromClause, FromClause, Derived]
     assert parsed.sources[1].on is not None
     assert [item.alias and item.alias.text for item in parsed.group] == [None, "tb"]
     assert parsed.every is not None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.errors import Place, QueryError
+from penstock.errors import QueryError, TextPlace
 from penstock.lang.text import Span, read_text
 
 
-def place_of(text: str, word: str, variables: dict[str, str]) -> Place:
+def place_of(text: str, word: str, variables: dict[str, str]) -> TextPlace:
     app_text = read_text(text, "a.sql", variables)
     start = app_text.expanded.index(word)
     return app_text.place(Span(start, start + len(word)))
@@ -37,17 +37,17 @@ def test_comments_hide_variables() -> None:
 def test_places_after_a_variable(value: str) -> None:
     text = "${v} one ${v}\n two ${v} three ${v} four"
     variables = {"v": value}
-    assert place_of(text, "one", variables) == Place(1, 6, 3)
-    assert place_of(text, "three", variables) == Place(2, 11, 5)
-    assert place_of(text, "four", variables) == Place(2, 22, 4)
+    assert place_of(text, "one", variables) == TextPlace(1, 6, 3)
+    assert place_of(text, "three", variables) == TextPlace(2, 11, 5)
+    assert place_of(text, "four", variables) == TextPlace(2, 22, 4)
 
 
 def test_place_inside_a_variable_is_the_variable() -> None:
-    assert place_of("a ${v} b", "xy", {"v": "wxyz"}) == Place(1, 3, 4)
+    assert place_of("a ${v} b", "xy", {"v": "wxyz"}) == TextPlace(1, 3, 4)
 
 
 def test_place_over_a_variable_covers_it() -> None:
-    assert place_of("a + ${v} + b", "a + 1234 +", {"v": "1234"}) == Place(1, 1, 10)
+    assert place_of("a + ${v} + b", "a + 1234 +", {"v": "1234"}) == TextPlace(1, 1, 10)
 
 
 @pytest.mark.parametrize("text", ["${", "${}", "${a b}", "${a", "'${'"])
@@ -59,7 +59,7 @@ def test_bad_variables(text: str) -> None:
 def test_unset_variable() -> None:
     with pytest.raises(QueryError, match="variable 'k' is not set") as caught:
         read_text("a\n  '${k}'", "a.sql", {})
-    assert caught.value.place == Place(2, 4, 4)
+    assert caught.value.place == TextPlace(2, 4, 4)
 
 
 @pytest.mark.parametrize("text", ["'", "'a''", '"a', "/* a", "a /*/", "'${v}"])

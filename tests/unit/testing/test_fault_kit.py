@@ -61,15 +61,15 @@ def test_an_order_that_cannot_be_understood_is_refused(text: str) -> None:
 
 def test_faults_are_orders() -> None:
     for point in points.POINTS:
-        assert points.parse_order(faults.Fault(point, 2).text()) == points.Order(point, 2)
+        assert points.parse_order(faults.Fault(point, 2).text()) == points.FaultOrder(point, 2)
     made = [faults.source_fails(), faults.source_fails(always=True), faults.sink_fails("publish", "ENOSPC", 3)]
     made.append(faults.stall("source.read", 1.5))
     orders = [points.parse_order(fault.text()) for fault in made]
     assert orders == [
-        points.Order("source.read", 1, False, "raise", "EIO"),
-        points.Order("source.read", 1, True, "raise", "EIO"),
-        points.Order("sink.publish", 3, False, "raise", "ENOSPC"),
-        points.Order("source.read", 1, False, "stall", "1.5"),
+        points.FaultOrder("source.read", 1, False, "raise", "EIO"),
+        points.FaultOrder("source.read", 1, True, "raise", "EIO"),
+        points.FaultOrder("sink.publish", 3, False, "raise", "ENOSPC"),
+        points.FaultOrder("source.read", 1, False, "stall", "1.5"),
     ]
     assert [fault.once for fault in made] == [True, False, True, True]
     with pytest.raises(ValueError, match="a sink fails at"):

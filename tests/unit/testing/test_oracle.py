@@ -37,12 +37,12 @@ from penstock.logical.resolve.app import resolve_app
 from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INET, STRING, TIMESTAMP, TINYINT, Type
 from penstock.logical.window import ROWS, Window
 from penstock.sources.base import fields
-from penstock.testing.apps.generators import MOST_BATCHES, MOST_QUERIES, Case, random_case
+from penstock.testing.apps.generators import MOST_BATCHES, MOST_QUERIES, RandomCase, random_case
 from penstock.testing.apps.random_files import write_file
 from penstock.testing.apps.random_stream import ADDRESS_KEY
 from penstock.testing.apps.random_windows import MOST_WINDOWS
 from penstock.testing.asserts import PARTS, assert_account_closes, assert_same_account, assert_same_rows
-from penstock.testing.oracle.expected import Account, Expected, Since, expect
+from penstock.testing.oracle.expected import Expected, ExpectedAccount, Since, expect
 from support.reference import Entry, merge_entries, run_direct_table
 from support.simulation import Record, SimulatedQuery, simulate
 
@@ -145,7 +145,7 @@ def test_every_schema_part_of_the_result() -> None:
 def test_empty_stream_gives_empty_results_and_accounts() -> None:
     found = ask(query(COUNT, keys=(A,)), {"a": (BIGINT, pa.array([], pa.int64()))}, [], [])
     assert rows(found) == []
-    assert found.accounts["q"] == found.stream == Account(0, 0, 0, 0, 0, 0)
+    assert found.accounts["q"] == found.stream == ExpectedAccount(0, 0, 0, 0, 0, 0)
 
 
 def test_late_is_judged_by_the_watermark_of_the_batch_before() -> None:
@@ -153,7 +153,7 @@ def test_late_is_judged_by_the_watermark_of_the_batch_before() -> None:
     found = ask(query(COUNT), {}, [1, 20, 9, 12, 30, 19, 21], [2, 3, 2], delay=5 * SECOND)
     assert found.watermarks == (15 * SECOND, 25 * SECOND, 25 * SECOND)
     assert rows(found) == [(1, 0), (1, 10), (1, 30), (2, 20)]
-    assert found.accounts["q"] == Account(7, 5, 0, 2, 0, 0)
+    assert found.accounts["q"] == ExpectedAccount(7, 5, 0, 2, 0, 0)
 
 
 def test_a_window_that_ends_at_the_watermark_is_closed() -> None:
@@ -163,26 +163,26 @@ def test_a_window_that_ends_at_the_watermark_is_closed() -> None:
 
 def test_without_watermark_nothing_is_late() -> None:
     found = ask(query(COUNT), {}, [1000, 0], [1, 1])
-    assert found.accounts["q"] == Account(2, 2, 0, 0, 0, 0)
+    assert found.accounts["q"] == ExpectedAccount(2, 2, 0, 0, 0, 0)
     assert found.watermarks == (None, None)
 
 
 def test_filtered_tuples_advance_the_watermark() -> None:
     where = Comparison("=", A, Literal(1, BIGINT))
     found = ask(query(COUNT, where=where), {"a": (BIGINT, [1, 0, 1])}, [1, 100, 2], [2, 1], delay=0)
-    assert found.accounts["q"] == Account(3, 1, 0, 1, 1, 0)
+    assert found.accounts["q"] == ExpectedAccount(3, 1, 0, 1, 1, 0)
 
 
 def test_null_time_is_malformed_for_every_query() -> None:
     found = ask((query(COUNT), query(COUNT, name="other")), {}, [None, 1])
-    assert found.accounts["q"] == found.accounts["other"] == found.stream == Account(2, 1, 0, 0, 0, 1)
+    assert found.accounts["q"] == found.accounts["other"] == found.stream == ExpectedAccount(2, 1, 0, 0, 0, 1)
 
 
 def test_time_ahead_is_malformed_and_does_not_move_the_watermark() -> None:
     # The first has no reference; 1000 is ahead of 10 + 60; 69 is not, and raises the reference for 128.
     found = ask(query(COUNT), {}, [10, 1000, 69, 128, 11], [1, 2, 2], delay=0, ahead=60 * SECOND)
     assert found.watermarks == (10 * SECOND, 69 * SECOND, 128 * SECOND)
-    assert found.accounts["q"] == Account(5, 3, 0, 1, 0, 1)
+    assert found.accounts["q"] == ExpectedAccount(5, 3, 0, 1, 0, 1)
 
 
 def test_malformed_only_for_queries_that_use_the_column_and_stream_takes_the_best() -> None:
@@ -191,9 +191,9 @@ def test_malformed_only_for_queries_that_use_the_column_and_stream_takes_the_bes
     found = ask(
         (by_source, query(COUNT, name="all"), none), {"src": (INET, ["10.0.0.1", "garbage", "", None])}, [0, 1, 2, 3]
     )
-    assert found.accounts["by_source"] == Account(4, 2, 0, 0, 0, 2)
-    assert found.accounts["none"] == Account(4, 1, 0, 0, 1, 2)
-    assert found.accounts["all"] == found.stream == Account(4, 4, 0, 0, 0, 0)
+    assert found.accounts["by_source"] == ExpectedAccount(4, 2, 0, 0, 0, 2)
+    assert found.accounts["none"] == ExpectedAccount(4, 1, 0, 0, 1, 2)
+    assert found.accounts["all"] == found.stream == ExpectedAccount(4, 4, 0, 0, 0, 0)
     assert rows(found, "by_source") == [("10.0.0.1", 1, 0), (None, 1, 0)]
 
 
@@ -203,9 +203,9 @@ def test_order_of_judgement_in_a_query_and_over_queries() -> None:
     # Batch 1 is late everywhere; of it a = 0 is filtered first, and 300 does not fit.
     columns: dict[str, tuple[Type, Any]] = {"a": (TINYINT, pa.array([1, 0, 300, 1], pa.int32()))}
     found = ask((strict, open_), columns, [100, 1, 1, 1], [1, 3], delay=0)
-    assert found.accounts["strict"] == Account(4, 1, 0, 1, 1, 1)
-    assert found.accounts["open"] == Account(4, 1, 0, 3, 0, 0)
-    assert found.stream == Account(4, 1, 0, 3, 0, 0)
+    assert found.accounts["strict"] == ExpectedAccount(4, 1, 0, 1, 1, 1)
+    assert found.accounts["open"] == ExpectedAccount(4, 1, 0, 3, 0, 0)
+    assert found.stream == ExpectedAccount(4, 1, 0, 3, 0, 0)
 
 
 def test_unsigned_values_beyond_bigint_are_malformed() -> None:
@@ -236,7 +236,7 @@ def test_nan_and_zero_keys_and_extremes() -> None:
 def test_nan_is_greater_than_every_number_and_equals_itself() -> None:
     above = Comparison(">", X, Literal(math.inf, DOUBLE))
     found = ask(query(COUNT, where=above), {"x": (DOUBLE, [math.nan, math.inf, 1.0, None])}, [0] * 4)
-    assert found.accounts["q"] == Account(4, 1, 0, 0, 3, 0)
+    assert found.accounts["q"] == ExpectedAccount(4, 1, 0, 0, 3, 0)
     same = ask(query(COUNT, where=Comparison("=", X, X)), {"x": (DOUBLE, [math.nan, None])}, [0, 0])
     assert same.accounts["q"].exact == 1
 
@@ -376,7 +376,7 @@ def test_batches_must_cover_the_stream() -> None:
 def test_sliding_windows_overlap() -> None:
     found = ask(query(COUNT, window=sliding(10, 5)), {}, [0, 7, 12])
     assert spans(found) == [(-5, 5, 1), (0, 10, 2), (5, 15, 2), (10, 20, 1)]
-    assert found.accounts["q"] == Account(3, 3, 0, 0, 0, 0)
+    assert found.accounts["q"] == ExpectedAccount(3, 3, 0, 0, 0, 0)
 
 
 def test_a_slide_that_does_not_divide_the_range() -> None:
@@ -388,22 +388,22 @@ def test_tuples_between_windows_are_filtered_also_where_they_would_be_late() -> 
     gaps = query(COUNT, window=sliding(2, 5))
     found = ask(gaps, {}, [0, 1.5, 3, 6])
     assert spans(found) == [(0, 2, 2), (5, 7, 1)]
-    assert found.accounts["q"] == Account(4, 3, 0, 0, 1, 0)
-    assert ask(gaps, {}, [20, 3, 1], [1, 2], delay=0).accounts["q"] == Account(3, 1, 0, 1, 1, 0)
+    assert found.accounts["q"] == ExpectedAccount(4, 3, 0, 0, 1, 0)
+    assert ask(gaps, {}, [20, 3, 1], [1, 2], delay=0).accounts["q"] == ExpectedAccount(3, 1, 0, 1, 1, 0)
 
 
 def test_a_tuple_counts_in_those_of_its_windows_that_are_open() -> None:
     # WM(0) = 12 closes [-5, 5) and [0, 10): 8 still counts in [5, 15), 4 and 3 are late.
     found = ask(query(COUNT, window=sliding(10, 5)), {}, [12, 8, 4, 3, 12], [1, 4], delay=0)
     assert spans(found) == [(5, 15, 3), (10, 20, 2)]
-    assert found.accounts["q"] == Account(5, 3, 0, 2, 0, 0)
+    assert found.accounts["q"] == ExpectedAccount(5, 3, 0, 2, 0, 0)
 
 
 def test_rows_windows_count_every_record_and_take_their_times_from_all_that_have_one() -> None:
     asked = query(COUNT, where=Comparison("=", A, Literal(1, BIGINT)), window=of_rows(2, 2))
     found = ask(asked, {"a": (BIGINT, [1, 1, 0, 1, 1])}, [10, None, 5, 30, 7], [2, 2, 1], delay=0)
     assert spans(found) == [(5, 30, 1), (7, 7, 1), (10, 10, 1)]
-    assert found.accounts["q"] == Account(5, 3, 0, 0, 1, 1)
+    assert found.accounts["q"] == ExpectedAccount(5, 3, 0, 0, 1, 1)
 
 
 def test_rows_windows_slide_from_before_the_first_record() -> None:
@@ -422,23 +422,23 @@ def test_landmark_windows_under_a_watermark() -> None:
     # 8 and 9 are before the first slide; 12 comes when [10, 20) is closed, and counts from [10, 30) on.
     found = ask(query(COUNT, window=landmark(10)), {}, [13, 8, 25, 12, 31, 9], [3, 2, 1], delay=0)
     assert spans(found) == [(10, 20, 1), (10, 30, 3), (10, 40, 4)]
-    assert found.accounts["q"] == Account(6, 4, 0, 2, 0, 0)
+    assert found.accounts["q"] == ExpectedAccount(6, 4, 0, 2, 0, 0)
 
 
 def test_landmark_windows_begin_and_end_with_the_stream_not_with_what_is_chosen_of_it() -> None:
     asked = query(COUNT, where=Comparison("=", A, Literal(1, BIGINT)), window=landmark(10))
     found = ask(asked, {"a": (BIGINT, [1, 0, 1, 0])}, [None, 3, 15, 38])
     assert spans(found) == [(0, 20, 1), (0, 30, 1), (0, 40, 1)]
-    assert found.accounts["q"] == Account(4, 1, 0, 0, 2, 1)
+    assert found.accounts["q"] == ExpectedAccount(4, 1, 0, 0, 2, 1)
 
 
 def test_several_windows_on_one_stream_share_its_account() -> None:
     asked = (query(COUNT, window=sliding(2, 5), name="gaps"), query(COUNT, window=landmark(10), name="all"))
     found = ask(asked, {}, [13, 4, 3], [1, 2], delay=0)
     # 4 and 3 lie in a gap for one query, before the first slide for the other.
-    assert found.accounts["gaps"] == Account(3, 0, 0, 0, 3, 0)
-    assert found.accounts["all"] == Account(3, 1, 0, 2, 0, 0)
-    assert found.stream == Account(3, 1, 0, 2, 0, 0)
+    assert found.accounts["gaps"] == ExpectedAccount(3, 0, 0, 0, 3, 0)
+    assert found.accounts["all"] == ExpectedAccount(3, 1, 0, 2, 0, 0)
+    assert found.stream == ExpectedAccount(3, 1, 0, 2, 0, 0)
 
 
 # -- queries on queries
@@ -452,8 +452,8 @@ def test_results_are_a_stream_at_the_ends_of_their_windows() -> None:
     found = ask((inner, outer), {"a": (BIGINT, [1, 1, 2, 1])}, [1, 11, 12, 25])
     assert list(found.rows) == ["outer"]
     assert spans(found, "outer") == [(0, 20, 1, 1), (20, 40, 3, 3)]
-    assert found.accounts["outer"] == Account(4, 4, 0, 0, 0, 0)
-    assert found.stream == found.accounts["q"] == Account(4, 4, 0, 0, 0, 0)
+    assert found.accounts["outer"] == ExpectedAccount(4, 4, 0, 0, 0, 0)
+    assert found.stream == found.accounts["q"] == ExpectedAccount(4, 4, 0, 0, 0, 0)
 
 
 def test_results_are_not_late_where_their_tuples_came_late_enough() -> None:
@@ -464,7 +464,7 @@ def test_results_are_not_late_where_their_tuples_came_late_enough() -> None:
     found = ask((inner, outer), columns, [1, 25, 2, 26, 31], [2, 3], delay=0)
     assert spans(found, "q") == [(0, 10, 1, 1), (20, 30, 1, 2), (30, 40, 1, 1)]
     assert spans(found, "outer") == [(0, 20, 1), (20, 40, 2), (40, 60, 1)]
-    assert found.accounts["outer"] == Account(3, 3, 0, 0, 0, 0)
+    assert found.accounts["outer"] == ExpectedAccount(3, 3, 0, 0, 0, 0)
 
 
 def test_times_addresses_and_prefixes_of_results() -> None:
@@ -478,7 +478,7 @@ def test_times_addresses_and_prefixes_of_results() -> None:
     (row,) = spans(found, "outer")
     assert row[:4] == (10, 20, "9.0.0.0/24", "9.0.0.10")
     assert row[4].timestamp() == 10
-    assert found.accounts["outer"] == Account(4, 2, 0, 0, 2, 0)
+    assert found.accounts["outer"] == ExpectedAccount(4, 2, 0, 0, 2, 0)
 
 
 def test_landmark_over_results() -> None:
@@ -615,8 +615,8 @@ def test_an_added_query_reads_from_its_batch_on_and_has_only_windows_that_start_
     asked = (query(COUNT, window=sliding(10, 5)), query(COUNT, window=sliding(10, 5), name="all"))
     found = ask(asked, {}, [12, 13, 16, 21], [1, 3], since={"q": (12 * SECOND, 1, 1)})
     assert spans(found) == [(15, 25, 2), (20, 30, 1)]
-    assert found.accounts["q"] == Account(3, 2, 0, 1, 0, 0)
-    assert found.accounts["all"] == found.stream == Account(4, 4, 0, 0, 0, 0)
+    assert found.accounts["q"] == ExpectedAccount(3, 2, 0, 1, 0, 0)
+    assert found.accounts["all"] == found.stream == ExpectedAccount(4, 4, 0, 0, 0, 0)
 
 
 def test_an_added_query_does_not_have_the_window_that_starts_at_the_greatest_time() -> None:
@@ -627,18 +627,18 @@ def test_an_added_query_does_not_have_the_window_that_starts_at_the_greatest_tim
 def test_an_added_query_over_rows() -> None:
     found = ask(query(COUNT, window=of_rows(4, 2)), {}, list(range(8)), [3, 5], since={"q": (2 * SECOND, 3, 1)})
     assert spans(found) == [(4, 7, 4), (6, 7, 2)]
-    assert found.accounts["q"] == Account(5, 4, 0, 1, 0, 0)
+    assert found.accounts["q"] == ExpectedAccount(5, 4, 0, 1, 0, 0)
 
 
 def test_an_added_landmark_starts_at_the_next_slide() -> None:
     found = ask(query(COUNT, window=landmark(10)), {}, [5, 12, 13, 25, 31], [2, 3], since={"q": (12 * SECOND, 2, 1)})
     assert spans(found) == [(20, 30, 1), (20, 40, 2)]
-    assert found.accounts["q"] == Account(3, 2, 0, 1, 0, 0)
+    assert found.accounts["q"] == ExpectedAccount(3, 2, 0, 1, 0, 0)
 
 
 def test_a_query_added_before_anything_had_a_time() -> None:
     found = ask(query(COUNT, window=landmark(10)), {}, [None, 5], [1, 1], since={"q": (None, 1, 1)})
-    assert (spans(found), found.accounts["q"]) == ([(0, 10, 1)], Account(1, 1, 0, 0, 0, 0))
+    assert (spans(found), found.accounts["q"]) == ([(0, 10, 1)], ExpectedAccount(1, 1, 0, 0, 0, 0))
 
 
 def test_an_added_query_on_results() -> None:
@@ -646,7 +646,7 @@ def test_an_added_query_on_results() -> None:
     found = ask(asked, {}, [1, 11, 21, 31, 41], [3, 2], delay=0, since={"outer": (21 * SECOND, 3, 1)})
     # Of the results 10, 20 | 30, 40, 50 the outer query reads the last three; its first window starts at 40.
     assert spans(found, "outer") == [(40, 60, 2)]
-    assert found.accounts["outer"] == Account(3, 2, 0, 1, 0, 0)
+    assert found.accounts["outer"] == ExpectedAccount(3, 2, 0, 1, 0, 0)
 
 
 # -- the oracle against a simulation, one tuple and one batch at a time
@@ -711,7 +711,7 @@ def test_oracle_agrees_with_a_simulation(start: int) -> None:
         for name, simulated in (("q", inner), ("outer", outer)):
             assert microseconds(found, name) == Counter(simulated.results), (seed, name)
             parts = [simulated.fates[part] for part in PARTS]
-            assert found.accounts[name] == Account(sum(parts), *parts), (seed, name)
+            assert found.accounts[name] == ExpectedAccount(sum(parts), *parts), (seed, name)
 
 
 def microseconds(expected: Expected, name: str) -> Counter[tuple[Any, ...]]:
@@ -767,9 +767,9 @@ def test_accounts() -> None:
         assert_account_closes({"accounting": CLOSED, "queries": {"q": {"accounting": CLOSED | {"late": 2}}}})
     with pytest.raises(AssertionError, match="stream's account: 'late' is None"):
         assert_account_closes({"accounting": CLOSED | {"late": None}, "queries": {}})
-    assert_same_account(CLOSED, Account(3, 1, 0, 1, 1, 0), "case")
+    assert_same_account(CLOSED, ExpectedAccount(3, 1, 0, 1, 1, 0), "case")
     with pytest.raises(AssertionError, match="case: account is"):
-        assert_same_account(CLOSED, Account(3, 2, 0, 0, 1, 0), "case")
+        assert_same_account(CLOSED, ExpectedAccount(3, 2, 0, 0, 1, 0), "case")
 
 
 def test_direct_table_evicts_on_collision_in_order() -> None:
@@ -835,7 +835,7 @@ def test_formats_are_only_those_that_hold_the_data(tmp_path: Path) -> None:
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv"] * len(text.tables)
 
 
-def resolved(case: Case) -> QuerySet:
+def resolved(case: RandomCase) -> QuerySet:
     return resolve_app(case.text("parquet:x"), f"seed {case.seed}", lambda uri, options: fields(case.data.schema))
 
 

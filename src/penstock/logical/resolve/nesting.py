@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from penstock.lang.ast import Derived, Relation, Select, SelectQuery, SetOperation, Word
+from penstock.lang.ast import Derived, FromClause, Select, SelectQuery, SetOperation, Word
 from penstock.lang.text import AppText
 from penstock.logical.query import Query, results_stream
 from penstock.logical.resolve.scopes import Input
@@ -67,9 +67,9 @@ def _common(name: str, select: Select, text: AppText, catalog: Catalog, inside: 
     return common
 
 
-def _source(name: str, source: Relation | Derived, text: AppText, catalog: Catalog, inside: list[Query]) -> FromItem:
+def _source(name: str, source: FromClause | Derived, text: AppText, catalog: Catalog, inside: list[Query]) -> FromItem:
     alias = (source.alias,) if source.alias else ()
-    if isinstance(source, Relation):
+    if isinstance(source, FromClause):
         found = catalog.find(source.name, text)
         return FromItem(found, (source.name, *alias), source.window, source.name.span)
     called = source.alias.text if source.alias else "sub1"

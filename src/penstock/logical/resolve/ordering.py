@@ -34,14 +34,14 @@ def resolve_order(
     return tuple(dict.fromkeys(found))
 
 
-def _entries(entry: ast.Order, expression: Expression) -> list[Order]:
+def _entries(entry: ast.OrderTerm, expression: Expression) -> list[Order]:
     """NULL is below every value; where it is wanted elsewhere, that is ordered by first."""
     usual = "LAST" if entry.descending else "FIRST"
     own = Order(expression, entry.descending)
     return [own] if entry.nulls in ("", usual) else [Order(IsNull(expression), entry.nulls == "FIRST"), own]
 
 
-def _named(entry: ast.Order, outputs: tuple[Output, ...], text: AppText) -> Expression | None:
+def _named(entry: ast.OrderTerm, outputs: tuple[Output, ...], text: AppText) -> Expression | None:
     node = unwrap(entry.expression)
     if isinstance(node, exp.Literal) and not node.is_string:
         position = constants.whole(node.name) or 0
@@ -55,12 +55,14 @@ def _named(entry: ast.Order, outputs: tuple[Output, ...], text: AppText) -> Expr
     return None
 
 
-def _of_groups(entry: ast.Order, outputs: tuple[Output, ...], grouping: Grouping, columns: StreamColumns) -> Expression:
+def _of_groups(
+    entry: ast.OrderTerm, outputs: tuple[Output, ...], grouping: Grouping, columns: StreamColumns
+) -> Expression:
     aliases = {output.name.casefold(): output.expression for output in outputs}
     return resolve_scalar(entry.expression, group_scope(grouping, columns).with_aliases(aliases))
 
 
-def _of_tuples(entry: ast.Order, grouping: Grouping, columns: StreamColumns) -> Expression:
+def _of_tuples(entry: ast.OrderTerm, grouping: Grouping, columns: StreamColumns) -> Expression:
     """What is ordered by becomes a key too: the rows stay the same, and the order can be told from them."""
     expression = resolve_scalar(entry.expression, TupleScope(columns, clause="ORDER BY"))
     if not columns_of(expression):

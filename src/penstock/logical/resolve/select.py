@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from penstock.lang.ast import Item, Select, Window, Word, span_of
+from penstock.lang.ast import Item, Select, WindowClause, Word, span_of
 from penstock.lang.text import AppText, Span
 from penstock.logical.expressions import Aggregate, Expression, walk
 from penstock.logical.query import Key, Output, Query
@@ -31,7 +31,7 @@ class FromItem:
 
     input: Input
     qualifiers: tuple[Word, ...]
-    window: Window | None
+    window: WindowClause | None
     span: Span
 
 

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from penstock.lang.ast import Duration, Select, Window, Word
+from penstock.lang.ast import Duration, Select, WindowClause, Word
 from penstock.lang.durations import LONGEST, format_duration
 from penstock.lang.text import AppText, Span
 from penstock.logical import window as logical
@@ -21,7 +21,12 @@ _HINT = "add a window like [RANGE '5 minutes'] after the stream, EVERY 5 MINUTES
 
 
 def resolve_window(
-    text: AppText, select: Select, window: Window | None, bucket: Duration | None, source: Span, results: bool = False
+    text: AppText,
+    select: Select,
+    window: WindowClause | None,
+    bucket: Duration | None,
+    source: Span,
+    results: bool = False,
 ) -> logical.Window:
     """`source` is where the stream is named; `results` says that it is a query."""
     if window is not None and window.rows is not None:
@@ -41,7 +46,7 @@ def resolve_window(
     return logical.Window(length, step)
 
 
-def _landmark(text: AppText, window: Window, slide: Duration | None, bucket: Duration | None) -> logical.Window:
+def _landmark(text: AppText, window: WindowClause, slide: Duration | None, bucket: Duration | None) -> logical.Window:
     step = slide or bucket
     if step is None:
         hint = "say how often it gives results: EVERY 1 MINUTE, or GROUP BY time/1"
@@ -53,7 +58,7 @@ def _landmark(text: AppText, window: Window, slide: Duration | None, bucket: Dur
 
 
 def _rows(
-    text: AppText, select: Select, window: Window, rows: Word, bucket: Duration | None, results: bool
+    text: AppText, select: Select, window: WindowClause, rows: Word, bucket: Duration | None, results: bool
 ) -> logical.Window:
     if results:
         hint = "use a window of time, like [RANGE '5 minutes']"

@@ -13,7 +13,7 @@ from penstock.logical.expressions import Aggregate, Case, Column, Computed, Expr
 from penstock.logical.render import render
 from penstock.logical.types import BIGINT, INT, Kind
 from penstock.logical.values.attributes import attribute_of
-from penstock.logical.values.placed import Resolve, Scope, condition, not_yet
+from penstock.logical.values.placed import NameScope, Resolve, condition, not_yet
 from penstock.logical.values.type_rules import is_null
 
 LATER = frozenset({"approx_count_distinct", "approx_percentile", "approx_frequent"})
@@ -28,7 +28,7 @@ def uses_aggregates(nodes: list[exp.Expr]) -> bool:
     return any(is_aggregate(call.name) and "extract" not in call.meta for call in calls)
 
 
-def resolve_aggregate(node: exp.Anonymous, filtered: exp.Expr | None, scope: Scope, resolve: Resolve) -> Aggregate:
+def resolve_aggregate(node: exp.Anonymous, filtered: exp.Expr | None, scope: NameScope, resolve: Resolve) -> Aggregate:
     """`scope` is that of the records, for the argument and the condition of FILTER."""
     name = _name(node, scope)
     function = AGGREGATES[name]
@@ -51,7 +51,7 @@ def resolve_aggregate(node: exp.Anonymous, filtered: exp.Expr | None, scope: Sco
     return Aggregate(function.name, wanted, result)
 
 
-def _name(node: exp.Anonymous, scope: Scope) -> str:
+def _name(node: exp.Anonymous, scope: NameScope) -> str:
     """The function's name as it stands there, or an error for one that comes later."""
     word: Word = node.meta["name"]
     function = word.text.lower()
@@ -63,7 +63,7 @@ def _name(node: exp.Anonymous, scope: Scope) -> str:
     return function
 
 
-def _argument(function: str, node: exp.Expr, scope: Scope, resolve: Resolve) -> Expression:
+def _argument(function: str, node: exp.Expr, scope: NameScope, resolve: Resolve) -> Expression:
     counts = AGGREGATES[function].counts
     if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
         raise scope.text.error(span_of(node), f"'*' can only stand in count(*), not in {function}")
@@ -78,7 +78,7 @@ def _argument(function: str, node: exp.Expr, scope: Scope, resolve: Resolve) -> 
     return value
 
 
-def _counts_rows(node: exp.Expr, scope: Scope) -> bool:
+def _counts_rows(node: exp.Expr, scope: NameScope) -> bool:
     """count(*), count(P.*) and count(1) count records."""
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
         scope.name(node)  # checks the qualifier

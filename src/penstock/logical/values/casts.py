@@ -10,7 +10,7 @@ from penstock.lang.ast import Word, span_of
 from penstock.logical.expressions import Cast, Expression, Literal
 from penstock.logical.types import TYPE_NAMES, Kind, Type
 from penstock.logical.values import constants
-from penstock.logical.values.placed import Resolve, Scope, not_yet
+from penstock.logical.values.placed import NameScope, Resolve, not_yet
 from penstock.logical.values.type_rules import described, is_null
 
 _PLAIN = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.DOUBLE})
@@ -19,7 +19,7 @@ _FROM_TEXT = _PLAIN | {Kind.TIMESTAMP}
 _TO_TEXT = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.TIMESTAMP})
 
 
-def resolve_cast(node: exp.Cast, scope: Scope, resolve: Resolve) -> Expression:
+def resolve_cast(node: exp.Cast, scope: NameScope, resolve: Resolve) -> Expression:
     target = _target(node.meta["type_name"], scope)
     operand = resolve(node.this, scope)
     if is_null(operand):
@@ -41,7 +41,7 @@ def _possible(source: Kind, target: Kind) -> bool:
     return source in _PLAIN and target in _PLAIN
 
 
-def _constant(node: exp.Cast, operand: Expression, target: Type, scope: Scope) -> Literal | None:
+def _constant(node: exp.Cast, operand: Expression, target: Type, scope: NameScope) -> Literal | None:
     """Times and addresses written as text are checked now, not turned into NULL later."""
     if not (isinstance(operand, Literal) and isinstance(operand.value, str) and operand.type.kind is Kind.STRING):
         return None
@@ -52,7 +52,7 @@ def _constant(node: exp.Cast, operand: Expression, target: Type, scope: Scope) -
         raise scope.text.error(span_of(node.this), str(problem), problem.hint) from None
 
 
-def _refused(node: exp.Cast, operand: Expression, target: Type, scope: Scope) -> Exception:
+def _refused(node: exp.Cast, operand: Expression, target: Type, scope: NameScope) -> Exception:
     kinds = {operand.type.kind, target.kind}
     if kinds & {Kind.INET, Kind.PREFIX} or kinds == {Kind.DOUBLE, Kind.STRING}:
         return not_yet(scope.text, node, f"a cast from {operand.type} to {target}")
@@ -60,7 +60,7 @@ def _refused(node: exp.Cast, operand: Expression, target: Type, scope: Scope) ->
     return scope.text.error(span_of(node), f"cannot cast {described(operand)} to {target}", hint)
 
 
-def _target(word: Word, scope: Scope) -> Type:
+def _target(word: Word, scope: NameScope) -> Type:
     found = TYPE_NAMES.get(word.text.upper())
     if found is None:
         near = get_close_matches(word.text.upper(), TYPE_NAMES, n=1, cutoff=0.7)

@@ -25,7 +25,7 @@ from penstock.logical.render import render
 from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, Kind, Type
 from penstock.logical.values import constants, type_rules
 from penstock.logical.values.aggregates import LATER
-from penstock.logical.values.placed import Resolve, Scope
+from penstock.logical.values.placed import NameScope, Resolve
 from penstock.logical.values.type_rules import Mismatch, is_null
 
 TIME_PARTS = ("year", "month", "day", "hour", "minute", "second")
@@ -38,7 +38,7 @@ Rule = Callable[[str, Arguments], Expression]
 
 
 @dataclass(frozen=True)
-class Function:
+class ScalarFunction:
     """`usage` is shown where the number of arguments is wrong; `most` None: any number."""
 
     name: str
@@ -48,7 +48,7 @@ class Function:
     most: int | None = 1
 
 
-def resolve_call(node: exp.Anonymous, scope: Scope, resolve: Resolve) -> Expression:
+def resolve_call(node: exp.Anonymous, scope: NameScope, resolve: Resolve) -> Expression:
     word: Word = node.meta["name"]
     function = FUNCTIONS.get(word.text.lower())
     if function is None or ("extract" in node.meta and word.text.lower() not in (*TIME_PARTS, "epoch")):
@@ -70,7 +70,7 @@ def resolve_call(node: exp.Anonymous, scope: Scope, resolve: Resolve) -> Express
         raise scope.text.error(span_of(at), str(problem), problem.hint) from None
 
 
-def _count(function: Function) -> str:
+def _count(function: ScalarFunction) -> str:
     least, most = function.least, function.most
     if most is None:
         return f"{least} arguments or more" if least > 1 else "one argument or more"
@@ -231,35 +231,35 @@ def _truncated(name: str, arguments: Arguments) -> Expression:
 
 
 _TABLE = (
-    Function("abs", "abs(x)", _keeps),
-    Function("sign", "sign(x)", _sign),
-    Function("floor", "floor(x)", _whole_part),
-    Function("ceil", "ceil(x)", _whole_part),
-    Function("round", "round(x) or round(x, digits)", _round, most=2),
-    Function("sqrt", "sqrt(x)", _real),
-    Function("ln", "ln(x)", _real),
-    Function("log10", "log10(x)", _real),
-    Function("exp", "exp(x)", _real),
-    Function("power", "power(x, y)", _real, 2, 2),
-    Function("mod", "mod(x, y)", _mod, 2, 2),
-    Function("least", "least(x, y, ...)", _choice, 1, None),
-    Function("greatest", "greatest(x, y, ...)", _choice, 1, None),
-    Function("coalesce", "coalesce(x, y, ...)", _choice, 1, None),
-    Function("nullif", "nullif(x, y)", _nullif, 2, 2),
-    Function("if", "if(condition, x, y)", _if, 3, 3),
-    Function("lower", "lower(text)", _text_to(STRING)),
-    Function("upper", "upper(text)", _text_to(STRING)),
-    Function("length", "length(text)", _text_to(BIGINT)),
-    Function("substr", "substr(text, start) or substr(text, start, length)", _substr, 2, 3),
-    Function("concat", "concat(text, text, ...)", _texts, 1, None),
-    Function("trim", "trim(text) or trim(text, 'characters')", _text_and_constants(STRING), 1, 2),
-    Function("ltrim", "ltrim(text) or ltrim(text, 'characters')", _text_and_constants(STRING), 1, 2),
-    Function("rtrim", "rtrim(text) or rtrim(text, 'characters')", _text_and_constants(STRING), 1, 2),
-    Function("replace", "replace(text, 'from', 'to')", _text_and_constants(STRING), 3, 3),
-    Function("starts_with", "starts_with(text, 'prefix')", _text_and_constants(BOOLEAN), 2, 2),
-    *(Function(part, f"{part}(time)", _part) for part in (*TIME_PARTS, "epoch")),
-    Function("date_trunc", "date_trunc('unit', time)", _truncated, 2, 2),
+    ScalarFunction("abs", "abs(x)", _keeps),
+    ScalarFunction("sign", "sign(x)", _sign),
+    ScalarFunction("floor", "floor(x)", _whole_part),
+    ScalarFunction("ceil", "ceil(x)", _whole_part),
+    ScalarFunction("round", "round(x) or round(x, digits)", _round, most=2),
+    ScalarFunction("sqrt", "sqrt(x)", _real),
+    ScalarFunction("ln", "ln(x)", _real),
+    ScalarFunction("log10", "log10(x)", _real),
+    ScalarFunction("exp", "exp(x)", _real),
+    ScalarFunction("power", "power(x, y)", _real, 2, 2),
+    ScalarFunction("mod", "mod(x, y)", _mod, 2, 2),
+    ScalarFunction("least", "least(x, y, ...)", _choice, 1, None),
+    ScalarFunction("greatest", "greatest(x, y, ...)", _choice, 1, None),
+    ScalarFunction("coalesce", "coalesce(x, y, ...)", _choice, 1, None),
+    ScalarFunction("nullif", "nullif(x, y)", _nullif, 2, 2),
+    ScalarFunction("if", "if(condition, x, y)", _if, 3, 3),
+    ScalarFunction("lower", "lower(text)", _text_to(STRING)),
+    ScalarFunction("upper", "upper(text)", _text_to(STRING)),
+    ScalarFunction("length", "length(text)", _text_to(BIGINT)),
+    ScalarFunction("substr", "substr(text, start) or substr(text, start, length)", _substr, 2, 3),
+    ScalarFunction("concat", "concat(text, text, ...)", _texts, 1, None),
+    ScalarFunction("trim", "trim(text) or trim(text, 'characters')", _text_and_constants(STRING), 1, 2),
+    ScalarFunction("ltrim", "ltrim(text) or ltrim(text, 'characters')", _text_and_constants(STRING), 1, 2),
+    ScalarFunction("rtrim", "rtrim(text) or rtrim(text, 'characters')", _text_and_constants(STRING), 1, 2),
+    ScalarFunction("replace", "replace(text, 'from', 'to')", _text_and_constants(STRING), 3, 3),
+    ScalarFunction("starts_with", "starts_with(text, 'prefix')", _text_and_constants(BOOLEAN), 2, 2),
+    *(ScalarFunction(part, f"{part}(time)", _part) for part in (*TIME_PARTS, "epoch")),
+    ScalarFunction("date_trunc", "date_trunc('unit', time)", _truncated, 2, 2),
 )
 _ALIASES = {"ceiling": "ceil", "pow": "power", "iif": "if", "substring": "substr"}
 _BY_NAME = {function.name: function for function in _TABLE}
-FUNCTIONS: dict[str, Function] = _BY_NAME | {alias: _BY_NAME[name] for alias, name in _ALIASES.items()}
+FUNCTIONS: dict[str, ScalarFunction] = _BY_NAME | {alias: _BY_NAME[name] for alias, name in _ALIASES.items()}

@@ -20,7 +20,7 @@ from penstock.logical.values import constants, type_rules
 T = TypeVar("T")
 
 
-class Scope(Protocol):
+class NameScope(Protocol):
     """What names and aggregates mean in one clause."""
 
     @property
@@ -37,7 +37,7 @@ class Scope(Protocol):
         ...
 
 
-Resolve = Callable[[exp.Expr, Scope], Expression]
+Resolve = Callable[[exp.Expr, NameScope], Expression]
 Operand = tuple[exp.Expr, Expression]
 
 
@@ -45,7 +45,7 @@ def not_yet(text: AppText, node: exp.Expr, feature: str, hint: str = "") -> Quer
     return text.error(span_of(node), f"{feature} is not executable yet", hint)
 
 
-def placed(node: exp.Expr, scope: Scope, build: Callable[[], T]) -> T:
+def placed(node: exp.Expr, scope: NameScope, build: Callable[[], T]) -> T:
     """Run a rule, and give its complaint the node's place."""
     try:
         return build()
@@ -55,7 +55,7 @@ def placed(node: exp.Expr, scope: Scope, build: Callable[[], T]) -> T:
         raise scope.text.error(span_of(node), str(problem), problem.hint) from None
 
 
-def compared(node: exp.Expr, operator: str, left: Operand, right: Operand, scope: Scope) -> Expression:
+def compared(node: exp.Expr, operator: str, left: Operand, right: Operand, scope: NameScope) -> Expression:
     """A comparison; a constant that is no value of the other side's type is blamed at its own place."""
     try:
         return type_rules.compare(operator, left[1], right[1])
@@ -67,7 +67,7 @@ def compared(node: exp.Expr, operator: str, left: Operand, right: Operand, scope
         raise scope.text.error(span_of(bad[0]), str(problem), problem.hint) from None
 
 
-def condition(node: exp.Expr, scope: Scope, where: str, resolve: Resolve) -> Expression:
+def condition(node: exp.Expr, scope: NameScope, where: str, resolve: Resolve) -> Expression:
     """A BOOLEAN expression; `where` is the word that asks for one."""
     resolved = resolve(node, scope)
     return placed(node, scope, lambda: type_rules.truth(resolved, where))

@@ -11,7 +11,7 @@ from penstock.lang.ast import span_of
 from penstock.logical.expressions import Call, Comparison, Expression, InList, IsNull, Like, Literal, Logic, Not
 from penstock.logical.render import render
 from penstock.logical.types import BOOLEAN, STRING, Kind
-from penstock.logical.values.placed import Resolve, Scope, compared, condition, not_yet
+from penstock.logical.values.placed import NameScope, Resolve, compared, condition, not_yet
 
 _LATER: dict[type[exp.Expr], str] = {
     exp.Subquery: "a subquery in an expression",
@@ -20,7 +20,7 @@ _LATER: dict[type[exp.Expr], str] = {
 }
 
 
-def resolve_test(node: exp.Expr, scope: Scope, resolve: Resolve) -> Expression:
+def resolve_test(node: exp.Expr, scope: NameScope, resolve: Resolve) -> Expression:
     match node:
         case exp.Is():
             return _is(node, scope, resolve)
@@ -41,7 +41,7 @@ def resolve_test(node: exp.Expr, scope: Scope, resolve: Resolve) -> Expression:
     raise not_yet(scope.text, node, _LATER.get(type(node), "this expression"))
 
 
-def _is(node: exp.Is, scope: Scope, resolve: Resolve) -> Expression:
+def _is(node: exp.Is, scope: NameScope, resolve: Resolve) -> Expression:
     if isinstance(node.expression, exp.Null):
         return IsNull(resolve(node.this, scope))
     # x IS TRUE is never NULL: (x IS NOT NULL) AND x.
@@ -50,7 +50,7 @@ def _is(node: exp.Is, scope: Scope, resolve: Resolve) -> Expression:
     return Logic("AND", (Not(IsNull(operand)), holds))
 
 
-def _same(node: exp.Expr, scope: Scope, resolve: Resolve) -> Expression:
+def _same(node: exp.Expr, scope: NameScope, resolve: Resolve) -> Expression:
     """x IS NOT DISTINCT FROM y: equal, or both NULL."""
     other = node.args["expression"]
     equal = compared(node, "=", (node.this, resolve(node.this, scope)), (other, resolve(other, scope)), scope)
@@ -59,7 +59,7 @@ def _same(node: exp.Expr, scope: Scope, resolve: Resolve) -> Expression:
     return Call("coalesce", (equal, both), BOOLEAN)
 
 
-def _between(node: exp.Between, scope: Scope, resolve: Resolve) -> Expression:
+def _between(node: exp.Between, scope: NameScope, resolve: Resolve) -> Expression:
     operand = (node.this, resolve(node.this, scope))
     bounds = []
     for operator, key in ((">=", "low"), ("<=", "high")):
@@ -68,7 +68,7 @@ def _between(node: exp.Between, scope: Scope, resolve: Resolve) -> Expression:
     return Logic("AND", tuple(bounds))
 
 
-def _in(node: exp.In, scope: Scope, resolve: Resolve) -> Expression:
+def _in(node: exp.In, scope: NameScope, resolve: Resolve) -> Expression:
     if node.args.get("query"):
         raise not_yet(scope.text, node, "IN with a subquery")
     operand = (node.this, resolve(node.this, scope))
@@ -95,7 +95,7 @@ def _member(test: Expression) -> Literal | None:
     return Literal(value, wanted) if value == literal.value and fits else None
 
 
-def _like(node: exp.Expr, escape_node: exp.Expr | None, scope: Scope, resolve: Resolve) -> Expression:
+def _like(node: exp.Expr, escape_node: exp.Expr | None, scope: NameScope, resolve: Resolve) -> Expression:
     word = "LIKE" if isinstance(node, exp.Like) else "ILIKE"
     operand = resolve(node.this, scope)
     if operand.type.kind is not Kind.STRING:
@@ -113,7 +113,7 @@ def _like(node: exp.Expr, escape_node: exp.Expr | None, scope: Scope, resolve: R
     return Like(Call("lower", (operand,), STRING), lowered, escape=escape)
 
 
-def _escape(node: exp.Expr, pattern: str, scope: Scope, resolve: Resolve) -> str:
+def _escape(node: exp.Expr, pattern: str, scope: NameScope, resolve: Resolve) -> str:
     escape = _text_constant(node, "ESCAPE with anything but a text constant", scope, resolve)
     if len(escape) != 1:
         raise scope.text.error(span_of(node), "ESCAPE needs one character", "write it like ESCAPE '!'")
@@ -122,7 +122,7 @@ def _escape(node: exp.Expr, pattern: str, scope: Scope, resolve: Resolve) -> str
     return escape
 
 
-def _text_constant(node: exp.Expr, what: str, scope: Scope, resolve: Resolve) -> str:
+def _text_constant(node: exp.Expr, what: str, scope: NameScope, resolve: Resolve) -> str:
     literal = resolve(node, scope)
     if isinstance(literal, Literal) and isinstance(literal.value, str) and literal.type == STRING:
         return literal.value

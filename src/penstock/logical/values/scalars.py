@@ -17,7 +17,7 @@ from penstock.logical.values import constants, type_rules
 from penstock.logical.values.aggregates import is_aggregate
 from penstock.logical.values.casts import resolve_cast
 from penstock.logical.values.functions import resolve_call
-from penstock.logical.values.placed import Scope, compared, condition, placed
+from penstock.logical.values.placed import NameScope, compared, condition, placed
 from penstock.logical.values.predicates import resolve_test
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
@@ -31,7 +31,7 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
 _OPERATORS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 
 
-def resolve_scalar(node: exp.Expr, scope: Scope) -> Expression:
+def resolve_scalar(node: exp.Expr, scope: NameScope) -> Expression:
     known = scope.known(node)
     if known is not None:
         return known
@@ -50,11 +50,11 @@ def resolve_scalar(node: exp.Expr, scope: Scope) -> Expression:
     return _other(node, scope)
 
 
-def resolve_condition(node: exp.Expr, scope: Scope, where: str) -> Expression:
+def resolve_condition(node: exp.Expr, scope: NameScope, where: str) -> Expression:
     return condition(node, scope, where, resolve_scalar)
 
 
-def _other(node: exp.Expr, scope: Scope) -> Expression:
+def _other(node: exp.Expr, scope: NameScope) -> Expression:
     match node:
         case exp.Neg():
             return _negative(node, scope)
@@ -70,7 +70,7 @@ def _other(node: exp.Expr, scope: Scope) -> Expression:
     return resolve_test(node, scope, resolve_scalar)
 
 
-def _call(node: exp.Anonymous | exp.Filter, scope: Scope) -> Expression:
+def _call(node: exp.Anonymous | exp.Filter, scope: NameScope) -> Expression:
     filtered = node.expression if isinstance(node, exp.Filter) else None
     call: exp.Anonymous = node.this if isinstance(node, exp.Filter) else node
     if is_aggregate(call.name) and "extract" not in call.meta:
@@ -116,7 +116,7 @@ def _constant(node: exp.Expr) -> Literal | None:
 # -- operators
 
 
-def _logic(node: exp.Connector | exp.Not, scope: Scope) -> Expression:
+def _logic(node: exp.Connector | exp.Not, scope: NameScope) -> Expression:
     if isinstance(node, exp.Not):
         return Not(resolve_condition(node.this, scope, "NOT"))
     operator = "AND" if isinstance(node, exp.And) else "OR"
@@ -136,7 +136,7 @@ def _logic(node: exp.Connector | exp.Not, scope: Scope) -> Expression:
     return Logic(operator, tuple(resolved))
 
 
-def _binary(node: exp.Expr, scope: Scope) -> Expression:
+def _binary(node: exp.Expr, scope: NameScope) -> Expression:
     left_node, right_node = node.this, node.args["expression"]
     if isinstance(node, exp.Add | exp.Sub) and (moved := _moved(node, scope)) is not None:
         return moved
@@ -146,7 +146,7 @@ def _binary(node: exp.Expr, scope: Scope) -> Expression:
     return compared(node, _COMPARISONS[type(node)], (left_node, left), (right_node, right), scope)
 
 
-def _moved(node: exp.Add | exp.Sub, scope: Scope) -> Expression | None:
+def _moved(node: exp.Add | exp.Sub, scope: NameScope) -> Expression | None:
     """A time plus or minus an interval; None for any other sum."""
     left, right = _unwrap(node.this), _unwrap(node.expression)
     if isinstance(left, exp.Interval) and isinstance(node, exp.Add):
@@ -157,13 +157,13 @@ def _moved(node: exp.Add | exp.Sub, scope: Scope) -> Expression | None:
     return placed(node, scope, lambda: type_rules.shift(operator, time, right.meta["microseconds"]))
 
 
-def _negative(node: exp.Neg, scope: Scope) -> Expression:
+def _negative(node: exp.Neg, scope: NameScope) -> Expression:
     operand = resolve_scalar(node.this, scope)
     zero = Literal(0.0, operand.type) if operand.type == DOUBLE else constants.integer(0)
     return placed(node, scope, lambda: type_rules.calculate("-", zero, operand))
 
 
-def _joined(node: exp.DPipe, scope: Scope) -> Expression:
+def _joined(node: exp.DPipe, scope: NameScope) -> Expression:
     """a || b || c is one concat of three."""
     parts: list[Expression] = []
     for side in (node.this, node.expression):
@@ -178,7 +178,7 @@ def _joined(node: exp.DPipe, scope: Scope) -> Expression:
     return Call("concat", tuple(parts), STRING)
 
 
-def _case(node: exp.Case, scope: Scope) -> Expression:
+def _case(node: exp.Case, scope: NameScope) -> Expression:
     """`CASE x WHEN 1 ...` is `CASE WHEN x = 1 ...`."""
     subject = None if node.this is None else (node.this, resolve_scalar(node.this, scope))
     tests: list[Expression] = []

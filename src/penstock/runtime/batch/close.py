@@ -15,7 +15,7 @@ import numpy as np
 
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.window import ROWS
-from penstock.relations.storage import Source, Storage, sources
+from penstock.relations.storage import Storage, StoredSource, sources
 from penstock.runtime.batch.context import Context, Streams, inputs_state, roots_state
 from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
 from penstock.runtime.epoch import Epoch, first_window, landmark_start
@@ -81,7 +81,7 @@ class Hfta:
         numbers = {number for segment in self.segments for number in segment.storages}
         return [storage for storage in self.context.version.storages if storage.number in numbers]
 
-    def _reading(self, query: Query, found: tuple[Source, ...]) -> Reading:
+    def _reading(self, query: Query, found: tuple[StoredSource, ...]) -> Reading:
         stream = self.app.stream(query.stream)
         return Reading(query.window, found, stream.name, stream.time, self.landmark(query))
 

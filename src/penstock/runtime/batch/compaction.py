@@ -20,7 +20,7 @@ import numpy as np
 from penstock.faults import reach
 from penstock.logical.query import Query
 from penstock.relations.relation import Relation
-from penstock.relations.storage import Source, Storage, mixable
+from penstock.relations.storage import Storage, StoredSource, mixable
 from penstock.runtime.batch.context import Context, Streams, roots_state
 from penstock.runtime.batch.merge_job import ShareWork
 from penstock.runtime.merge.items import FOREVER, MergeItem, cut_panes, row_bytes, share_out
@@ -124,16 +124,16 @@ def compact_share(shares: list[list[MergeItem]], work: ShareWork[Keep], number: 
     """Merge some items into one new segment, a run each."""
     from penstock.runtime.merge.coarse import coarsened
     from penstock.runtime.merge.merge import Share, merge
-    from penstock.runtime.merge.windows import Segments, pane_pieces
+    from penstock.runtime.merge.windows import TaskSegments, pane_pieces
     from penstock.state.segments.write import SegmentWriter
 
     name = segment_name(work.batch, f"c{number:03d}", uuid.uuid4().hex[:8])
     writer = SegmentWriter(Path(work.folder) / name, work.settings.slots)
-    with Segments(Path(work.folder), work.references) as opened:
+    with TaskSegments(Path(work.folder), work.references) as opened:
         for item in shares[number]:
             (name,), cut = item.names, item.cut
             keep = work.named[name]
-            relation, pieces = keep.relation, list(pane_pieces(Source(keep.relation), cut, opened, keep.gather))
+            relation, pieces = keep.relation, list(pane_pieces(StoredSource(keep.relation), cut, opened, keep.gather))
             assert cut.turn is not None
             groups = merge(relation, pieces, Share(cut.turn, cut.passes), opened.vocabulary)
             if len(groups):

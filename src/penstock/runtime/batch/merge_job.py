@@ -23,7 +23,7 @@ from penstock.state.garbage import segment_name
 from penstock.state.protocol import MergeReport, SegmentRef, Staged, TaskReport, WindowCounts
 
 if TYPE_CHECKING:
-    from penstock.runtime.merge.windows import Segments
+    from penstock.runtime.merge.windows import TaskSegments
     from penstock.runtime.task.task import Task
 
 T = TypeVar("T")
@@ -56,13 +56,13 @@ class Closed:
 
 def merge_share(shares: list[list[MergeItem]], work: ShareWork[Closed], number: int) -> MergeReport:
     """Merge, finish and stage some items."""
-    from penstock.runtime.merge.windows import Segments
+    from penstock.runtime.merge.windows import TaskSegments
 
-    with Segments(Path(work.folder), work.references) as opened:
+    with TaskSegments(Path(work.folder), work.references) as opened:
         return _merge_items(shares[number], work, number, opened)
 
 
-def _merge_items(items: list[MergeItem], work: ShareWork[Closed], number: int, opened: Segments) -> MergeReport:
+def _merge_items(items: list[MergeItem], work: ShareWork[Closed], number: int, opened: TaskSegments) -> MergeReport:
     from penstock.runtime.merge.windows import merge_item
 
     attempt = uuid.uuid4().hex[:8]

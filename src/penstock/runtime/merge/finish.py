@@ -34,13 +34,13 @@ from penstock.state.segments.groups import Groups
 Array = np.ndarray
 
 
-class Bounds(Protocol):
+class WindowBounds(Protocol):
     """Start and end of windows by number, in microseconds."""
 
     def of(self, windows: Array) -> tuple[Array, Array]: ...
 
 
-def finish(query: Query, groups: Groups, bounds: Bounds) -> Ranked:
+def finish(query: Query, groups: Groups, bounds: WindowBounds) -> Ranked:
     """The result rows of these groups; every group must be complete. Strings stay dictionary-encoded."""
     columns, schema = Finisher(query, groups), result_schema(query)
     arrays = [columns.arrow(output.expression, schema.types[n]) for n, output in enumerate(query.select)]

@@ -26,7 +26,7 @@ Array = np.ndarray
 Stored = tuple[Array, int]  # integers less a base, in as few bytes as they need; none where all are the base
 
 
-class Rows(Protocol):
+class PartialRows(Protocol):
     """Partial aggregates in columns: rows of a block, or groups in memory."""
 
     def __len__(self) -> int: ...
@@ -150,7 +150,7 @@ class Cells:
 class Piece:
     """Rows and where they go: the window (or pane) of each, or cells; `index` chooses and repeats rows (None: all)."""
 
-    rows: Rows
+    rows: PartialRows
     where: Array | Cells
     index: Array | None = None
 

@@ -19,7 +19,7 @@ from penstock.errors import RunError
 from penstock.logical.query import Query
 from penstock.logical.window import ROWS, Window
 from penstock.relations.relation import Relation, bounds_relation
-from penstock.relations.storage import Source
+from penstock.relations.storage import StoredSource
 from penstock.runtime.settings import TaskSettings
 from penstock.state.segments.read import FAN, Block
 
@@ -73,7 +73,7 @@ class Reading:
     """
 
     window: Window
-    sources: tuple[Source, ...]
+    sources: tuple[StoredSource, ...]
     stream: str
     time: str
     landmark: int | None = None
@@ -223,7 +223,7 @@ def _items(number: int, one: Due, share: int, settings: TaskSettings) -> Iterato
 
 
 @dataclass(frozen=True)
-class Kind:
+class CutKind:
     """Queries whose large windows are cut alike. A LIMIT needs each window `whole`; groups that are `rolled` up stand
     in several slots."""
 
@@ -232,15 +232,15 @@ class Kind:
     queries: tuple[str, ...]
 
 
-def _kinds(one: Due) -> list[Kind]:
+def _kinds(one: Due) -> list[CutKind]:
     found: dict[tuple[bool, bool], list[str]] = {}
     for wanting in one.wanting:
         rolled = any(source.relation.attributes != wanting.wanted.attributes for source in one.reading.sources)
         found.setdefault((wanting.query.limit is not None, rolled), []).append(wanting.query.name)
-    return [Kind(whole, rolled, tuple(queries)) for (whole, rolled), queries in found.items()]
+    return [CutKind(whole, rolled, tuple(queries)) for (whole, rolled), queries in found.items()]
 
 
-def _large(large: Cut, shares: int, kinds: list[Kind]) -> Iterator[tuple[tuple[str, ...], Cut]]:
+def _large(large: Cut, shares: int, kinds: list[CutKind]) -> Iterator[tuple[tuple[str, ...], Cut]]:
     """Cuts of windows that do not fit: by slots, or by passes over all slots, each with some groups of a query."""
     part = itertools.count(large.part)
     for kind in kinds:

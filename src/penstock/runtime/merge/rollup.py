@@ -17,7 +17,7 @@ from penstock.kernels.dictionary import Dictionary
 from penstock.relations.closing import rolls_up
 from penstock.relations.component import Component
 from penstock.relations.relation import Relation
-from penstock.relations.storage import Source
+from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.merge import Share, merge, regroup
 from penstock.runtime.merge.prefixes import cut_dictionary, finer_component
@@ -30,7 +30,9 @@ Array = np.ndarray
 class Closer:
     """The groups of an item's windows, as each of its queries wants them: merged once, then rolled up."""
 
-    def __init__(self, sources: tuple[Source, ...], share: Share, merged: Callable[[Source, Share], Groups]) -> None:
+    def __init__(
+        self, sources: tuple[StoredSource, ...], share: Share, merged: Callable[[StoredSource, Share], Groups]
+    ) -> None:
         self._sources, self._share, self._merge = sources, share, merged
         self._merged: dict[tuple[str, Relation | None], Groups] = {}
         self._made: dict[str, list[tuple[Relation, Groups]]] = {}  # by source, what was rolled up from it
@@ -43,7 +45,7 @@ class Closer:
         pieces = [Piece(GroupRows(groups), groups.panes) for groups in found if len(groups)]
         return merge(wanted, pieces, None, Vocabulary())
 
-    def _of(self, source: Source, wanted: Relation) -> Groups:
+    def _of(self, source: StoredSource, wanted: Relation) -> Groups:
         relation = source.relation
         if relation.attributes == wanted.attributes:
             return self._whole(source, None)
@@ -57,7 +59,7 @@ class Closer:
         made.append((wanted, rolled))
         return rolled
 
-    def _whole(self, source: Source, by: Relation | None) -> Groups:
+    def _whole(self, source: StoredSource, by: Relation | None) -> Groups:
         key = source.relation.name, by
         if key not in self._merged:
             self._merged[key] = self._merge(source, replace(self._share, by=by))

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from penstock.aggregates.extremes import GREATEST, LEAST
 from penstock.logical.window import ROWS, Window
-from penstock.relations.storage import Source
+from penstock.relations.storage import StoredSource
 from penstock.relations.storing import fineness
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece, cells_of
@@ -38,14 +38,14 @@ PIECE = 1 << 16  # rows that are taken at a time
 SHORT = 256  # rows: runs shorter than that are not read one by one
 
 
-class Segments(opened.Segments):
+class TaskSegments(opened.Segments):
     """Segments of a merge task, whose files it holds open, and the vocabulary of all that it reads of them."""
 
     def __init__(self, folder: Path, references: Iterable[SegmentRef]) -> None:
         self.vocabulary, self._held = Vocabulary(), Handles()
         super().__init__(folder, references, self._held)
 
-    def __enter__(self) -> Segments:
+    def __enter__(self) -> TaskSegments:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -61,7 +61,7 @@ class Merged:
     tally: Tally
 
 
-def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments: Segments) -> Iterator[Merged]:
+def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments: TaskSegments) -> Iterator[Merged]:
     """Merge one item and finish its queries, one after the other; in passes where it has some."""
     bounds = window_bounds(reading, cut, segments)
 
@@ -92,7 +92,7 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
         yield Merged(one.query.name, rows.table, tally(exacts, rows.windows, bounds.of))
 
 
-def merge_windows(window: Window, source: Source, cut: Cut, segments: Segments, share: Share) -> Groups:
+def merge_windows(window: Window, source: StoredSource, cut: Cut, segments: TaskSegments, share: Share) -> Groups:
     """The groups of a relation in the windows of a cut; `panes` of the result are windows."""
     last, relation = cut.beyond - 1, source.relation
     if window.tumbling:
@@ -118,7 +118,7 @@ def _span(window: Window, number: int) -> tuple[int, int]:
     return -FOREVER if window.landmark else window.first_pane(number), window.beyond_pane(number)
 
 
-def pane_pieces(source: Source, cut: Cut, segments: Segments, gather: int | None = None) -> Iterator[Piece]:
+def pane_pieces(source: StoredSource, cut: Cut, segments: TaskSegments, gather: int | None = None) -> Iterator[Piece]:
     """Rows of the panes [first, beyond) of a cut, by pane; those before `gather` go into that one."""
     first = cut.first if gather is None or cut.first > gather else -FOREVER
     for block in segments.blocks(source.relation.name, source.storages):
@@ -131,7 +131,7 @@ def pane_pieces(source: Source, cut: Cut, segments: Segments, gather: int | None
                 yield Piece(rows, numbers if index is None else numbers[index], index)
 
 
-def _core(source: Source, cut: Cut, segments: Segments, panes: tuple[int, int]) -> Iterator[Piece]:
+def _core(source: StoredSource, cut: Cut, segments: TaskSegments, panes: tuple[int, int]) -> Iterator[Piece]:
     """Rows of panes that all windows of the cut hold, as rows of the first window; coarse where there is such."""
     for block in segments.blocks(source.relation.name, source.storages):
         for level, begin, end in block.cover(*panes):
@@ -140,7 +140,9 @@ def _core(source: Source, cut: Cut, segments: Segments, panes: tuple[int, int]) 
                 yield Piece(BlockRows(level, start, stop), np.full(count, cut.first), index)
 
 
-def _fringe(window: Window, source: Source, cut: Cut, segments: Segments, low: int, high: int) -> Iterator[Piece]:
+def _fringe(
+    window: Window, source: StoredSource, cut: Cut, segments: TaskSegments, low: int, high: int
+) -> Iterator[Piece]:
     """Rows of the panes [low, high), each as often as windows of the cut hold its pane."""
     if low >= high:
         return
@@ -220,12 +222,12 @@ class Bounds:
         return windows * self.window.slide, ends
 
 
-def window_bounds(reading: Reading, cut: Cut, segments: Segments) -> Bounds:
+def window_bounds(reading: Reading, cut: Cut, segments: TaskSegments) -> Bounds:
     """Bounds of a cut's windows. Windows of rows are labelled with the first and last time among all their rows."""
     none, window = np.empty(0, np.int64), reading.window
     if reading.bounds is None:
         return Bounds(window, reading.landmark, none, none, none)
-    groups = merge_windows(window, Source(reading.bounds), replace(cut, low=0, high=FOREVER), segments, Share())
+    groups = merge_windows(window, StoredSource(reading.bounds), replace(cut, low=0, high=FOREVER), segments, Share())
     order = np.argsort(groups.panes)
     (low,), (high,) = (groups.states[one.state(reading.time)] for one in (LEAST, GREATEST))
     return Bounds(window, None, groups.panes[order], low[order], high[order])

@@ -45,7 +45,7 @@ MET = np.array([[1 - comb(BLOCKS - k, some) / comb(BLOCKS, some) for k in range(
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedGroups:
     """Of one relation: records chosen, and groups in all of them and, as is to be expected, in any quarter or half of
     their blocks."""
 
@@ -77,7 +77,7 @@ class Survey:
 
     layout: Layout
     words: Array
-    _counted: dict[Grain, Counted] = field(default_factory=dict, repr=False, compare=False)
+    _counted: dict[Grain, CountedGroups] = field(default_factory=dict, repr=False, compare=False)
     _lengths: dict[Grain, float] = field(default_factory=dict, repr=False, compare=False)
     _localities: dict[Grain, float] = field(default_factory=dict, repr=False, compare=False)
     _firsts: dict[tuple[Grain, tuple[str, ...]], Array] = field(default_factory=dict, repr=False, compare=False)
@@ -97,7 +97,7 @@ class Survey:
         """Width of the relation's packed key."""
         return sum(self.layout.places[part.component].bits for part in lattice.parts(grain))
 
-    def counted(self, grain: Grain, lattice: Lattice) -> Counted:
+    def counted(self, grain: Grain, lattice: Lattice) -> CountedGroups:
         if grain not in self._counted:
             self._counted[grain] = self._count(grain, lattice)
         return self._counted[grain]
@@ -175,14 +175,14 @@ class Survey:
     def _shuffled(self) -> Array:
         return np.random.default_rng(0).permutation(self.tuples)
 
-    def _count(self, grain: Grain, lattice: Lattice) -> Counted:
+    def _count(self, grain: Grain, lattice: Lattice) -> CountedGroups:
         hashes = _taken(self._hashes(grain, lattice), self._chosen(grain))
         room = _room(hashes)
         known, last, times = np.zeros(room, np.uint64), np.zeros(room, np.uint8), np.zeros(room, np.uint8)
         spread = np.zeros(BLOCKS + 1, np.int64)
         kernels.count_blocks(hashes, known, last, times, spread)
         quarter, half, groups = MET @ spread
-        return Counted(len(hashes), float(quarter), float(half), int(groups))
+        return CountedGroups(len(hashes), float(quarter), float(half), int(groups))
 
     def _masks(self, grain: Grain, lattice: Lattice) -> Array:
         """What of each word belongs to the relation's key."""

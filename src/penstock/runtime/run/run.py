@@ -14,7 +14,7 @@ from penstock.runtime.batch.driver import BatchDriver
 from penstock.runtime.engine.base import Engine, Loop
 from penstock.runtime.run.changes import Amending
 from penstock.runtime.run.history import History
-from penstock.runtime.run.summary import Clock, shown_volume, shown_watermark, summarise, window_account
+from penstock.runtime.run.summary import RunTimes, shown_volume, shown_watermark, summarise, window_account
 from penstock.sharing.plan import SharedPlan
 from penstock.sinks.base import Sink
 from penstock.state.windows import CAPACITY
@@ -128,6 +128,6 @@ class Run:
             driver.manifest,
             driver.sinks,
             self._history,
-            Clock(self._started_at, ended_at, self._seconds),
+            RunTimes(self._started_at, ended_at, self._seconds),
             self._engine.version,
         )

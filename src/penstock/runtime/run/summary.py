@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Clock:
+class RunTimes:
     """When a run began and ended, by the monotonic clock, and what came before it: seconds of `planning`, `startup`."""
 
     started_at: float
@@ -43,7 +43,7 @@ def summarise(
     manifest: Manifest,
     sinks: Mapping[str, Sink],
     history: History,
-    clock: Clock,
+    clock: RunTimes,
     spark_version: str | None,
 ) -> dict[str, Any]:
     account, reports = manifest.account, list(history.reports)

@@ -41,7 +41,7 @@ class Chunk(NamedTuple):
     partials: dict[State, tuple[Array, ...]] | None = None
 
 
-class Column(Protocol):
+class ChunkColumn(Protocol):
     """A column of a chunk, as it was read."""
 
     @property
@@ -54,7 +54,7 @@ class Column(Protocol):
     def inet6(self) -> Array | None: ...
 
 
-def chunk_values(name: str, column: Column, measured: bool) -> Values:
+def chunk_values(name: str, column: ChunkColumn, measured: bool) -> Values:
     """A column as states fold it: addresses as one number, integers as doubles where they are measured."""
     numbers, floats, rest = column.numbers, column.floats, None
     if column.inet6 is not None:

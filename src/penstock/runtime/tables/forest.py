@@ -31,7 +31,7 @@ from penstock.relations.relation import Relation, joined_parts
 from penstock.runtime.tables.append import leaf_of
 from penstock.runtime.tables.chunk import Chunk
 from penstock.runtime.tables.leaf import Leaf
-from penstock.runtime.tables.rows import Cut, Format
+from penstock.runtime.tables.rows import Format, KeyCut
 from penstock.runtime.tables.table import Branch
 from penstock.runtime.work import TABLE
 from penstock.sharing.graph.configuration import STREAM
@@ -87,14 +87,14 @@ class Forest:
         if not self.leaves:
             self.leaves = [leaf_of(r, layout, shape, self._capacities[r.name]) for r in self._plan.relations]
         self._leaf = {leaf.relation.name: leaf for leaf in self.leaves}
-        self._cuts: dict[str, Cut] = {}
+        self._cuts: dict[str, KeyCut] = {}
         for branch in self.branches:
             parent = branch.table.parent
             above = layout if parent == STREAM else self.branches[parent].format.cut.layout
             branch.lay_out(above, shape)
             for name in branch.table.leaves:
                 leaf = self._leaf[name]
-                self._cuts[name] = Cut(branch.format.cut.layout, leaf.relation.parts, leaf.format.cut.layout)
+                self._cuts[name] = KeyCut(branch.format.cut.layout, leaf.relation.parts, leaf.format.cut.layout)
 
     def take(self, chunk: Chunk, masks: Mapping[str, Array | None], memory: int) -> Iterator[Leaf]:
         """Aggregate a chunk of records. `masks` says for each relation which ones are its own (None: all).
@@ -170,7 +170,7 @@ class Forest:
                 if below.waiting >= ENOUGH:
                     yield from self._fall(child, dictionaries, memory)
 
-    def _insert(self, leaf: Leaf, chunk: Chunk, rows: Array, cut: Cut, memory: int) -> Iterator[Leaf]:
+    def _insert(self, leaf: Leaf, chunk: Chunk, rows: Array, cut: KeyCut, memory: int) -> Iterator[Leaf]:
         if not len(rows):
             return
         arrivals = leaf.arrivals(chunk, rows, cut)

@@ -23,7 +23,7 @@ from penstock.relations.component import Component
 from penstock.relations.layout import Layout
 from penstock.relations.relation import Relation
 from penstock.runtime.tables.chunk import Chunk, fold_chunk, pack_words
-from penstock.runtime.tables.rows import Cut, Format
+from penstock.runtime.tables.rows import Format, KeyCut
 from penstock.state.segments.groups import Groups, blank_nulls
 
 Array = np.ndarray
@@ -77,7 +77,7 @@ class Leaf:
     def nbytes(self) -> int:
         return int(self.rows.nbytes + self.index.nbytes)
 
-    def arrivals(self, chunk: Chunk, rows: Array, cut: Cut | None = None) -> Arrivals:
+    def arrivals(self, chunk: Chunk, rows: Array, cut: KeyCut | None = None) -> Arrivals:
         """The chosen rows of a chunk, with the relation's keys: of records, or of what a table passes on (`cut`)."""
         began = thread_time_ns()
         keys = (cut or self.format.cut).keys(chunk.words, rows)

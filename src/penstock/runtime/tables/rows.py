@@ -22,7 +22,7 @@ from penstock.runtime.tables.chunk import Chunk, StateColumn
 Array = np.ndarray
 
 
-class Cut:
+class KeyCut:
     """How the key words of a relation are cut out of other words."""
 
     def __init__(self, layout: Layout, parts: Iterable[Part], target: Layout | None = None) -> None:
@@ -52,7 +52,7 @@ class Format:
     def __init__(
         self, layout: Layout, parts: Iterable[Part], states: Iterable[State], shape: Shape, key: Layout | None = None
     ) -> None:
-        self.cut, self.shape = Cut(layout, parts, key), shape
+        self.cut, self.shape = KeyCut(layout, parts, key), shape
         self.places, self.words = self.cut.layout.places, self.cut.layout.words
         self.columns: dict[State, StateColumn] = {}
         fresh = [0]

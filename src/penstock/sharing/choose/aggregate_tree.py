@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from penstock.sharing.allocate.registry import Allocator, allocator
 from penstock.sharing.choose.growing import GrowingTree, KnownRelations
-from penstock.sharing.choose.search import Choice, Objective, Step
+from penstock.sharing.choose.search import ChosenTables, Objective, Step
 from penstock.sharing.choose.siblings import Siblings
 from penstock.sharing.graph.configuration import STREAM, Configuration
 from penstock.sharing.model.figures import buckets_of, given, plant
@@ -66,7 +66,7 @@ def aggregate_tree(
     epsilon: float = EPSILON,
     ends: float = inf,
     start: Configuration | None = None,
-) -> Choice:
+) -> ChosenTables:
     """The tree that the greedy finds, with its memory allocated; leaf queries have no tables.
 
     When the thread's processor time is `ends` it takes what it has.  An earlier tree to `start` from is tried first:
@@ -88,12 +88,12 @@ def aggregate_tree(
     return min(found, _allocated(search.kept, divide, objective, []), key=lambda choice: choice.cost)
 
 
-def _allocated(tree: GrowingTree, divide: Allocator, objective: Objective, steps: Sequence[Step]) -> Choice:
+def _allocated(tree: GrowingTree, divide: Allocator, objective: Objective, steps: Sequence[Step]) -> ChosenTables:
     configuration, numbers = tree.configuration()
     planted = plant(configuration, tree.problem, [n in tree.tables for n in numbers])
     spaces = divide(planted)
     planted = given(planted, spaces)
-    return Choice(configuration, tuple(spaces), objective(planted, buckets_of(planted, spaces)), tuple(steps))
+    return ChosenTables(configuration, tuple(spaces), objective(planted, buckets_of(planted, spaces)), tuple(steps))
 
 
 class _Search:

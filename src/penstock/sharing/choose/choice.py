@@ -17,7 +17,7 @@ from time import thread_time
 
 from penstock.errors import ConfigError
 from penstock.sharing.choose.aggregate_tree import aggregate_tree
-from penstock.sharing.choose.search import Choice, Objective, RelationForest, Search, Step
+from penstock.sharing.choose.search import ChosenTables, Objective, RelationForest, Search, Step
 from penstock.sharing.graph.configuration import Configuration, arrange, arranged
 from penstock.sharing.graph.grain import Grain
 from penstock.sharing.model.figures import buckets_of, given, plant
@@ -41,7 +41,7 @@ def choose(
     phantoms: Iterable[Grain] | None = None,
     ends: float = inf,
     start: Configuration | None = None,
-) -> Choice:
+) -> ChosenTables:
     """The configuration that this chooser finds; `phi` is GP's φ, `phantoms` the candidates (None: all unions).
 
     `objective` is what becomes least: the cost of a record without flushes (`flow.tuple_cost`, Eq. 7 of seed smap), or
@@ -118,7 +118,7 @@ def _without_childless(search: Search, forest: RelationForest) -> int:
     return forest.feeding
 
 
-def _all_subsets(search: Search) -> Choice:
+def _all_subsets(search: Search) -> ChosenTables:
     """EPES: every set of phantoms in which each feeds two or more."""
     choosable = search.choosable
     if len(choosable) > MOST_EXHAUSTIVE:
@@ -135,12 +135,12 @@ def _all_subsets(search: Search) -> Choice:
     return _settled(search, search.forest(min(priced)[1]), [])
 
 
-def _finished(search: Search, forest: RelationForest, steps: Sequence[Step]) -> Choice:
+def _finished(search: Search, forest: RelationForest, steps: Sequence[Step]) -> ChosenTables:
     configuration = arranged(search.graph, search.queries, forest.feeding)
     return _allocated(search, configuration, _tables(search, configuration), steps)
 
 
-def _settled(search: Search, forest: RelationForest, steps: Sequence[Step]) -> Choice:
+def _settled(search: Search, forest: RelationForest, steps: Sequence[Step]) -> ChosenTables:
     """The choice with each relation under the feeder that passes on the fewest records, F·x, where that is cheaper.
 
     The forest was made by numbers of groups; rates are known only now.
@@ -179,8 +179,10 @@ def _tables(search: Search, configuration: Configuration) -> list[bool]:
     return [search.fronts or bool(configuration.children(i)) for i in range(len(configuration.nodes))]
 
 
-def _allocated(search: Search, configuration: Configuration, tables: Sequence[bool], steps: Sequence[Step]) -> Choice:
+def _allocated(
+    search: Search, configuration: Configuration, tables: Sequence[bool], steps: Sequence[Step]
+) -> ChosenTables:
     tree = plant(configuration, search.problem, tables)
     spaces = search.allocator(tree)
     tree = given(tree, spaces)
-    return Choice(configuration, tuple(spaces), search.objective(tree, buckets_of(tree, spaces)), tuple(steps))
+    return ChosenTables(configuration, tuple(spaces), search.objective(tree, buckets_of(tree, spaces)), tuple(steps))

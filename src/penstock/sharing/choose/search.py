@@ -32,7 +32,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenTables:
     """A configuration, the space of each of its nodes (0: no table), its cost per record, and how it was found."""
 
     configuration: Configuration

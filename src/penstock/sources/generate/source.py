@@ -27,7 +27,7 @@ from penstock.sources.base import TYPE_KEY, Abilities, Position, Split
 from penstock.sources.boundaries import cut_at_boundary, split_at_boundaries
 from penstock.sources.flags import without_columns
 from penstock.sources.generate.flows import Flows
-from penstock.sources.generate.synthetic import BLOCK, Attributes, Clock, Columns, block_random
+from penstock.sources.generate.synthetic import BLOCK, Attributes, Columns, RecordClock, block_random
 from penstock.sources.options import Options, integer, integers, moment, number
 
 VERSION = 1  # of the records: raise it when the same options make others
@@ -64,7 +64,7 @@ class GeneratedSource:
     kind: str
     seed: int
     count: int
-    clock: Clock
+    clock: RecordClock
     recipe: Attributes | Flows
 
     def schema(self) -> pa.Schema:
@@ -170,7 +170,7 @@ def open_generate(kind: str, options: Mapping[str, str], declared: tuple[Field, 
     rows = given.take("rows", integer(0, 10**12), 1_000_000)
     seed = given.take("seed", integer(0, 2**63 - 1), 7)
     start = given.take("start", moment, moment("2026-01-01T00:00:00Z"))
-    clock = Clock(start, given.take("rate", number(0.001, 1e9), 20_000.0), seed)
+    clock = RecordClock(start, given.take("rate", number(0.001, 1e9), 20_000.0), seed)
     if name == "bursty":
         longest = given.take("burst_seconds", number(0.001, 29), 4.0)
         clock = replace(clock, burst_seconds=longest, burst_factor=given.take("burst_factor", number(1, 1000), 10.0))

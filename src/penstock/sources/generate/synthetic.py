@@ -51,7 +51,7 @@ def zipf_ranks(uniform: Floats, count: int, exponent: float) -> NDArray[np.int64
 
 
 @dataclass(frozen=True)
-class Clock:
+class RecordClock:
     """Stream time of a position; with `burst_seconds` the rate goes up `burst_factor` times now and then.
 
     Each cycle of `cycle` seconds has the same number of records and one burst at a random place, lasting half

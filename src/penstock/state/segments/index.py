@@ -27,7 +27,7 @@ FLOATS, INLINE = -8, -1  # in place of the bytes of an integer: floats, and colu
 DTYPES = {FLOATS: np.dtype("f8")} | {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # of columns by size
 
 
-class Column(NamedTuple):
+class StoredColumn(NamedTuple):
     """`n` values from byte `at` on, in `size` bytes each, less the `base`; that is the least, `high` the greatest."""
 
     at: int
@@ -37,11 +37,11 @@ class Column(NamedTuple):
     high: int = 0
 
 
-Dictionaries = dict[Component, tuple[Column, Column]]  # offsets and bytes, by component
+Dictionaries = dict[Component, tuple[StoredColumn, StoredColumn]]  # offsets and bytes, by component
 
 
 @dataclass(frozen=True)
-class Shape:
+class BlockShape:
     """A relation's columns by name, in the order of their places, and how many words each of its states has."""
 
     relation: str
@@ -68,22 +68,24 @@ class IndexWriter:
     """Gathers what a segment's writer has written."""
 
     def __init__(self) -> None:
-        self._shapes: dict[Shape, int] = {}
+        self._shapes: dict[BlockShape, int] = {}
         self._records: list[int] = []
         self._numbers: list[int] = []
         self.dictionaries: list[Dictionaries] = []  # a run each
 
-    def add(self, shape: Shape, rows: int, level: int, slotted: bool, columns: Sequence[Column | Array]) -> None:
+    def add(
+        self, shape: BlockShape, rows: int, level: int, slotted: bool, columns: Sequence[StoredColumn | Array]
+    ) -> None:
         """A block of the current run; its coarser levels come right after it. Arrays are stored in the index."""
         number = self._shapes.setdefault(shape, len(self._shapes))
         self._records += [number, len(self.dictionaries), rows, level, int(slotted)]
         for column in columns:
-            self._records += column if isinstance(column, Column) else self.inline(column)
+            self._records += column if isinstance(column, StoredColumn) else self.inline(column)
 
-    def inline(self, values: Array) -> Column:
+    def inline(self, values: Array) -> StoredColumn:
         """A short array, in the index itself."""
         low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-        column = Column(len(self._numbers), len(values), INLINE, low, high)
+        column = StoredColumn(len(self._numbers), len(values), INLINE, low, high)
         self._numbers += values.tolist()
         return column
 
@@ -110,11 +112,14 @@ class Index:
         found = json.loads(data[8:end].rstrip(b"\0"))
         self.slots: int = found["slots"]
         self.shapes = [
-            Shape(relation, tuple(names), tuple((State(kind, column), n) for kind, column, n in states))
+            BlockShape(relation, tuple(names), tuple((State(kind, column), n) for kind, column, n in states))
             for relation, names, states in found["shapes"]
         ]
         self.dictionaries: list[Dictionaries] = [
-            {component_of(name): (Column(*offsets), Column(*bytes_)) for name, (offsets, bytes_) in run.items()}
+            {
+                component_of(name): (StoredColumn(*offsets), StoredColumn(*bytes_))
+                for name, (offsets, bytes_) in run.items()
+            }
             for run in found["dictionaries"]
         ]
         records, numbers, pages = found["sizes"]

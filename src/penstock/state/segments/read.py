@@ -44,9 +44,9 @@ from penstock.state.segments.index import (
     SLOTTED,
     STARTS,
     WHERE,
-    Column,
+    BlockShape,
     Index,
-    Shape,
+    StoredColumn,
 )
 
 Array = np.ndarray
@@ -88,7 +88,7 @@ class Block:
     records: tuple[int, ...]
 
     @cached_property
-    def shape(self) -> Shape:
+    def shape(self) -> BlockShape:
         return self.segment.index.shapes[self._head(SHAPE)]
 
     @property
@@ -106,13 +106,13 @@ class Block:
     def _head(self, place: int) -> int:
         return int(self.segment.index.records[self.records[0] + place])
 
-    def where(self, name: str) -> Column:
+    def where(self, name: str) -> StoredColumn:
         """Where a column stands."""
         return self._place(self.shape.places[name])
 
-    def _place(self, place: int) -> Column:
+    def _place(self, place: int) -> StoredColumn:
         at = self.records[0] + HEAD + 5 * place
-        return Column(*self.segment.index.records[at : at + 5].tolist())
+        return StoredColumn(*self.segment.index.records[at : at + 5].tolist())
 
     @cached_property
     def panes(self) -> Array:
@@ -264,7 +264,7 @@ class Segment:
     def of(self, relation: str) -> list[Block]:
         return self._of.get(relation, [])
 
-    def integers(self, column: Column, start: int = 0, stop: int | None = None) -> Array:
+    def integers(self, column: StoredColumn, start: int = 0, stop: int | None = None) -> Array:
         """Values [start, stop) of an integer column as int64."""
         stop = column.n if stop is None else stop
         if column.size == INLINE:
@@ -276,7 +276,7 @@ class Segment:
         values += np.int64(column.base)
         return values
 
-    def stored(self, column: Column, start: int = 0, stop: int | None = None) -> Array:
+    def stored(self, column: StoredColumn, start: int = 0, stop: int | None = None) -> Array:
         """Values [start, stop) of a column as stored."""
         stop = column.n if stop is None else stop
         dtype = DTYPES[column.size]

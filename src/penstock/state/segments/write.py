@@ -18,7 +18,7 @@ from penstock.kernels.tables.pack import ALL_VALID, component_range
 from penstock.relations.component import Component
 from penstock.state.protocol import SegmentRef
 from penstock.state.segments.groups import Groups, canonical_hashes
-from penstock.state.segments.index import FLOATS, Column, IndexWriter, Shape, state_columns
+from penstock.state.segments.index import FLOATS, BlockShape, IndexWriter, StoredColumn, state_columns
 from penstock.state.segments.read import MAGIC, PAGE, TAIL
 
 Array = np.ndarray
@@ -70,10 +70,10 @@ class SegmentWriter:
         slotted = len(cuts) * SPARSE > n
         where = slot_of(hashes[order], self._slot_table).astype(np.int64) if slotted else cuts
         short = (panes, cuts[:: self.slots], where)
-        columns: list[Column | Array] = [one if len(one) <= FEW else self._integers(one) for one in short]
+        columns: list[StoredColumn | Array] = [one if len(one) <= FEW else self._integers(one) for one in short]
         columns += [self._ordered(values, order) for values in named.values()]
         states = tuple((state, len(words)) for state, words in groups.states.items())
-        self._index.add(Shape(relation, tuple(named), states), n, level, slotted, columns)
+        self._index.add(BlockShape(relation, tuple(named), states), n, level, slotted, columns)
 
     def end_run(self, dictionaries: Mapping[Component, Dictionary]) -> None:
         """Store the dictionaries that the run's codes refer to."""
@@ -100,7 +100,7 @@ class SegmentWriter:
         """Of a file that is open the system does not say which one it could not write."""
         return RunError(f"cannot write {self.path}: {why(error)}", "make room or mend the disk, then run again")
 
-    def _ordered(self, values: Array, order: Array) -> Column:
+    def _ordered(self, values: Array, order: Array) -> StoredColumn:
         """Store values in this order: integers relative to the least of them in 0, 1, 2, 4 or 8 bytes, floats as they
         are."""
         if values.dtype == np.float64:
@@ -113,7 +113,7 @@ class SegmentWriter:
             PUT[size](values, order, low, stored)
         return self._raw(stored, size)._replace(n=len(values), base=low, high=high)
 
-    def _integers(self, values: Array) -> Column:
+    def _integers(self, values: Array) -> StoredColumn:
         """Store integers as they come; a few of them in the index."""
         if len(values) <= FEW:
             return self._index.inline(values)
@@ -122,13 +122,13 @@ class SegmentWriter:
         stored = (values - low).astype(f"u{size}") if size else np.empty(0, np.uint8)
         return self._raw(stored, size)._replace(n=len(values), base=low, high=high)
 
-    def _raw(self, values: Array, size: int) -> Column:
+    def _raw(self, values: Array, size: int) -> StoredColumn:
         if self._size % 8:
             self._write(bytes(-self._size % 8))
         at = self._size
         if len(values):
             self._write(np.ascontiguousarray(values).view(np.uint8).data)
-        return Column(at, len(values), size)
+        return StoredColumn(at, len(values), size)
 
     def _write(self, data: bytes | memoryview) -> None:
         view = memoryview(data)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from penstock.testing.apps.random_files import text_formats, write_file
-from penstock.testing.apps.random_query import MOST_RESULTS, Input, Made, as_input, random_select
+from penstock.testing.apps.random_query import MOST_RESULTS, Made, RandomInput, as_input, random_select
 from penstock.testing.apps.random_stream import RandomStream, random_stream
 from penstock.testing.apps.random_terms import term_of
 from penstock.testing.apps.random_windows import Extent
@@ -47,7 +47,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Case:
+class RandomCase:
     """One random app; `app` has the placeholder where the source's URI belongs, `formats` can hold its data."""
 
     seed: int
@@ -78,7 +78,7 @@ class Case:
         return self.app.replace(PLACEHOLDER, source)
 
 
-def random_case(seed: int) -> Case:
+def random_case(seed: int) -> RandomCase:
     """The app of this seed; the same on every machine."""
     dice = Dice(seed)
     stream = random_stream(dice)
@@ -90,7 +90,7 @@ def random_case(seed: int) -> Case:
     settings = _settings(dice, stream.table.num_rows)
     app = ";\n".join(statements) + ";\n"
     formats = ("parquet", *text_formats(stream))
-    return Case(seed, stream.schema, tables, row_groups, app, names, settings, stream.delay, formats)
+    return RandomCase(seed, stream.schema, tables, row_groups, app, names, settings, stream.delay, formats)
 
 
 def _query_count(dice: Dice) -> int:
@@ -101,7 +101,7 @@ def _queries(dice: Dice, stream: RandomStream, names: tuple[str, ...]) -> Iterat
     """CREATE QUERY statements; some read the results of an earlier one, or of a SELECT inside them."""
     rows = stream.table.num_rows
     root = _input(stream, max(rows, MOST_PAIRS // len(names)))
-    earlier: list[tuple[int, Input]] = []
+    earlier: list[tuple[int, RandomInput]] = []
     for name in names:
         prologue, source, depth = _source(dice, root, earlier, stream.delay is None)
         made = random_select(dice, source)
@@ -110,13 +110,15 @@ def _queries(dice: Dice, stream: RandomStream, names: tuple[str, ...]) -> Iterat
             earlier.append((depth + 1, as_input(made, name, source)))
 
 
-def _input(stream: RandomStream, pairs: int) -> Input:
+def _input(stream: RandomStream, pairs: int) -> RandomInput:
     terms = tuple(term_of(column) for column in stream.columns if column.name != "wide")
     wide = tuple(term_of(column) for column in stream.columns if column.name == "wide")
-    return Input(STREAM, terms, "ts", Extent(stream.table.num_rows, stream.reach, pairs), wide)
+    return RandomInput(STREAM, terms, "ts", Extent(stream.table.num_rows, stream.reach, pairs), wide)
 
 
-def _source(dice: Dice, root: Input, earlier: list[tuple[int, Input]], endless: bool) -> tuple[str, Input, int]:
+def _source(
+    dice: Dice, root: RandomInput, earlier: list[tuple[int, RandomInput]], endless: bool
+) -> tuple[str, RandomInput, int]:
     """What a query reads: text before its SELECT, the input, and how many queries stand below it."""
     if earlier and dice.chance(0.15):
         depth, source = dice.pick(earlier)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from penstock.logical.types import Kind
-from penstock.testing.apps.random_terms import LITERALS, PREFIX_LENGTHS, Term, random_exact
+from penstock.testing.apps.random_terms import LITERALS, PREFIX_LENGTHS, RandomTerm, random_exact
 from penstock.testing.apps.random_text import random_aggregate, random_having, random_output, random_where
 from penstock.testing.apps.random_windows import Extent, WindowText, random_window
 from penstock.testing.apps.randomness import Dice
@@ -20,22 +20,22 @@ LIMITS = (1, 1, 2, 3, 10, 100)
 
 
 @dataclass(frozen=True)
-class Input:
+class RandomInput:
     """What a SELECT reads: `terms` are its columns, `whole` those that are only aggregated as they stand."""
 
     name: str
-    terms: tuple[Term, ...]
+    terms: tuple[RandomTerm, ...]
     time: str
     extent: Extent
-    whole: tuple[Term, ...] = ()
+    whole: tuple[RandomTerm, ...] = ()
     mark: str = ""  # before the names of a result's columns, so that each level of queries has its own
 
     @property
-    def timed(self) -> tuple[Term, ...]:
+    def timed(self) -> tuple[RandomTerm, ...]:
         """The columns and the time, which results of a query also call ts."""
         if any(term.text == "ts" for term in self.terms):
             return self.terms
-        return (*self.terms, Term("ts", Kind.TIMESTAMP, LITERALS[Kind.TIMESTAMP], plain=True))
+        return (*self.terms, RandomTerm("ts", Kind.TIMESTAMP, LITERALS[Kind.TIMESTAMP], plain=True))
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Made:
     """A SELECT: its text, the columns of its result, and how many rows that can have."""
 
     text: str
-    outputs: tuple[Term, ...]
+    outputs: tuple[RandomTerm, ...]
     window: WindowText
     rows: int
 
@@ -55,11 +55,11 @@ class _Key:
     group: str
     select: str
     name: str
-    term: Term | None
+    term: RandomTerm | None
     shown: bool = False  # must be selected
 
 
-def random_select(dice: Dice, source: Input) -> Made:
+def random_select(dice: Dice, source: RandomInput) -> Made:
     if dice.chance(0.12):
         made = _ungrouped(dice, source)
         if made is not None:
@@ -67,18 +67,18 @@ def random_select(dice: Dice, source: Input) -> Made:
     return _grouped(dice, source)
 
 
-def as_input(made: Made, name: str, source: Input) -> Input:
+def as_input(made: Made, name: str, source: RandomInput) -> RandomInput:
     """The result of a SELECT from `source` as a stream."""
     extent = source.extent
     reach = extent.reach + 2 * made.window.length  # windows end after their records
     derived = Extent(made.rows, reach, max(made.rows, extent.pairs), of_rows=False)
-    return Input(name, made.outputs, "window_end", derived, mark=f"{source.mark}x")
+    return RandomInput(name, made.outputs, "window_end", derived, mark=f"{source.mark}x")
 
 
 # -- one row per group
 
 
-def _grouped(dice: Dice, source: Input) -> Made:
+def _grouped(dice: Dice, source: RandomInput) -> Made:
     window = random_window(dice, source.extent, source.time, f"{source.mark}tb")
     keys = _keys(dice, source)
     plain = [replace(key.term, text=key.name) for key in keys if key.term is not None and key.term.literals]
@@ -88,7 +88,7 @@ def _grouped(dice: Dice, source: Input) -> Made:
     shown = [(key.select, key.name, key.term) for key in keys if key.shown or dice.chance(0.8)]
     columns = [_column(text, name, term) for text, name, term in shown]
     if window.bucket and dice.chance(0.7):
-        columns.append((window.bucket, Term(window.bucket, Kind.INTEGER, LITERALS[Kind.INTEGER], plain=True)))
+        columns.append((window.bucket, RandomTerm(window.bucket, Kind.INTEGER, LITERALS[Kind.INTEGER], plain=True)))
     others = list(aggregates)
     if dice.chance(0.3) or not (columns or others):
         others.append(random_output(dice, aggregates, [key for key in plain if key.plain]))
@@ -108,7 +108,7 @@ def _grouped(dice: Dice, source: Input) -> Made:
     return _made(clauses, [term for _, term in columns], window, limit)
 
 
-def _keys(dice: Dice, source: Input) -> list[_Key]:
+def _keys(dice: Dice, source: RandomInput) -> list[_Key]:
     """Up to five attributes; an address may come whole and by several prefixes, any column inside expressions."""
     candidates: list[_Key] = []
     for term in source.timed if dice.chance(0.1) else source.terms:
@@ -125,11 +125,11 @@ def _keys(dice: Dice, source: Input) -> list[_Key]:
     return dice.some(candidates, 5)
 
 
-def _plain_key(term: Term) -> _Key:
+def _plain_key(term: RandomTerm) -> _Key:
     return _Key(term.text, term.text, term.text, term)
 
 
-def _computed_key(dice: Dice, name: str, term: Term) -> _Key:
+def _computed_key(dice: Dice, name: str, term: RandomTerm) -> _Key:
     """An expression named in GROUP BY, named in the select list, or written twice."""
     match dice.between(0, 2):
         case 0:
@@ -140,13 +140,13 @@ def _computed_key(dice: Dice, name: str, term: Term) -> _Key:
             return _Key(term.text, term.text, name, term, shown=True)
 
 
-def _column(text: str, name: str, term: Term | None) -> tuple[str, Term]:
+def _column(text: str, name: str, term: RandomTerm | None) -> tuple[str, RandomTerm]:
     """An entry of the select list, and the column that it makes of the result; of a prefix that is text."""
-    column = term or Term(name, Kind.STRING, ("'10.0.0.0/24'", "'::/0'"))
+    column = term or RandomTerm(name, Kind.STRING, ("'10.0.0.0/24'", "'::/0'"))
     return (text if text == name else f"{text} AS {name}"), replace(column, text=name, plain=True)
 
 
-def _output(term: Term, name: str, window: WindowText) -> tuple[str, Term]:
+def _output(term: RandomTerm, name: str, window: WindowText) -> tuple[str, RandomTerm]:
     """Sums over landmark windows hold a record many times: summed again they might not fit."""
     again = term.summable and not (window.landmark and term.text.startswith("sum"))
     column = replace(term, text=name, plain=True, summable=again, tame=term.tame and again, small=False)
@@ -156,7 +156,7 @@ def _output(term: Term, name: str, window: WindowText) -> tuple[str, Term]:
 # -- one row per record, or per distinct one
 
 
-def _ungrouped(dice: Dice, source: Input) -> Made | None:
+def _ungrouped(dice: Dice, source: RandomInput) -> Made | None:
     distinct = dice.chance(0.5)
     usable = [term for term in source.timed if term.exact]
     window = random_window(dice, source.extent, source.time)
@@ -182,14 +182,14 @@ def _ungrouped(dice: Dice, source: Input) -> Made | None:
     return _made(clauses, outputs, window, limit)
 
 
-def _attribute(dice: Dice, terms: Sequence[Term]) -> Term:
+def _attribute(dice: Dice, terms: Sequence[RandomTerm]) -> RandomTerm:
     return dice.pick(terms) if dice.chance(0.6) else random_exact(dice, terms)
 
 
 # -- clauses
 
 
-def _made(clauses: list[str], outputs: list[Term], window: WindowText, limit: int | None) -> Made:
+def _made(clauses: list[str], outputs: list[RandomTerm], window: WindowText, limit: int | None) -> Made:
     rows = window.pairs if limit is None else min(window.pairs, limit * window.windows)
     return Made("\n  ".join(clause for clause in clauses if clause), tuple(outputs), window, rows)
 
@@ -198,7 +198,7 @@ def _clause(word: str, text: str | None) -> str:
     return f"{word} {text}" if text else ""
 
 
-def _ordered(dice: Dice, terms: Sequence[Term]) -> tuple[str, int | None]:
+def _ordered(dice: Dice, terms: Sequence[RandomTerm]) -> tuple[str, int | None]:
     """ORDER BY and LIMIT; with a limit only what all engines compute alike decides."""
     limit = dice.pick(LIMITS) if dice.chance(0.15) else None
     usable = [term.text for term in terms if term.exact or limit is None]

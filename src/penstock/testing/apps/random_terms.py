@@ -31,7 +31,7 @@ LITERALS = {
 
 
 @dataclass(frozen=True)
-class Term:
+class RandomTerm:
     """A column or an expression, with the flags of `RandomColumn`; `plain` is a column by its name."""
 
     text: str
@@ -50,8 +50,8 @@ class Term:
         return self.text if self.plain else f"({self.text})"
 
 
-def term_of(column: RandomColumn) -> Term:
-    return Term(
+def term_of(column: RandomColumn) -> RandomTerm:
+    return RandomTerm(
         column.name,
         column.kind,
         column.literals,
@@ -63,19 +63,19 @@ def term_of(column: RandomColumn) -> Term:
     )
 
 
-def random_term(dice: Dice, terms: Sequence[Term]) -> Term:
+def random_term(dice: Dice, terms: Sequence[RandomTerm]) -> RandomTerm:
     """An expression over one of the terms, sometimes over an expression."""
     term = _changed(dice, dice.pick(terms))
     return _changed(dice, term) if term.exact and dice.chance(0.25) else term
 
 
-def random_exact(dice: Dice, terms: Sequence[Term]) -> Term:
+def random_exact(dice: Dice, terms: Sequence[RandomTerm]) -> RandomTerm:
     """The same among those that all engines compute alike."""
     term = random_term(dice, [term for term in terms if term.exact])
     return term if term.exact else _case(dice, dice.pick([term for term in terms if term.exact]))
 
 
-def _changed(dice: Dice, term: Term) -> Term:
+def _changed(dice: Dice, term: RandomTerm) -> RandomTerm:
     makers = {
         Kind.INTEGER: _of_integer,
         Kind.DOUBLE: _of_double,
@@ -84,25 +84,25 @@ def _changed(dice: Dice, term: Term) -> Term:
         Kind.BOOLEAN: _of_truth,
         Kind.INET: _of_address,
     }
-    general: tuple[Callable[[Dice, Term], Term], ...] = (_case, _test, _same_kind, _same_kind)
+    general: tuple[Callable[[Dice, RandomTerm], RandomTerm], ...] = (_case, _test, _same_kind, _same_kind)
     return dice.pick(general)(dice, term) if dice.chance(0.3) else makers[term.kind](dice, term)
 
 
-def _new(text: str, kind: Kind, **flags: bool) -> Term:
-    return Term(text, kind, LITERALS[kind], **flags)
+def _new(text: str, kind: Kind, **flags: bool) -> RandomTerm:
+    return RandomTerm(text, kind, LITERALS[kind], **flags)
 
 
-def _number(text: str, kind: Kind = Kind.INTEGER) -> Term:
+def _number(text: str, kind: Kind = Kind.INTEGER) -> RandomTerm:
     """A small whole number."""
     return _new(text, kind, tame=True, summable=True, small=kind is Kind.INTEGER)
 
 
-def _kept(term: Term, text: str) -> Term:
+def _kept(term: RandomTerm, text: str) -> RandomTerm:
     """As well behaved as what it is made of."""
     return replace(term, text=text, plain=False)
 
 
-def _wilder(term: Term, text: str) -> Term:
+def _wilder(term: RandomTerm, text: str) -> RandomTerm:
     """Only small or tame numbers stay summable."""
     fine = term.small if term.kind is Kind.INTEGER else term.tame
     return replace(term, text=text, plain=False, tame=fine, summable=fine)
@@ -111,15 +111,15 @@ def _wilder(term: Term, text: str) -> Term:
 # -- for every kind
 
 
-def _literal(dice: Dice, term: Term) -> str:
+def _literal(dice: Dice, term: RandomTerm) -> str:
     return dice.pick(term.literals or LITERALS[term.kind])
 
 
-def _test(dice: Dice, term: Term) -> Term:
+def _test(dice: Dice, term: RandomTerm) -> RandomTerm:
     return _new(f"{term.inner} {dice.pick(COMPARISONS)} {_literal(dice, term)}", Kind.BOOLEAN)
 
 
-def _case(dice: Dice, term: Term) -> Term:
+def _case(dice: Dice, term: RandomTerm) -> RandomTerm:
     """Numbers or text by conditions on a term, in both spellings of CASE and as if()."""
     one, two = _literal(dice, term), _literal(dice, term)
     choices = (
@@ -133,7 +133,7 @@ def _case(dice: Dice, term: Term) -> Term:
     return _new(f"CASE WHEN {term.inner} >= {one} THEN 'high' ELSE 'low' END", Kind.STRING)
 
 
-def _same_kind(dice: Dice, term: Term) -> Term:
+def _same_kind(dice: Dice, term: RandomTerm) -> RandomTerm:
     """Choices among values of one type; computed addresses can only be compared, which tests nothing more."""
     if term.kind is Kind.INET:
         return _case(dice, term)
@@ -155,7 +155,7 @@ def _same_kind(dice: Dice, term: Term) -> Term:
 # -- kind by kind
 
 
-def _of_integer(dice: Dice, term: Term) -> Term:
+def _of_integer(dice: Dice, term: RandomTerm) -> RandomTerm:
     number = dice.between(-5, 50)
     match dice.between(0, 8):
         case 0:
@@ -178,7 +178,7 @@ def _of_integer(dice: Dice, term: Term) -> Term:
             return _number(f"CAST({term.text} AS {narrow})")
 
 
-def _of_double(dice: Dice, term: Term) -> Term:
+def _of_double(dice: Dice, term: RandomTerm) -> RandomTerm:
     number = dice.between(1, 20)
     match dice.between(0, 7):
         case 0:
@@ -201,7 +201,7 @@ def _of_double(dice: Dice, term: Term) -> Term:
             )
 
 
-def _of_text(dice: Dice, term: Term) -> Term:
+def _of_text(dice: Dice, term: RandomTerm) -> RandomTerm:
     start, count = dice.between(1, 4), dice.between(0, 5)
     choices = (
         f"lower({term.text})",
@@ -222,7 +222,7 @@ def _of_text(dice: Dice, term: Term) -> Term:
             return _kept(term, dice.pick(choices))
 
 
-def _of_time(dice: Dice, term: Term) -> Term:
+def _of_time(dice: Dice, term: RandomTerm) -> RandomTerm:
     match dice.between(0, 3):
         case 0:
             return _kept(term, f"date_trunc('{dice.pick(UNITS)}', {term.text})")
@@ -232,12 +232,12 @@ def _of_time(dice: Dice, term: Term) -> Term:
             return _number(f"{dice.pick(PARTS)}({term.text})")
 
 
-def _of_truth(dice: Dice, term: Term) -> Term:
+def _of_truth(dice: Dice, term: RandomTerm) -> RandomTerm:
     choices = (f"NOT {term.inner}", f"coalesce({term.text}, FALSE)", f"{term.inner} IS NULL")
     return _number(f"if({term.text}, 1, 0)") if dice.chance(0.4) else _kept(term, dice.pick(choices))
 
 
-def _of_address(dice: Dice, term: Term) -> Term:
+def _of_address(dice: Dice, term: RandomTerm) -> RandomTerm:
     literal = _literal(dice, term)
     if term.plain and dice.chance(0.4):
         return _number(f"CASE WHEN {prefix_test(dice, term)} THEN 1 ELSE 0 END")
@@ -248,7 +248,7 @@ def _of_address(dice: Dice, term: Term) -> Term:
     return dice.pick(choices)
 
 
-def prefix_test(dice: Dice, term: Term) -> str:
+def prefix_test(dice: Dice, term: RandomTerm) -> str:
     """A condition on the first bits of an address."""
     length = dice.pick(PREFIX_LENGTHS)
     items = [f"'{_network(dice.pick(NETWORKS), length)}'" for _ in range(dice.between(1, 3))]

@@ -13,7 +13,7 @@ from penstock.testing.apps.random_terms import (
     COMPARISONS,
     LITERALS,
     NUMERIC,
-    Term,
+    RandomTerm,
     prefix_test,
     random_exact,
     random_term,
@@ -25,7 +25,7 @@ COUNTS = ("0", "1", "1", "2", "3", "40")
 SPREADS = ("variance", "var_samp", "var_pop", "stddev", "stddev_samp", "stddev_pop")
 
 
-def random_where(dice: Dice, terms: Sequence[Term], none: float = 0.5) -> str | None:
+def random_where(dice: Dice, terms: Sequence[RandomTerm], none: float = 0.5) -> str | None:
     """A predicate on records of random depth, or none."""
     usable = [term for term in terms if term.literals and term.exact]
     if not usable or dice.chance(none):
@@ -35,14 +35,14 @@ def random_where(dice: Dice, terms: Sequence[Term], none: float = 0.5) -> str | 
     return f"({found}) IS NOT TRUE" if dice.chance(0.4) else found
 
 
-def random_having(dice: Dice, aggregates: Sequence[Term], keys: Sequence[Term]) -> str | None:
+def random_having(dice: Dice, aggregates: Sequence[RandomTerm], keys: Sequence[RandomTerm]) -> str | None:
     """A predicate on groups, or none."""
     if dice.chance(0.7):
         return None
     return _logic(dice, dice.pick((0, 0, 1, 2)), lambda: _group_predicate(dice, aggregates, keys))
 
 
-def random_aggregate(dice: Dice, terms: Sequence[Term], whole: Sequence[Term]) -> Term:
+def random_aggregate(dice: Dice, terms: Sequence[RandomTerm], whole: Sequence[RandomTerm]) -> RandomTerm:
     """Of a term or an expression; `whole` are only aggregated as they stand, without FILTER."""
     if whole and dice.chance(0.2):
         return replace(_aggregate(dice, dice.pick(whole)), summable=False, tame=False)
@@ -54,10 +54,10 @@ def random_aggregate(dice: Dice, terms: Sequence[Term], whole: Sequence[Term]) -
     return replace(found, text=f"{found.text} FILTER (WHERE {condition})") if condition else found
 
 
-def _aggregate(dice: Dice, term: Term) -> Term:
+def _aggregate(dice: Dice, term: RandomTerm) -> RandomTerm:
     choices = [count_of("*"), count_of(term.text)]
     choices += [replace(term, text=f"{function}({term.text})", plain=False) for function in ("min", "max")]
-    average = Term("", Kind.DOUBLE, LITERALS[Kind.DOUBLE], exact=False, odd=True)
+    average = RandomTerm("", Kind.DOUBLE, LITERALS[Kind.DOUBLE], exact=False, odd=True)
     if term.kind in NUMERIC and (term.plain or term.summable) and term.exact:
         choices.append(replace(average, text=f"avg({term.text})"))
     if term.tame or (term.kind is Kind.DOUBLE and term.exact and not term.odd):
@@ -68,11 +68,11 @@ def _aggregate(dice: Dice, term: Term) -> Term:
     return dice.pick(choices)
 
 
-def count_of(text: str) -> Term:
-    return Term(f"count({text})", Kind.INTEGER, COUNTS, tame=True, summable=True, small=True)
+def count_of(text: str) -> RandomTerm:
+    return RandomTerm(f"count({text})", Kind.INTEGER, COUNTS, tame=True, summable=True, small=True)
 
 
-def random_output(dice: Dice, aggregates: Sequence[Term], keys: Sequence[Term]) -> Term:
+def random_output(dice: Dice, aggregates: Sequence[RandomTerm], keys: Sequence[RandomTerm]) -> RandomTerm:
     """An expression over aggregates and keys."""
     counts = [a for a in aggregates if a.text.startswith("count") and "FILTER" not in a.text] or [count_of("*")]
     ratios = [a for a in aggregates if a.text.startswith(("count", "avg", "sum"))] or counts
@@ -88,9 +88,9 @@ def random_output(dice: Dice, aggregates: Sequence[Term], keys: Sequence[Term]) 
     broken = (f"{ratio} / {count}", f"({count} + 1) / (count(*) - {dice.between(1, 3)})", f"coalesce({ratio}, 0)")
     texts = (f"if({count} > 2, 'many', 'few')", f"CAST({count} AS STRING) || '!'")
     made = (
-        Term(dice.pick(whole), Kind.INTEGER, LITERALS[Kind.INTEGER], small=True),
-        Term(dice.pick(broken), Kind.DOUBLE, LITERALS[Kind.DOUBLE], exact=False, odd=True),
-        Term(dice.pick(texts), Kind.STRING, LITERALS[Kind.STRING]),
+        RandomTerm(dice.pick(whole), Kind.INTEGER, LITERALS[Kind.INTEGER], small=True),
+        RandomTerm(dice.pick(broken), Kind.DOUBLE, LITERALS[Kind.DOUBLE], exact=False, odd=True),
+        RandomTerm(dice.pick(texts), Kind.STRING, LITERALS[Kind.STRING]),
     )
     # Not of addresses: what is said of their prefixes would have to be grouped by, too.
     plain = [key for key in keys if key.kind is not Kind.INET]
@@ -110,7 +110,7 @@ def _logic(dice: Dice, depth: int, leaf: Callable[[], str]) -> str:
             return " OR ".join(f"({_logic(dice, depth - 1, leaf)})" for _ in range(dice.between(2, 3)))
 
 
-def _predicate(dice: Dice, terms: Sequence[Term]) -> str:
+def _predicate(dice: Dice, terms: Sequence[RandomTerm]) -> str:
     term = dice.pick(terms)
     if dice.chance(0.2):
         term = random_exact(dice, terms)
@@ -132,14 +132,14 @@ def _predicate(dice: Dice, terms: Sequence[Term]) -> str:
     return dice.pick(choices)
 
 
-def _membership(dice: Dice, term: Term) -> str:
+def _membership(dice: Dice, term: RandomTerm) -> str:
     items = [dice.pick(term.literals) for _ in range(dice.between(1, 4))]
     if dice.chance(0.2):
         items.append("NULL")
     return f"{term.inner} {dice.pick(('IN', 'NOT IN'))} ({', '.join(items)})"
 
 
-def _calculation(dice: Dice, term: Term) -> str:
+def _calculation(dice: Dice, term: RandomTerm) -> str:
     number, text = str(dice.between(-5, 50)), term.inner
     left = dice.pick(
         (
@@ -155,7 +155,7 @@ def _calculation(dice: Dice, term: Term) -> str:
     return f"{left} {dice.pick(COMPARISONS)} {dice.pick(term.literals)}"
 
 
-def _group_predicate(dice: Dice, aggregates: Sequence[Term], keys: Sequence[Term]) -> str:
+def _group_predicate(dice: Dice, aggregates: Sequence[RandomTerm], keys: Sequence[RandomTerm]) -> str:
     if keys and dice.chance(0.3):
         key = dice.pick(keys)
         return f"{key.inner} {dice.pick(COMPARISONS)} {dice.pick(key.literals)}"

@@ -19,7 +19,7 @@ from penstock.logical.query import Query
 from penstock.logical.types import TIMESTAMP, Kind, Type
 from penstock.testing.oracle.attributes import Prepared
 from penstock.testing.oracle.columns import Flags, Numbers, printed, result_type
-from penstock.testing.oracle.database import Named, plain, run
+from penstock.testing.oracle.database import NamedTable, plain, run
 from penstock.testing.oracle.duck import SQL_TYPES
 from penstock.testing.oracle.membership import Membership
 from penstock.testing.oracle.sums import SPREADS, function_of
@@ -29,7 +29,7 @@ ZERO_KEY = b"penstock.zero"  # metadata of a result column: how far from a true 
 
 
 @dataclass(frozen=True)
-class Answer:
+class OracleAnswer:
     """The rows that a query must give, the batch in which each must come, and the account of every window."""
 
     table: pa.Table
@@ -37,7 +37,7 @@ class Answer:
     windows: list[dict[str, int]]
 
 
-def answer(query: Query, prepared: Prepared, membership: Membership, exact: Flags) -> Answer:
+def answer(query: Query, prepared: Prepared, membership: Membership, exact: Flags) -> OracleAnswer:
     """Rows of all windows, from the records in `exact`."""
     rows, windows = membership.pairs(exact)
     names: dict[Expression, str] = {Bucket(): "window_number"}
@@ -52,7 +52,7 @@ def answer(query: Query, prepared: Prepared, membership: Membership, exact: Flag
     emitted = np.asarray(found.column("window_number").to_numpy(), np.int64)
     zeros = _zeros(query, prepared, exact)
     table = _shown(query, found, zeros)
-    return Answer(table, membership.closing(emitted), _window_accounts(membership, windows, emitted))
+    return OracleAnswer(table, membership.closing(emitted), _window_accounts(membership, windows, emitted))
 
 
 def _window_accounts(membership: Membership, counted: Numbers, emitted: Numbers) -> list[dict[str, int]]:
@@ -110,7 +110,7 @@ def _aggregate_sql(aggregate: Aggregate, inputs: Mapping[Expression, str]) -> st
 
 
 def _finish(query: Query, groups: pa.Table, names: Mapping[Expression, str]) -> pa.Table:
-    translator = Named(names)
+    translator = NamedTable(names)
     select = [
         f"CAST({translator.sql(output.expression)} AS {SQL_TYPES[output.expression.type.kind]}) AS o{i}"
         for i, output in enumerate(query.select)
@@ -124,7 +124,7 @@ def _finish(query: Query, groups: pa.Table, names: Mapping[Expression, str]) -> 
     return run(text, translator.parameters, input=groups)
 
 
-def _order(query: Query, translator: Named) -> str:
+def _order(query: Query, translator: NamedTable) -> str:
     """NULL below everything (DuckDB itself puts NaN above every number), ties by the keys."""
     entries = [
         f"{translator.sql(entry.expression)} {'DESC NULLS LAST' if entry.descending else 'ASC NULLS FIRST'}"

@@ -16,7 +16,7 @@ from penstock.logical.expressions import Column, Computed, Expression, Prefix, w
 from penstock.logical.query import Query, Stream
 from penstock.logical.types import Kind
 from penstock.testing.oracle.columns import Flags, prefixes, read_column
-from penstock.testing.oracle.database import Named, plain, run
+from penstock.testing.oracle.database import NamedTable, plain, run
 from penstock.testing.oracle.duck import SQL_TYPES
 from penstock.testing.oracle.timeline import Timeline
 
@@ -38,7 +38,7 @@ class Prepared:
         """Where the predicate is true."""
         if where is None:
             return np.ones(self.rows, np.bool_)
-        translator = Named(self.names)
+        translator = NamedTable(self.names)
         text = f"SELECT coalesce({translator.sql(where)}, false) AS pass FROM input ORDER BY row"
         passed = run(text, translator.parameters, input=self.table).column("pass")
         return np.asarray(passed.to_numpy(), np.bool_)
@@ -76,7 +76,7 @@ def _parts(query: Query) -> Iterator[Prefix | Computed]:
 
 def _evaluate(computed: Computed, table: pa.Table, names: Mapping[Expression, str]) -> pa.Array:
     """The value of a computed attribute for every record; what stands inside it may be computed, too."""
-    translator = Named(names)
+    translator = NamedTable(names)
     # By its expression: the attribute itself has no column yet.
     value = f"CAST({translator.sql(computed.expression)} AS {SQL_TYPES[computed.type.kind]})"
     array = plain(run(f"SELECT {value} AS value FROM input ORDER BY row", translator.parameters, input=table)[0])

@@ -43,7 +43,7 @@ INTEGERS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
 @dataclass(frozen=True)
-class Values:
+class OracleValues:
     """A column in the oracle's form; what does not fit is NULL in `array` and False in `fits`."""
 
     array: pa.Array
@@ -55,7 +55,7 @@ def result_type(declared: Type) -> pa.DataType:
     return INTEGERS[declared.bits] if declared.kind is Kind.INTEGER else RESULT_TYPES[declared.kind]
 
 
-def read_column(raw: pa.ChunkedArray, declared: Type) -> Values:
+def read_column(raw: pa.ChunkedArray, declared: Type) -> OracleValues:
     """Bring one raw column into the oracle's form."""
     column = _decoded(raw)
     match declared.kind:
@@ -101,17 +101,17 @@ def _decoded(raw: pa.ChunkedArray) -> pa.Array:
     return raw.combine_chunks() if raw.num_chunks else pa.array([], raw.type)
 
 
-def _all_fit(array: pa.Array) -> Values:
-    return Values(array, np.ones(len(array), np.bool_))
+def _all_fit(array: pa.Array) -> OracleValues:
+    return OracleValues(array, np.ones(len(array), np.bool_))
 
 
-def _masked(numbers: Numbers, column: pa.Array, fits: Flags) -> Values:
+def _masked(numbers: Numbers, column: pa.Array, fits: Flags) -> OracleValues:
     missing = np.asarray(column.is_null())
     fits = fits | missing
-    return Values(pa.array(numbers, pa.int64(), mask=missing | ~fits), fits)
+    return OracleValues(pa.array(numbers, pa.int64(), mask=missing | ~fits), fits)
 
 
-def _integers(column: pa.Array, bits: int) -> Values:
+def _integers(column: pa.Array, bits: int) -> OracleValues:
     limit = 1 << (bits - 1)
     plain = np.asarray(column.fill_null(0))
     fits = np.asarray(plain <= plain.dtype.type(min(limit - 1, np.iinfo(plain.dtype).max)))
@@ -120,7 +120,7 @@ def _integers(column: pa.Array, bits: int) -> Values:
     return _masked(np.where(fits, plain, 0).astype(np.int64), column, fits)
 
 
-def _timestamps(column: pa.Array) -> Values:
+def _timestamps(column: pa.Array) -> OracleValues:
     unit = column.type.unit
     plain = np.asarray(column.cast(pa.int64()).fill_null(0))
     if unit == "ns":
@@ -130,6 +130,6 @@ def _timestamps(column: pa.Array) -> Values:
     return _masked(np.where(fits, plain, 0) * factor, column, fits)
 
 
-def _mapped(column: pa.Array, code: Callable[[Any], str | None]) -> Values:
+def _mapped(column: pa.Array, code: Callable[[Any], str | None]) -> OracleValues:
     array = map_distinct(column, code)
-    return Values(array, np.asarray(array.is_valid()) | np.asarray(column.is_null()))
+    return OracleValues(array, np.asarray(array.is_valid()) | np.asarray(column.is_null()))

@@ -16,7 +16,7 @@ from penstock.logical.expressions import Expression
 from penstock.testing.oracle.duck import Translator, Value
 
 
-class Named(Translator):
+class NamedTable(Translator):
     """Expressions that stand in the table already are called by their column, whatever they are made of."""
 
     def sql(self, expression: Expression) -> str:

@@ -32,13 +32,13 @@ import pyarrow as pa
 from penstock.logical.query import Query, QuerySet, Stream, results_stream
 from penstock.logical.types import TIMESTAMP
 from penstock.logical.window import ROWS
-from penstock.testing.oracle.answers import FLOAT_TOLERANCE, Answer, answer
+from penstock.testing.oracle.answers import FLOAT_TOLERANCE, OracleAnswer, answer
 from penstock.testing.oracle.attributes import Prepared, prepare
 from penstock.testing.oracle.columns import read_column
 from penstock.testing.oracle.membership import Membership, Since, assign
 from penstock.testing.oracle.timeline import Timeline, follow_results, follow_time
 
-__all__ = ["FLOAT_TOLERANCE", "Account", "Expected", "Since", "Verdict", "expect"]
+__all__ = ["FLOAT_TOLERANCE", "Expected", "ExpectedAccount", "Since", "Verdict", "expect"]
 
 
 class Verdict(IntEnum):
@@ -56,7 +56,7 @@ Verdicts = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True)
-class Account:
+class ExpectedAccount:
     """input = exact + triaged + late + filtered + malformed."""
 
     input: int
@@ -77,8 +77,8 @@ class Expected:
 
     rows: Mapping[str, pa.Table]
     windows: Mapping[str, list[dict[str, int]]]
-    accounts: Mapping[str, Account]
-    stream: Account
+    accounts: Mapping[str, ExpectedAccount]
+    stream: ExpectedAccount
     watermarks: tuple[int | None, ...]
 
 
@@ -88,7 +88,7 @@ class _Judged:
 
     query: Query
     verdicts: Verdicts
-    answer: Answer
+    answer: OracleAnswer
 
 
 def expect(
@@ -169,6 +169,6 @@ def _verdicts(query: Query, prepared: Prepared, membership: Membership) -> Verdi
     return verdicts
 
 
-def _account(verdicts: Verdicts) -> Account:
+def _account(verdicts: Verdicts) -> ExpectedAccount:
     counts = np.bincount(verdicts, minlength=len(Verdict))
-    return Account(int(counts[: len(Verdict)].sum()), *(int(counts[verdict]) for verdict in Verdict))
+    return ExpectedAccount(int(counts[: len(Verdict)].sum()), *(int(counts[verdict]) for verdict in Verdict))

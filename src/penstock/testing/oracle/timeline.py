@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.logical.query import Stream
-from penstock.testing.oracle.columns import Flags, Numbers, Values
+from penstock.testing.oracle.columns import Flags, Numbers, OracleValues
 
 NOTHING_CLOSED = int(np.iinfo(np.int64).min)
 FARTHEST = 1 << 61  # beyond it, windows would leave 64 bits; the oracle does not go there
@@ -55,7 +55,7 @@ class Timeline:
         return np.minimum(batches, len(self.watermarks) - 1).astype(np.int64)
 
 
-def follow_time(stream: Stream, time: Values, batches: Sequence[int]) -> Timeline:
+def follow_time(stream: Stream, time: OracleValues, batches: Sequence[int]) -> Timeline:
     """Walk the logged batches in order, as the engine's driver does."""
     if sum(batches) != len(time.array):
         raise ValueError(f"the batches have {sum(batches)} rows, the stream {len(time.array)}")

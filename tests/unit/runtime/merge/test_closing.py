@@ -26,7 +26,7 @@ from penstock.runtime.batch.merge_job import ShareWork
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.merge import windows as closings
 from penstock.runtime.merge.items import FOREVER, Cut, _items, row_bytes, share_out
-from penstock.runtime.merge.windows import Segments, window_bounds
+from penstock.runtime.merge.windows import TaskSegments, window_bounds
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task.task import run_task
 from penstock.sharing.plan import SharedPlan, unshared_plan
@@ -112,7 +112,7 @@ class Ran:
     number: int = 0
 
     def compact(self, rng: random.Random, keeps: dict[str, Keep]) -> None:
-        opened = Segments(self.folder, self.references)
+        opened = TaskSegments(self.folder, self.references)
         cut = [item for keep in keeps.values() for item in compaction_items(keep, opened, self.settings)]
         shares = share_out(cut, rng.randint(1, 3))
         self.number += 1
@@ -121,7 +121,7 @@ class Ran:
 
     def close(self, query: Query, first: int, beyond: int, rng: random.Random) -> pa.Table:
         """The windows [first, beyond), in items as the engine cuts them or of any size."""
-        segments, window = Segments(self.folder, self.references), query.window
+        segments, window = TaskSegments(self.folder, self.references), query.window
         last = self.greatest // window.slide if window.landmark else None
         landmark = self.first // window.slide * window.slide if window.landmark else None
         reading = reading_of(query, [self.stored_for(query)], landmark=landmark)
@@ -220,14 +220,14 @@ def test_open_windows_after_compaction(seed: int, tmp_path: Path) -> None:
         if window.landmark:
             panes = {
                 int(p)
-                for block in Segments(tmp_path, ran.references).blocks(ran.stored_for(query).name)
+                for block in TaskSegments(tmp_path, ran.references).blocks(ran.stored_for(query).name)
                 for p in block.panes
             }
             assert all(pane >= opened for pane in panes)
 
 
 def _rows(ran: Ran, name: str) -> int:
-    return sum(block.rows for block in Segments(ran.folder, ran.references).blocks(name))
+    return sum(block.rows for block in TaskSegments(ran.folder, ran.references).blocks(name))
 
 
 # -- details
@@ -245,13 +245,15 @@ def test_windows_of_rows_are_labelled_with_the_times_of_all_their_rows(tmp_path:
     count, key = (Output("n", COUNT),), (Key("a", A),)
     query = Query("q", "st", Window(4, 2, ROWS), None, key, count, None, (COUNT,), None)
     ran = run(QuerySet((STREAM,), (query,)), data, tmp_path, random.Random(1))
-    bounds = window_bounds(reading_of(query), Cut(0, -1, 3, 0, ran.settings.slots), Segments(tmp_path, ran.references))
+    bounds = window_bounds(
+        reading_of(query), Cut(0, -1, 3, 0, ran.settings.slots), TaskSegments(tmp_path, ran.references)
+    )
     starts, ends = bounds.of(np.array([2, -1, 0, 1, 1]))
     assert starts.tolist() == [3, 1, 1, 3, 3]
     assert ends.tolist() == [8, 9, 9, 8, 8]
 
 
 def test_a_segment_is_opened_once_and_only_where_it_has_the_query(tmp_path: Path) -> None:
-    segments = Segments(tmp_path, [SegmentRef("gone.seg", 1, 1, {"other": (0, 1)})])
+    segments = TaskSegments(tmp_path, [SegmentRef("gone.seg", 1, 1, {"other": (0, 1)})])
     assert list(segments.blocks("q")) == []
     assert segments.bytes_read == 0

@@ -17,7 +17,7 @@ from penstock.logical.query import Query
 from penstock.logical.resolve.app import resolve_app
 from penstock.relations.component import Component, component_of
 from penstock.relations.relation import Relation, relation_of
-from penstock.relations.storage import Source
+from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.merge import Share, _of_pass, merge
 from penstock.runtime.merge.rollup import Closer, rolled_up
@@ -198,7 +198,7 @@ def test_what_several_versions_stored_is_one_result(seed: int) -> None:
     coarse, fine = relation("src/8"), relation("src, host")
     stored = {coarse.name: rolled_up(old, coarse), fine.name: new}
     closer = Closer(
-        (Source(coarse, frozenset({0})), Source(fine, frozenset({1}))),
+        (StoredSource(coarse, frozenset({0})), StoredSource(fine, frozenset({1}))),
         Share(),
         lambda source, _: stored[source.relation.name],
     )
@@ -219,12 +219,12 @@ def test_what_several_versions_stored_is_one_result(seed: int) -> None:
 
 
 def _closer(groups: Groups, fine: Relation, share: Share) -> Closer:
-    def merged(source: Source, share: Share) -> Groups:
+    def merged(source: StoredSource, share: Share) -> Groups:
         pieces: Iterator[Piece] = iter([Piece(GroupRows(groups), groups.panes)] if len(groups) else [])
         chosen = [_of_pass(fine, piece, share) if share.passes > 1 else piece for piece in pieces]
         return merge(fine, chosen, None, Vocabulary())
 
-    return Closer((Source(fine),), share, merged)
+    return Closer((StoredSource(fine),), share, merged)
 
 
 def test_addresses_are_cut_as_networks_are() -> None:

@@ -21,7 +21,7 @@ from penstock.logical.resolve.app import resolve_app
 from penstock.logical.types import BIGINT
 from penstock.relations.component import component_of as named
 from penstock.relations.layout import lay_out
-from penstock.runtime.profile.survey import Counted, Survey
+from penstock.runtime.profile.survey import CountedGroups, Survey
 from penstock.runtime.tables.chunk import pack_words
 from penstock.runtime.task import sampling
 from penstock.runtime.task.task import sampled
@@ -174,7 +174,7 @@ GRAIN = frozenset({("value:k", 129)})
 NET = Lattice({"q": GRAIN}, {"value:k": Column("k", BIGINT)}, {})
 
 
-def counted(keys: np.ndarray) -> Counted:
+def counted(keys: np.ndarray) -> CountedGroups:
     return numbers_of(keys).counted(GRAIN, NET)
 
 
@@ -211,13 +211,13 @@ def test_extrapolated_groups_are_near_enough() -> None:
 
 
 def test_extrapolation_at_the_edges() -> None:
-    nothing = Counted(0, 0, 0, 0)
+    nothing = CountedGroups(0, 0, 0, 0)
     assert nothing.extrapolated(10) == 0
-    every = Counted(1000, 250, 500, 1000)  # each tuple a group of its own
+    every = CountedGroups(1000, 250, 500, 1000)  # each tuple a group of its own
     assert every.extrapolated(64) == pytest.approx(64_000)
-    full = Counted(1000, 10, 10, 10)
+    full = CountedGroups(1000, 10, 10, 10)
     assert full.extrapolated(1e6) == 10
-    assert Counted(1, 0, 0, 1).extrapolated(1000) >= 1
+    assert CountedGroups(1, 0, 0, 1).extrapolated(1000) >= 1
     assert full.extrapolated(0.005) == 5  # a task of five tuples
 
 

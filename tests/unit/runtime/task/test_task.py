@@ -12,7 +12,7 @@ from penstock.logical.query import QuerySet
 from penstock.logical.resolve.app import resolve_app
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.merge.items import FOREVER
-from penstock.runtime.merge.windows import Segments
+from penstock.runtime.merge.windows import TaskSegments
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task.task import run_task
 from penstock.sharing.plan import unshared_plan
@@ -34,7 +34,7 @@ def run(folder: Path, data: pa.Table, query: str, epoch: Epoch, **settings: int)
     reference = run_task(unshared_plan(app, "s"), chosen, epoch, batches, path)
     (asked,) = app.queries
     last = (reference.greatest or 0) // asked.window.slide if asked.window.landmark else None
-    segments = Segments(folder, [reference.segment])
+    segments = TaskSegments(folder, [reference.segment])
     reading = reading_of(asked)
     due = due_of(reading, (asked,), blocks_of(reading, segments), -FOREVER, FOREVER, last)
     rows = closed_rows(due, segments, engine_cuts(due, TaskSettings()))["q"]

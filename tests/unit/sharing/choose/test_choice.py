@@ -15,7 +15,7 @@ from experiments.models.spaces import allocate
 from penstock.errors import ConfigError
 from penstock.sharing.allocate.registry import ALLOCATORS
 from penstock.sharing.choose.choice import choose
-from penstock.sharing.choose.search import Choice
+from penstock.sharing.choose.search import ChosenTables
 from penstock.sharing.graph.configuration import Configuration, arrange
 from penstock.sharing.graph.feeding_graph import candidates, consistent
 from penstock.sharing.graph.grain import Grain, feeds, letters
@@ -69,7 +69,7 @@ def sampled_problem(seed: int) -> Problem:
     return paper_problem(groups, queries, memory, c2=c2, length=random_.choice((1, [20, 3, 1])))
 
 
-def true_cost(found: Choice, problem: Problem) -> float:
+def true_cost(found: ChosenTables, problem: Problem) -> float:
     tree = plant(found.configuration, problem)
     return per_tuple(found.configuration, buckets_of(tree, found.spaces), problem)
 

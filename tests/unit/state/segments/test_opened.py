@@ -11,7 +11,7 @@ import pytest
 
 from penstock.errors import StateError
 from penstock.relations.component import component_of
-from penstock.runtime.merge.windows import Segments as TaskSegments
+from penstock.runtime.merge.windows import TaskSegments
 from penstock.state.protocol import SegmentRef
 from penstock.state.segments import read as segments_module
 from penstock.state.segments.groups import Groups
