@@ -58,7 +58,7 @@ def parse_order(text: str) -> FaultOrder | None:
     """The order that PENSTOCK_FAULT gives; None if it gives none.
 
     >>> parse_order("source.read:3+:raise=EIO")
-    Order(point='source.read', visit=3, onwards=True, action='raise', argument='EIO')
+    FaultOrder(point='source.read', visit=3, onwards=True, action='raise', argument='EIO')
     """
     if not text:
         return None

@@ -12,7 +12,7 @@ import numpy as np
 import xxhash
 
 from penstock.kernels.packets.capture import SECTION, PacketRecords
-from penstock.sources.capture.walk import Form, Section, Walker
+from penstock.sources.capture.walk import CaptureForm, Section, Walker
 from penstock.sources.counted import file_digest
 from penstock.state.arrivals import FileEntry
 
@@ -47,7 +47,7 @@ class CaptureFile:
     digest: str
     before: int
     ended: int  # DAMAGED or CUT: the last row is where the file ended; 0: it may go on
-    form: Form
+    form: CaptureForm
     points: Points
     sections: tuple[Section, ...]
 
@@ -76,7 +76,7 @@ class CaptureFile:
             mtime=entry.mtime,
             digest=entry.digest,
             **{name: reading[name] for name in PLAIN},
-            form=Form(tuple(reading["form"])),
+            form=CaptureForm(tuple(reading["form"])),
             points=points,
             sections=tuple(Section(tuple((at, size) for at, size in blocks)) for blocks in reading["sections"]),
         )
@@ -128,7 +128,7 @@ class CountedPart:
     ended: int
 
 
-def count(text: str, form: Form, begin: int, size: int, section: Section, tail: bool) -> CountedPart:
+def count(text: str, form: CaptureForm, begin: int, size: int, section: Section, tail: bool) -> CountedPart:
     """Walk over bytes [begin, size) of a capture; without `tail` only whole records are part of it."""
     digest, found, records = xxhash.xxh3_128(), Counting(section), PacketRecords(STRIDE * 2)
     walker = Walker(text, form, begin, size, section, tail, digest.update)

@@ -34,7 +34,7 @@ from penstock.sources.base import fields
 from penstock.sources.capture.columns import PacketBatch, Packets, needs_layers, schema
 from penstock.sources.capture.index import CaptureFile, count
 from penstock.sources.capture.stored import capture_form, captures_in, stored_capture
-from penstock.sources.capture.walk import Form, Section, Walker
+from penstock.sources.capture.walk import CaptureForm, Section, Walker
 from penstock.sources.counted import CountedFiles, Unfinished, file_digest, require_quiet, what_happened
 from penstock.sources.files import Address, in_short, regular
 from penstock.sources.fit import check_fields
@@ -217,7 +217,7 @@ def _counted(
     path: str,
     member: str,
     identity: tuple[int, int],
-    form: Form,
+    form: CaptureForm,
     begin: int,
     section: Section,
     before: int,

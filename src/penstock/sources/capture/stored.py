@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.errors import SourceError
-from penstock.sources.capture.walk import HEAD, MAGICS, PCAPNG, Form, form_of
+from penstock.sources.capture.walk import HEAD, MAGICS, PCAPNG, CaptureForm, form_of
 from penstock.sources.counted import Unfinished
 from penstock.sources.unpack import ARCHIVE, Opener, begin, by_content, member_opener, members, unpacked
 
@@ -41,7 +41,7 @@ def captures_in(path: str) -> list[StoredCapture]:
     return found
 
 
-def capture_form(part: StoredCapture) -> Form:
+def capture_form(part: StoredCapture) -> CaptureForm:
     """How a capture is written; `Unfinished` if it has too few bytes to tell."""
     first, final = begin(part.path, HEAD, part.opener)
     if final and len(first) < HEAD and (not first or _could_become(first)):

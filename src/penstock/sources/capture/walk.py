@@ -1,6 +1,6 @@
 """Walks over the records of a capture file, piece by piece.
 
-    first bytes ──► form_of ──► Form
+    first bytes ──► form_of ──► CaptureForm
     Walker(path, form, where to begin) ──► PacketRecords, piece by piece ──► sources.capture.index (counts them)
                                                                        └──► sources.capture.columns (reads them)
 
@@ -41,7 +41,7 @@ NEVER, DOUBTFUL, ALWAYS = range(3)
 
 
 @dataclass(frozen=True)
-class Form:
+class CaptureForm:
     """How a file is written; `numbers` is `form` of the pcap kernel, empty for pcapng."""
 
     numbers: tuple[int, ...]
@@ -59,10 +59,10 @@ class Section:
     blocks: tuple[tuple[int, int], ...] = ()
 
 
-def form_of(head: bytes, name: str) -> Form:
+def form_of(head: bytes, name: str) -> CaptureForm:
     """From the first bytes of a file."""
     if head.startswith(PCAPNG):
-        return Form(())
+        return CaptureForm(())
     known = MAGICS.get(head[:4])
     if known is None:
         seen = head[:4].hex(" ") or "nothing"
@@ -73,7 +73,7 @@ def form_of(head: bytes, name: str) -> Form:
     minor, link = struct.unpack_from(">H12xI" if big else "<H12xI", head, 6)
     # Before version 2.3 the lengths stood the other way round, in 2.3 sometimes.
     swap = ALWAYS if minor < 3 else DOUBTFUL if minor == 3 else NEVER
-    return Form((int(big), int(nano), header, swap, link & LINK_TYPE))
+    return CaptureForm((int(big), int(nano), header, swap, link & LINK_TYPE))
 
 
 class Walker:
@@ -86,7 +86,7 @@ class Walker:
     def __init__(
         self,
         path: str,
-        form: Form,
+        form: CaptureForm,
         at: int,
         stop: int,
         section: Section,
