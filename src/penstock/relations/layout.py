@@ -128,6 +128,11 @@ def lay_out(
     return Layout(places, words)
 
 
+def snug(ranges: Mapping[Component, Range]) -> Layout:
+    """Fields as wide as the ranges and no wider, for keys that meet no other values."""
+    return Layout(*_first_fit((name, (high - low).bit_length(), low) for name, (low, high) in ranges.items()))
+
+
 def _first_fit(
     fields: Iterable[tuple[Component, int, int]], together: Collection[Component] = ()
 ) -> tuple[dict[Component, Place], int]:

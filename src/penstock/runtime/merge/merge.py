@@ -26,7 +26,7 @@ from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import merge as kernels
 from penstock.kernels.tables.pack import ALL_VALID, pack_component
 from penstock.relations.component import WHOLE, Component
-from penstock.relations.layout import WORD, Layout, Place, Range
+from penstock.relations.layout import WORD, Layout, Place, Range, snug
 from penstock.relations.relation import EXACT, Relation
 from penstock.runtime.merge.inputs import Cells, GroupRows, Piece, Stored
 from penstock.runtime.merge.prefixes import finer_component, prefix_hashes
@@ -62,19 +62,6 @@ def merge(
 def regroup(relation: Relation, groups: Groups, panes: Array) -> Groups:
     """The same aggregates by other panes; codes and dictionaries stay as they are."""
     return Merge(relation, [Piece(GroupRows(groups), panes)], groups.dictionaries).groups()
-
-
-def snug(ranges: Mapping[Component, Range]) -> Layout:
-    """Fields as wide as the ranges and no wider, the widest first, each into the first word with room."""
-    used, places = [0], {}
-    bits = {name: (high - low).bit_length() for name, (low, high) in ranges.items()}
-    for name in sorted(ranges, key=lambda name: (-bits[name], name)):
-        word = next((w for w, taken in enumerate(used) if taken + bits[name] <= WORD), len(used))
-        if word == len(used):
-            used.append(0)
-        places[name] = Place(word, used[word], bits[name], ranges[name][0])
-        used[word] += bits[name]
-    return Layout(places, len(used))
 
 
 class Merge:

@@ -15,9 +15,10 @@ from penstock.logical.query import Key, Output, Query
 from penstock.logical.types import BIGINT, INT, STRING
 from penstock.logical.window import Window
 from penstock.relations.component import null_component, value_component
+from penstock.relations.layout import snug
 from penstock.relations.relation import relation_of
 from penstock.runtime.merge.inputs import Cells, GroupRows, Piece
-from penstock.runtime.merge.merge import LEAST_IN_CELL, Share, merge, snug
+from penstock.runtime.merge.merge import LEAST_IN_CELL, Share, merge
 from penstock.state.segments.groups import Groups, canonical_hashes
 from penstock.state.segments.vocabulary import Vocabulary
 
