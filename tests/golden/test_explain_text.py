@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.logical.resolve.app import resolve_app
 from penstock.monitor.analyze import measure
 from penstock.sharing.explain import Explained, explain_plan
 from penstock.sharing.explain_text import explained_text
@@ -14,6 +15,12 @@ from penstock.sharing.plan import unshared_plan
 from support.explained_plans import app, counted, shared_plan
 
 FOLDER = Path(__file__).parent / "explain"
+STORED_ONCE = """CREATE STREAM s (ts TIMESTAMP, src INET, v INT) FROM 'csv:x';
+CREATE QUERY hosts AS SELECT src, count(*) AS n FROM s [RANGE '1 minute'] GROUP BY src;
+CREATE QUERY nets AS SELECT src/24 AS net, count(*) AS n FROM s [RANGE '5 minutes' SLIDE '1 minute'] GROUP BY src/24;
+CREATE QUERY busy AS SELECT src, count(*) AS m FROM s [RANGE '1 minute'] GROUP BY src HAVING count(*) > 9;
+CREATE QUERY sums AS SELECT src/24 AS net, sum(v) AS t FROM s [RANGE '1 minute'] WHERE v > 3 GROUP BY src/24;
+"""
 SHARED = shared_plan()
 CASES: dict[str, list[Explained]] = {
     "shared": [explain_plan(SHARED, 1_000_000, 32)],
@@ -21,6 +28,7 @@ CASES: dict[str, list[Explained]] = {
     "asked_for_none": [explain_plan(unshared_plan(app(), "flows"), 1_000_000, 32, "none")],
     "fronts_of_no_basis": [explain_plan(unshared_plan(app(), "flows", 65_536), None, 32, "none")],
     "nothing_known": [explain_plan(unshared_plan(app(), "flows"), None, 32)],
+    "stored_once": [explain_plan(unshared_plan(resolve_app(STORED_ONCE, "app.sql", None), "s"), None, 32)],
     "two_streams": [explain_plan(SHARED, 10, 32), explain_plan(unshared_plan(app(), "flows"), None, 32)],
 }
 
