@@ -9,6 +9,7 @@ other is in it, at least as finely (seed smap, Sec. 2.5; prefixes are ours).  `f
 from __future__ import annotations
 
 Grain = frozenset[tuple[str, int]]
+MISSING = -1  # less fine than a prefix of no bits
 
 
 def feeds(fine: Grain, coarse: Grain) -> bool:
@@ -22,7 +23,7 @@ def feeds(fine: Grain, coarse: Grain) -> bool:
     if coarse <= fine:
         return True
     kept = dict(fine)
-    return all(kept.get(base, 0) >= fineness for base, fineness in coarse)
+    return all(kept.get(base, MISSING) >= fineness for base, fineness in coarse)
 
 
 def union(*grains: Grain) -> Grain:
@@ -45,4 +46,4 @@ def letters(text: str) -> Grain:
 
 def fineness(grain: Grain) -> int:
     """Greater for a relation than for any other that it feeds: sorts feeders first."""
-    return sum(kept for _, kept in grain)
+    return sum(kept + 1 for _, kept in grain)  # a prefix of no bits still tells kinds of addresses apart

@@ -280,6 +280,8 @@ class Segment:
         """Values [start, stop) of a column as stored."""
         stop = column.n if stop is None else stop
         dtype = DTYPES[column.size]
+        if start >= stop:  # no page: an empty one must not be remembered in place of a whole one
+            return np.empty(0, dtype)
         begin, end = (column.at + row * dtype.itemsize for row in (start, stop))
         first = begin // PAGE * PAGE
         data = self._pages(first, min(-(-end // PAGE) * PAGE, self._end))

@@ -6,7 +6,7 @@ import itertools
 
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve.app import resolve_app
-from penstock.sharing.graph.grain import Grain, feeds, union
+from penstock.sharing.graph.grain import Grain, feeds, fineness, union
 from penstock.sharing.graph.lattice import EVERY, Lattice, choosers, lattice, name_of
 from support.alone import alone, names
 
@@ -107,3 +107,11 @@ def test_a_union_feeds_all_that_it_is_made_of() -> None:
         assert feeds(both, other)
         assert not feeds(one, other) or both == one
         assert not feeds(other, one) or both == other
+
+
+def test_a_prefix_of_no_bits_is_finer_than_none() -> None:
+    """It tells IPv4 from IPv6 addresses and from NULL: a relation without it cannot feed one that has it."""
+    _, (without, with_it) = grains(("port", MINUTE, ""), ("port, src/0", MINUTE, ""))
+    assert feeds(with_it, without)
+    assert not feeds(without, with_it)
+    assert fineness(with_it) > fineness(without)

@@ -357,3 +357,16 @@ def test_panes_at_the_ends_of_time(tmp_path: Path, panes: list[int]) -> None:
     for pane in panes:
         start, stop = block.row_range(pane, pane + 1)
         assert block.pane_numbers(start, stop).tolist() == [pane]
+
+
+def test_reading_nothing_at_the_edge_of_a_page_spoils_no_page(tmp_path: Path) -> None:
+    """A read of no values, as of an empty dictionary, must not be remembered as the page that begins there."""
+    write(tmp_path / "s.seg", 3, [40_000])
+    segment = Segment(tmp_path / "s.seg")
+    (block,) = segment.blocks
+    column = next(block.where(name) for name in block.shape.names if block.where(name).size == 8)
+    edge = (column.at // PAGE + 1) * PAGE
+    expected = segment.stored(column, (edge - column.at) // 8, (edge - column.at) // 8 + 5).tolist()
+    fresh = Segment(tmp_path / "s.seg")
+    assert len(fresh.stored(column._replace(at=edge, n=0))) == 0
+    assert fresh.stored(column._replace(at=edge), 0, 5).tolist() == expected
