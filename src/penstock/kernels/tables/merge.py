@@ -48,28 +48,24 @@ def of_one_run(starts, runs, cell):
     return True
 
 
-@part
-def append_words(keys, start, stop, count, groups, at):
-    """Rows whose keys all differ, each a group; returns the number of groups then."""
-    for i in range(start, stop):
-        for w in range(keys.shape[0]):
-            groups[w, count] = keys[w, i]
-        at[i] = count
-        count += 1
-    return count
+# Keys are one word each (`keys[row]`, the common case) or several (`keys[word, row]`). `ndim` is known when a kernel is
+# compiled, so each of its two forms has one branch of these.
 
 
 @part
-def append_word(keys, start, stop, count, groups, at):
-    for i in range(start, stop):
-        groups[count] = keys[i]
-        at[i] = count
-        count += 1
-    return count
+def hashed(keys, i):
+    if keys.ndim == 1:
+        return mix(keys[i])
+    h = mix(keys[0, i])
+    for w in range(1, keys.shape[0]):
+        h = combine(h, keys[w, i])
+    return h
 
 
-@inline
-def same_words(groups, r, keys, i):
+@part
+def same(groups, r, keys, i):
+    if keys.ndim == 1:
+        return groups[r] == keys[i]
     for w in range(keys.shape[0]):
         if groups[w, r] != keys[w, i]:
             return False
@@ -77,46 +73,46 @@ def same_words(groups, r, keys, i):
 
 
 @part
-def probe_words(keys, start, stop, base, count, index, last, groups, at):
-    """Find or make the group of each row; an entry of the index is a group's number less the base, plus one."""
+def keep(groups, r, keys, i):
+    if keys.ndim == 1:
+        groups[r] = keys[i]
+    else:
+        for w in range(keys.shape[0]):
+            groups[w, r] = keys[w, i]
+
+
+@part
+def append(keys, start, stop, count, groups, at):
+    """Rows whose keys all differ, each a group; returns the number of groups then."""
     for i in range(start, stop):
-        h = mix(keys[0, i])
-        for w in range(1, keys.shape[0]):
-            h = combine(h, keys[w, i])
-        slot = h & last
-        r = base + int64(index[slot]) - 1
-        while r >= base and not same_words(groups, r, keys, i):
-            slot = (slot + uint64(1)) & last
-            r = base + int64(index[slot]) - 1
-        if r < base:
-            r = count
-            count += 1
-            index[slot] = count - base
-            for w in range(keys.shape[0]):
-                groups[w, r] = keys[w, i]
-        at[i] = r
+        keep(groups, count, keys, i)
+        at[i] = count
+        count += 1
     return count
 
 
 @part
-def probe_word(keys, start, stop, base, count, index, last, groups, at):
+def probe(keys, start, stop, base, count, index, last, groups, at):
+    """Find or make the group of each row; an entry of the index is a group's number less the base, plus one."""
     for i in range(start, stop):
-        key = keys[i]
-        slot = mix(key) & last
+        slot = hashed(keys, i) & last
         r = base + int64(index[slot]) - 1
-        while r >= base and groups[r] != key:
+        while r >= base and not same(groups, r, keys, i):
             slot = (slot + uint64(1)) & last
             r = base + int64(index[slot]) - 1
         if r < base:
             r = count
             count += 1
             index[slot] = count - base
-            groups[r] = key
+            keep(groups, r, keys, i)
         at[i] = r
     return count
 
 
-@kernel(I64, ro(U64, 2), ro(I64, 2), ro(I64), rw(I32), rw(U64, 2), rw(I64), rw(I64))
+@kernel_for(
+    (I64, ro(U64, 2), ro(I64, 2), ro(I64), rw(I32), rw(U64, 2), rw(I64), rw(I64)),
+    (I64, ro(U64, 1), ro(I64, 2), ro(I64), rw(I32), rw(U64, 1), rw(I64), rw(I64)),
+)
 def group_cells(keys, starts, runs, index, groups, at, ends):
     """Number the groups of all rows: `at` of each row, `groups` their keys, `ends` one behind the last of each cell.
 
@@ -131,27 +127,9 @@ def group_cells(keys, starts, runs, index, groups, at, ends):
         for p in range(starts.shape[0]):
             start, stop = starts[p, cell], starts[p, cell + 1]
             if alone:
-                count = append_words(keys, start, stop, count, groups, at)
+                count = append(keys, start, stop, count, groups, at)
             else:
-                count = probe_words(keys, start, stop, base, count, index, uint64(size - 1), groups, at)
-        ends[cell] = count
-    return count
-
-
-@kernel(I64, ro(U64), ro(I64, 2), ro(I64), rw(I32), rw(U64), rw(I64), rw(I64))
-def group_cells_word(keys, starts, runs, index, groups, at, ends):
-    """`group_cells` for keys of one word, the common case."""
-    count = int64(0)
-    for cell in range(starts.shape[1] - 1):
-        base, alone = count, of_one_run(starts, runs, cell)
-        size = int64(0) if alone else room_for(cell_rows(starts, cell))
-        index[:size] = 0
-        for p in range(starts.shape[0]):
-            start, stop = starts[p, cell], starts[p, cell + 1]
-            if alone:
-                count = append_word(keys, start, stop, count, groups, at)
-            else:
-                count = probe_word(keys, start, stop, base, count, index, uint64(size - 1), groups, at)
+                count = probe(keys, start, stop, base, count, index, uint64(size - 1), groups, at)
         ends[cell] = count
     return count
 
@@ -162,10 +140,8 @@ def numbered(keys: Array, starts: Array, runs: Array) -> tuple[Array, Array, Arr
     index = np.empty(1 << (2 * largest).bit_length(), np.int32)
     groups, at = np.empty_like(keys), np.empty(keys.shape[1], np.int64)
     ends = np.empty(starts.shape[1] - 1, np.int64)
-    if len(keys) == 1:
-        count = group_cells_word(keys[0], starts, runs, index, groups[0], at, ends)
-    else:
-        count = group_cells(keys, starts, runs, index, groups, at, ends)
+    one = len(keys) == 1
+    count = group_cells(keys[0] if one else keys, starts, runs, index, groups[0] if one else groups, at, ends)
     return groups[:, :count], at, ends
 
 

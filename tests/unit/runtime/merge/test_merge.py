@@ -11,7 +11,7 @@ from penstock.aggregates.base import State
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import merge as kernels
 from penstock.logical.expressions import Aggregate, Column
-from penstock.logical.query import Key, Output, Query
+from penstock.logical.query import Key, OutputColumn, Query
 from penstock.logical.types import BIGINT, INT, STRING
 from penstock.logical.window import Window
 from penstock.relations.component import null_component, value_component
@@ -25,7 +25,7 @@ from penstock.state.segments.vocabulary import Vocabulary
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 A, S, B = Column("a", INT), Column("s", STRING), Column("b", BIGINT)
 QUERY = Query(
-    "q", "st", Window(10, 10), None, (Key("a", A), Key("s", S)), (Output("n", Aggregate("count", None, BIGINT)),), None,
+    "q", "st", Window(10, 10), None, (Key("a", A), Key("s", S)), (OutputColumn("n", Aggregate("count", None, BIGINT)),), None,
     (Aggregate("sum", B, BIGINT), Aggregate("min", S, STRING)), None, (), None,
 )  # fmt: skip
 RELATION = relation_of(QUERY)
@@ -46,7 +46,7 @@ def test_groups_of_cells(seed: int, words: int) -> None:
     groups, at, ends = np.empty_like(keys), np.empty(keys.shape[1], np.int64), np.empty(cells, np.int64)
     runs = np.full(pieces, -1)
     if words == 1:
-        count = kernels.group_cells_word(keys[0], starts, runs, index, groups[0], at, ends)
+        count = kernels.group_cells(keys[0], starts, runs, index, groups[0], at, ends)
     else:
         count = kernels.group_cells(keys, starts, runs, index, groups, at, ends)
     cell_of = np.empty(keys.shape[1], np.int64)
@@ -73,7 +73,7 @@ def test_rows_of_one_run_are_taken_as_they_come(runs: list[int], groups: list[in
     keys = np.array([5, 5, 7, 7, 8], np.uint64)
     starts = np.array([[0, 2, 3], [3, 3, 5]])  # cell 0: 5, 5 of piece 0; cell 1: 7 of piece 0, 7 and 8 of piece 1
     found, at, ends = np.empty(5, np.uint64), np.empty(5, np.int64), np.empty(2, np.int64)
-    count = kernels.group_cells_word(keys, starts, np.array(runs), np.empty(16, np.int32), found, at, ends)
+    count = kernels.group_cells(keys, starts, np.array(runs), np.empty(16, np.int32), found, at, ends)
     assert found[:count].tolist() == groups
     assert found[at].tolist() == keys.tolist()
     assert ends[-1] == count
