@@ -134,6 +134,7 @@ def _decoded(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
 
 def _merged(job: EngineJob, place: Path, segments: tuple[SegmentRef, ...]) -> tuple[int, dict[str, float]]:
     """Close all windows; returns the number of result rows."""
+    from penstock.relations.relation import relation_of
     from penstock.relations.storage import StoredSource
     from penstock.relations.storing import stored
     from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
@@ -151,7 +152,8 @@ def _merged(job: EngineJob, place: Path, segments: tuple[SegmentRef, ...]) -> tu
     for query, reader in zip(app.queries, kept.readers, strict=True):
         relation = kept.of[reader.closing.relation]
         blocks = [block for one in segments for block in Segment(folder / one.path, one).of(relation.name)]
-        reading, wanting = Reading(query.window, (StoredSource(relation),), STREAM, job.time), Wanting(query, relation)
+        reading = Reading(query.window, (StoredSource(relation),), STREAM, job.time)
+        wanting = Wanting(query, relation_of(query))
         dues.append(due(reading, (wanting,), blocks, -FOREVER, FOREVER, None))
         sink = open_query_sink(query, None, str(place / "results"), place)
         sink.prepare(Owner("bench", str(place)), overwrite=True)

@@ -18,7 +18,7 @@ import pytest
 from in_process import bearable, read_output
 
 from penstock.logical.expressions import Aggregate, Bucket, Column, Expression
-from penstock.logical.query import Output, Query, QuerySet, Stream
+from penstock.logical.query import OutputColumn, Query, QuerySet, Stream
 from penstock.logical.resolve.app import resolve_app
 from penstock.logical.types import BIGINT, TIMESTAMP, Kind
 from penstock.logical.window import ROWS, Window
@@ -199,7 +199,7 @@ def simplified(query: Query) -> Query:
     aggregates = tuple(a for a in query.aggregates if a.function in FUNCTIONS and (not a.argument or plain(a.argument)))
     aggregates = aggregates or (Aggregate("count", None, BIGINT),)
     chosen = (Bucket(), *(key.attribute for key in keys), *aggregates)
-    select = tuple(Output(f"o{i}", expression) for i, expression in enumerate(chosen))
+    select = tuple(OutputColumn(f"o{i}", expression) for i, expression in enumerate(chosen))
     return Query(query.name, query.stream, window, None, keys, select, None, aggregates, None)
 
 

@@ -53,7 +53,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputColumn:
     """One column of the result."""
 
     name: str
@@ -75,7 +75,7 @@ class Query:
     window: Window
     where: Expression | None
     keys: tuple[Key, ...]
-    select: tuple[Output, ...]
+    select: tuple[OutputColumn, ...]
     having: Expression | None
     aggregates: tuple[Aggregate, ...]
     sink: str | None

@@ -7,11 +7,14 @@ ORDER BY and LIMIT follow the closing, whatever it is.
 | --- | --- |
 | `Finish` | those of the relation |
 | `RollUp` | those of a finer relation, merged into coarser ones: `src/8` from `src` |
+
+`closing_of` decides, `runtime.merge.closer` has the function that each is carried out by.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from penstock.logical.expressions import Prefix
 from penstock.logical.query import Attribute
@@ -21,8 +24,11 @@ from penstock.relations.relation import Choice, Relation
 
 @dataclass(frozen=True)
 class Finish:
-    """`relation` is the name of the one that is stored."""
+    """`relation` is the name of the one that is stored. `scattered`: partial groups of one group of the result stand
+    in several slots."""
 
+    how: ClassVar[str] = "finish"
+    scattered: ClassVar[bool] = False
     relation: str
 
 
@@ -30,6 +36,8 @@ class Finish:
 class RollUp:
     """`to` is what the query would be finished from."""
 
+    how: ClassVar[str] = "roll up"
+    scattered: ClassVar[bool] = True
     relation: str
     to: Relation
 

@@ -16,7 +16,7 @@ from typing import Any
 from penstock.logical.query import Attribute
 from penstock.logical.render import render
 from penstock.logical.window import ROWS, Panes, Window
-from penstock.relations.closing import Finish, Reader, RollUp
+from penstock.relations.closing import Finish, Reader
 from penstock.relations.component import Tag
 from penstock.relations.relation import IPV4_BITS, Relation, attribute_text, joined_parts
 from penstock.sharing.graph.configuration import STREAM
@@ -162,7 +162,7 @@ def _closing(reader: Reader) -> Explained:
     return {
         "query": reader.query,
         "window": window_text(reader.window),
-        "how": "roll up" if isinstance(reader.closing, RollUp) else "finish",
+        "how": reader.closing.how,
         "group_by": [attribute_text(attribute) for attribute in reader.keys],
     }
 

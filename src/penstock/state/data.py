@@ -21,7 +21,7 @@ from functools import cached_property
 from math import isfinite
 from operator import index
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from penstock.errors import StateError
 from penstock.state.tags import TAGS
@@ -98,7 +98,7 @@ def reachable(kind: Any) -> set[type]:
             waiting += [part for part in get_args(hint) if part is not Ellipsis]
         elif hint is not NoneType and hint not in found and isinstance(codec(hint), RecordCodec):
             found.add(hint)
-            waiting += get_type_hints(hint).values()
+            waiting += [kind for kind in get_type_hints(hint).values() if get_origin(kind) is not ClassVar]
     return found
 
 

@@ -32,7 +32,7 @@ from penstock.logical.expressions import (
     Not,
     Prefix,
 )
-from penstock.logical.query import Attribute, Field, Key, Order, Output, Query, QuerySet, Stream
+from penstock.logical.query import Attribute, Field, Key, Order, OutputColumn, Query, QuerySet, Stream
 from penstock.logical.resolve.app import resolve_app
 from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INET, STRING, TIMESTAMP, TINYINT, Type
 from penstock.logical.window import ROWS, Window
@@ -68,7 +68,7 @@ def query(
 ) -> Query:
     """A query on the stream s, by default with its keys and aggregates as select list o0, o1, …"""
     shown = select if select is not None else (*keys, *aggregates)
-    outputs = tuple(Output(f"o{i}", expression) for i, expression in enumerate(shown))
+    outputs = tuple(OutputColumn(f"o{i}", expression) for i, expression in enumerate(shown))
     named = tuple(Key(f"k{i}", key) for i, key in enumerate(keys))
     clauses = {"where": None, "having": None, "sink": None} | more
     return Query(

@@ -9,7 +9,7 @@ from penstock.lang.ast import Select, span_of
 from penstock.lang.text import AppText
 from penstock.logical.expressions import Expression, IsNull, Literal
 from penstock.logical.expressions import columns as columns_of
-from penstock.logical.query import Order, Output
+from penstock.logical.query import Order, OutputColumn
 from penstock.logical.resolve.grouping import Grouping, check_key, group_scope
 from penstock.logical.resolve.scopes import StreamColumns, TupleScope, unwrap, word_of
 from penstock.logical.values import constants
@@ -18,7 +18,7 @@ from penstock.logical.values.scalars import resolve_constant, resolve_scalar
 
 
 def resolve_order(
-    select: Select, outputs: tuple[Output, ...], grouping: Grouping, columns: StreamColumns, per_tuple: bool
+    select: Select, outputs: tuple[OutputColumn, ...], grouping: Grouping, columns: StreamColumns, per_tuple: bool
 ) -> tuple[Order, ...]:
     """Entries are outputs by name or number, or expressions of what groups have (of records, if nothing is grouped)."""
     found: list[Order] = []
@@ -41,7 +41,7 @@ def _entries(entry: ast.OrderTerm, expression: Expression) -> list[Order]:
     return [own] if entry.nulls in ("", usual) else [Order(IsNull(expression), entry.nulls == "FIRST"), own]
 
 
-def _named(entry: ast.OrderTerm, outputs: tuple[Output, ...], text: AppText) -> Expression | None:
+def _named(entry: ast.OrderTerm, outputs: tuple[OutputColumn, ...], text: AppText) -> Expression | None:
     node = unwrap(entry.expression)
     if isinstance(node, exp.Literal) and not node.is_string:
         position = constants.whole(node.name) or 0
@@ -56,7 +56,7 @@ def _named(entry: ast.OrderTerm, outputs: tuple[Output, ...], text: AppText) -> 
 
 
 def _of_groups(
-    entry: ast.OrderTerm, outputs: tuple[Output, ...], grouping: Grouping, columns: StreamColumns
+    entry: ast.OrderTerm, outputs: tuple[OutputColumn, ...], grouping: Grouping, columns: StreamColumns
 ) -> Expression:
     aliases = {output.name.casefold(): output.expression for output in outputs}
     return resolve_scalar(entry.expression, group_scope(grouping, columns).with_aliases(aliases))

@@ -10,7 +10,7 @@ from penstock.lang.ast import Item, Select, span_of
 from penstock.lang.text import AppText
 from penstock.logical.expressions import Bucket, Column, Computed, Expression, Prefix
 from penstock.logical.expressions import columns as columns_of
-from penstock.logical.query import Attribute, Output
+from penstock.logical.query import Attribute, OutputColumn
 from penstock.logical.render import render
 from penstock.logical.resolve.grouping import Grouping, check_key, group_scope
 from penstock.logical.resolve.scopes import StreamColumns, TupleScope, unwrap
@@ -40,14 +40,14 @@ def _column(name: str, star: exp.Expr) -> Item:
     return Item(node, None)
 
 
-def grouped_outputs(select: Select, grouping: Grouping, columns: StreamColumns) -> tuple[Output, ...]:
+def grouped_outputs(select: Select, grouping: Grouping, columns: StreamColumns) -> tuple[OutputColumn, ...]:
     """Outputs made of keys and aggregates."""
     scope = group_scope(grouping, columns)
     found = [(item, resolve_scalar(item.expression, scope)) for item in select.items]
     return _named(found, grouping, columns.text)
 
 
-def tuple_outputs(select: Select, grouping: Grouping, columns: StreamColumns) -> tuple[Output, ...]:
+def tuple_outputs(select: Select, grouping: Grouping, columns: StreamColumns) -> tuple[OutputColumn, ...]:
     """Outputs made of each record alone; all but constants become keys."""
     scope = TupleScope(columns, clause="a query without GROUP BY")
     found: list[tuple[Item, Expression]] = []
@@ -61,8 +61,8 @@ def tuple_outputs(select: Select, grouping: Grouping, columns: StreamColumns) ->
     return _named(found, grouping, columns.text)
 
 
-def _named(found: list[tuple[Item, Expression]], grouping: Grouping, text: AppText) -> tuple[Output, ...]:
-    outputs: list[Output] = []
+def _named(found: list[tuple[Item, Expression]], grouping: Grouping, text: AppText) -> tuple[OutputColumn, ...]:
+    outputs: list[OutputColumn] = []
     taken: set[str] = set()
     for item, expression in found:
         span = item.alias.span if item.alias else item.span
@@ -75,7 +75,7 @@ def _named(found: list[tuple[Item, Expression]], grouping: Grouping, text: AppTe
         if name.casefold() in taken:
             raise text.error(span, f"two columns are called '{name}'", "choose another name with AS")
         taken.add(name.casefold())
-        outputs.append(Output(name, expression))
+        outputs.append(OutputColumn(name, expression))
     return tuple(outputs)
 
 

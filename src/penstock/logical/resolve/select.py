@@ -15,7 +15,7 @@ from sqlglot import exp
 from penstock.lang.ast import Item, Select, WindowClause, Word, span_of
 from penstock.lang.text import AppText, Span
 from penstock.logical.expressions import Aggregate, Expression, walk
-from penstock.logical.query import Key, Output, Query
+from penstock.logical.query import Key, OutputColumn, Query
 from penstock.logical.resolve.grouping import Grouping, group_scope, resolve_grouping
 from penstock.logical.resolve.ordering import resolve_limit, resolve_order
 from penstock.logical.resolve.outputs import grouped_outputs, key_name, spell_out, tuple_outputs
@@ -99,7 +99,7 @@ def _distinct_grouped(select: Select) -> Select:
     return replace(select, group=listed)
 
 
-def _check_distinct(select: Select, grouping: Grouping, outputs: tuple[Output, ...], text: AppText) -> None:
+def _check_distinct(select: Select, grouping: Grouping, outputs: tuple[OutputColumn, ...], text: AppText) -> None:
     """Groups differ in their keys: rows that show all of them are distinct already."""
     shown = {output.expression for output in outputs}
     if select.distinct and not shown.issuperset(grouping.attributes):
@@ -111,7 +111,7 @@ def _check_distinct(select: Select, grouping: Grouping, outputs: tuple[Output, .
 
 
 def _having(
-    select: Select, grouping: Grouping, columns: StreamColumns, outputs: tuple[Output, ...]
+    select: Select, grouping: Grouping, columns: StreamColumns, outputs: tuple[OutputColumn, ...]
 ) -> Expression | None:
     if select.having is None:
         return None
@@ -119,7 +119,7 @@ def _having(
     return resolve_condition(select.having, group_scope(grouping, columns).with_aliases(aliases), "HAVING")
 
 
-def _keys(select: Select, grouping: Grouping, outputs: tuple[Output, ...], text: AppText) -> tuple[Key, ...]:
+def _keys(select: Select, grouping: Grouping, outputs: tuple[OutputColumn, ...], text: AppText) -> tuple[Key, ...]:
     keys: dict[str, Key] = {}
     for attribute in grouping.attributes:
         selected = [output.name for output in outputs if output.expression == attribute]

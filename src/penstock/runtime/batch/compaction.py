@@ -128,8 +128,8 @@ def compact_share(shares: list[list[MergeItem]], work: ShareWork[Keep], number: 
     from penstock.state.segments.write import SegmentWriter
 
     name = segment_name(work.batch, f"c{number:03d}", uuid.uuid4().hex[:8])
-    writer = SegmentWriter(Path(work.folder) / name, work.settings.slots)
-    with TaskSegments(Path(work.folder), work.references) as opened:
+    new = SegmentWriter(Path(work.folder) / name, work.settings.slots)
+    with new as writer, TaskSegments(Path(work.folder), work.references) as opened:
         for item in shares[number]:
             (name,), cut = item.names, item.cut
             keep = work.named[name]
@@ -139,7 +139,7 @@ def compact_share(shares: list[list[MergeItem]], work: ShareWork[Keep], number: 
             if len(groups):
                 writer.add(name, groups, coarsened(relation, groups, keep.reach), relation.slot_key)
                 writer.end_run(groups.dictionaries)
-    return CompactionReport(writer.close(), opened.bytes_read)
+        return CompactionReport(writer.close(), opened.bytes_read)
 
 
 def keeps_of(version: Version, floors: Mapping[str, int], streams: Streams) -> dict[str, Keep]:

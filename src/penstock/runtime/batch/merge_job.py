@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -58,11 +59,13 @@ def merge_share(shares: list[list[MergeItem]], work: ShareWork[Closed], number: 
     """Merge, finish and stage some items."""
     from penstock.runtime.merge.windows import TaskSegments
 
-    with TaskSegments(Path(work.folder), work.references) as opened:
-        return _merge_items(shares[number], work, number, opened)
+    with TaskSegments(Path(work.folder), work.references) as opened, ExitStack() as writers:
+        return _merge_items(shares[number], work, number, opened, writers)
 
 
-def _merge_items(items: list[MergeItem], work: ShareWork[Closed], number: int, opened: TaskSegments) -> MergeReport:
+def _merge_items(
+    items: list[MergeItem], work: ShareWork[Closed], number: int, opened: TaskSegments, writers: ExitStack
+) -> MergeReport:
     from penstock.runtime.merge.windows import merge_item
 
     attempt = uuid.uuid4().hex[:8]
@@ -83,7 +86,10 @@ def _merge_items(items: list[MergeItem], work: ShareWork[Closed], number: int, o
                 staged.append(Staged(merged.query, *closed.sink.stage(table, work.batch, item.cut.part, attempt)))
                 size += _size(staged[-1].staged)
             if closed.readers is not None:
-                _feed(feeds, closed, work, f"m{number:03d}-{attempt}", table)
+                if merged.query not in feeds:
+                    task = f"m{number:03d}-{attempt}"
+                    feeds[merged.query] = _new_feed(closed, work, task, len(feeds), writers)
+                _feed(feeds[merged.query], table, work.settings.chunk_rows)
     return MergeReport(tuple(staged), size, rows, tuple(windows), opened.bytes_read, _ended(feeds))
 
 
@@ -92,20 +98,23 @@ def _size(staged: str) -> int:
     return Path(staged).stat().st_size if staged else 0
 
 
-def _feed(feeds: dict[str, Task], closed: Closed, work: ShareWork[Closed], task: str, table: pa.Table) -> None:
-    """Give result rows to the queries that read them."""
+def _new_feed(closed: Closed, work: ShareWork[Closed], task: str, number: int, writers: ExitStack) -> Task:
+    """The task that aggregates a query's results for its readers."""
     from penstock.runtime.task.task import Task
     from penstock.state.segments.write import SegmentWriter
 
-    name = closed.wanting.query.name
-    if name not in feeds:
-        assert closed.readers is not None
-        path = Path(work.folder) / segment_name(work.batch, task, f"{len(feeds):02d}")
-        feeds[name] = Task(closed.readers, work.settings, closed.epoch, SegmentWriter(path, work.settings.slots))
+    assert closed.readers is not None
+    path = Path(work.folder) / segment_name(work.batch, task, f"{number:02d}")
+    writer = writers.enter_context(SegmentWriter(path, work.settings.slots))
+    return Task(closed.readers, work.settings, closed.epoch, writer)
+
+
+def _feed(task: Task, table: pa.Table, chunk_rows: int) -> None:
+    """Give result rows to the queries that read them."""
     if "ts" not in table.schema.names:
         table = table.append_column("ts", table.column("window_end"))
-    for batch in table.to_batches(max_chunksize=work.settings.chunk_rows):
-        feeds[name].take(batch)
+    for batch in table.to_batches(max_chunksize=chunk_rows):
+        task.take(batch)
 
 
 def _ended(feeds: dict[str, Task]) -> tuple[TaskReport, ...]:

@@ -18,6 +18,7 @@ import numpy as np
 from penstock.errors import RunError
 from penstock.logical.query import Query
 from penstock.logical.window import ROWS, Window
+from penstock.relations.closing import closing_of
 from penstock.relations.relation import Relation, bounds_relation
 from penstock.relations.storage import StoredSource
 from penstock.runtime.settings import TaskSettings
@@ -212,7 +213,7 @@ def _items(number: int, one: Due, share: int, settings: TaskSettings) -> Iterato
     memory = max(1, settings.task_memory // max(row_bytes(source.relation) for source in one.reading.sources))
     limit = min(share, memory)
     # A window that is read once for several kinds of query is cut for want of memory alone, not to be shared out.
-    most = limit if len(kinds) == 1 and not kinds[0].rolled else memory
+    most = limit if len(kinds) == 1 and not kinds[0].scattered else memory
     together, part = 1 << 62 if one.reading.window.tumbling else TOGETHER, 0
     for first, beyond, size in _whole_windows(one.windows, one.rows, limit, together):
         whole = Cut(part, first, beyond, 0, settings.slots, None if any(k.whole for k in kinds) else 0, 1, size)
@@ -224,27 +225,27 @@ def _items(number: int, one: Due, share: int, settings: TaskSettings) -> Iterato
 
 @dataclass(frozen=True)
 class CutKind:
-    """Queries whose large windows are cut alike. A LIMIT needs each window `whole`; groups that are `rolled` up stand
-    in several slots."""
+    """Queries whose large windows are cut alike. A LIMIT needs each window `whole`; what makes up a group may be
+    `scattered` over slots."""
 
     whole: bool
-    rolled: bool
+    scattered: bool
     queries: tuple[str, ...]
 
 
 def _kinds(one: Due) -> list[CutKind]:
     found: dict[tuple[bool, bool], list[str]] = {}
     for wanting in one.wanting:
-        rolled = any(source.relation.attributes != wanting.wanted.attributes for source in one.reading.sources)
-        found.setdefault((wanting.query.limit is not None, rolled), []).append(wanting.query.name)
-    return [CutKind(whole, rolled, tuple(queries)) for (whole, rolled), queries in found.items()]
+        scattered = any(closing_of(wanting.wanted, source.relation).scattered for source in one.reading.sources)
+        found.setdefault((wanting.query.limit is not None, scattered), []).append(wanting.query.name)
+    return [CutKind(whole, scattered, tuple(queries)) for (whole, scattered), queries in found.items()]
 
 
 def _large(large: Cut, shares: int, kinds: list[CutKind]) -> Iterator[tuple[tuple[str, ...], Cut]]:
     """Cuts of windows that do not fit: by slots, or by passes over all slots, each with some groups of a query."""
     part = itertools.count(large.part)
     for kind in kinds:
-        if kind.rolled:  # passes by the query's own groups
+        if kind.scattered:  # passes by the query's own groups
             for query in kind.queries:
                 for turn in [None] if kind.whole else range(shares):
                     yield (query,), replace(large, part=next(part), turn=turn, passes=shares)

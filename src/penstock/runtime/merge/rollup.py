@@ -8,8 +8,7 @@ to the same one, that with the fewest groups is taken: `src/8` comes from `src/1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -18,52 +17,22 @@ from penstock.relations.closing import rolls_up
 from penstock.relations.component import Component
 from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
-from penstock.runtime.merge.inputs import GroupRows, Piece
-from penstock.runtime.merge.merge import Share, merge, regroup
+from penstock.runtime.merge.merge import regroup
+from penstock.runtime.merge.once import MergedOnce
 from penstock.runtime.merge.prefixes import cut_dictionary, finer_component
 from penstock.state.segments.groups import Groups
-from penstock.state.segments.vocabulary import Vocabulary
 
 Array = np.ndarray
 
 
-class Closer:
-    """The groups of an item's windows, as each of its queries wants them: merged once, then rolled up."""
-
-    def __init__(
-        self, sources: tuple[StoredSource, ...], share: Share, merged: Callable[[StoredSource, Share], Groups]
-    ) -> None:
-        self._sources, self._share, self._merge = sources, share, merged
-        self._merged: dict[tuple[str, Relation | None], Groups] = {}
-        self._made: dict[str, list[tuple[Relation, Groups]]] = {}  # by source, what was rolled up from it
-
-    def groups(self, wanted: Relation) -> Groups:
-        """Of a query that wants this relation; what several sources have of it is merged."""
-        found = [self._of(source, wanted) for source in self._sources]
-        if len(found) == 1:
-            return found[0]
-        pieces = [Piece(GroupRows(groups), groups.panes) for groups in found if len(groups)]
-        return merge(wanted, pieces, None, Vocabulary())
-
-    def _of(self, source: StoredSource, wanted: Relation) -> Groups:
-        relation = source.relation
-        if relation.attributes == wanted.attributes:
-            return self._whole(source, None)
-        # A pass takes groups of what is wanted: those of what is stored stand in several passes.
-        by = wanted if self._share.passes > 1 else None
-        made = self._made.setdefault(f"{relation.name} {'' if by is None else by.name}", [])
-        if not made:
-            made.append((relation, self._whole(source, by)))
-        candidates = [groups for fine, groups in made if rolls_up(fine, wanted)]
-        rolled = rolled_up(min(candidates, key=len), wanted)
-        made.append((wanted, rolled))
-        return rolled
-
-    def _whole(self, source: StoredSource, by: Relation | None) -> Groups:
-        key = source.relation.name, by
-        if key not in self._merged:
-            self._merged[key] = self._merge(source, replace(self._share, by=by))
-        return self._merged[key]
+def close_rolled_up(merged: MergedOnce, source: StoredSource, wanted: Relation) -> Groups:
+    """From the source itself, or from what was rolled up of it already."""
+    # A pass takes groups of what is wanted: those of what is stored stand in several passes.
+    by = wanted if merged.share.passes > 1 else None
+    made = merged.made(source, by)
+    rolled = rolled_up(min((groups for fine, groups in made if rolls_up(fine, wanted)), key=len), wanted)
+    made.append((wanted, rolled))
+    return rolled
 
 
 def rolled_up(groups: Groups, wanted: Relation) -> Groups:

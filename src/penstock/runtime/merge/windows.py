@@ -2,7 +2,7 @@
 
 An item is a range of windows and hash slots of queries that are read together, small enough for a task's memory
 (`runtime.merge.items`). What is stored is read and merged once for all of them; each is then finished from the merged
-groups, or from those rolled up (`runtime.merge.rollup`). Windows that overlap share most of their panes: what all
+groups, or from what is made of them (`runtime.merge.closer`). Windows that overlap share most of their panes: what all
 windows of an item have in common, its *core*, is merged once and then given to each; only the panes at the fringes are
 taken window by window.
 """
@@ -20,12 +20,13 @@ from penstock.aggregates.extremes import GREATEST, LEAST
 from penstock.logical.window import ROWS, Window
 from penstock.relations.storage import StoredSource
 from penstock.relations.storing import fineness
+from penstock.runtime.merge.closer import closed_groups
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece, cells_of
 from penstock.runtime.merge.items import FOREVER, Cut, Reading, Wanting
 from penstock.runtime.merge.merge import Share, merge
+from penstock.runtime.merge.once import MergedOnce
 from penstock.runtime.merge.ordering import Ranked, first_rows
-from penstock.runtime.merge.rollup import Closer
 from penstock.runtime.merge.tally import Tally, per_window, tally
 from penstock.state.protocol import SegmentRef
 from penstock.state.segments import opened
@@ -65,27 +66,28 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
     """Merge one item and finish its queries, one after the other; in passes where it has some."""
     bounds = window_bounds(reading, cut, segments)
 
-    def closer(turn: int) -> Closer:
-        share = Share(turn, cut.passes)
-        return Closer(
-            reading.sources, share, lambda source, share: merge_windows(reading.window, source, cut, segments, share)
+    def merged_once(turn: int) -> MergedOnce:
+        return MergedOnce(
+            Share(turn, cut.passes),
+            lambda source, share: merge_windows(reading.window, source, cut, segments, share),
         )
 
-    def one_pass(one: Wanting, groups: Groups) -> tuple[Ranked, tuple[Array, Array]]:
+    def one_pass(one: Wanting, merged: MergedOnce) -> tuple[Ranked, tuple[Array, Array]]:
+        groups = closed_groups(merged, reading.sources, one.wanted)
         return first_rows(one.query, finish(one.query, groups, bounds)), per_window(groups.panes, groups.count)
 
     ordered = sorted(wanting, key=lambda one: -fineness(one.wanted))  # the coarse ones from what the fine ones made
     if cut.passes == 1 or cut.turn is not None:
-        closing = closer(cut.turn or 0)
+        merged = merged_once(cut.turn or 0)
         for one in ordered:
-            rows, exact = one_pass(one, closing.groups(one.wanted))
+            rows, exact = one_pass(one, merged)
             yield Merged(one.query.name, rows.table, tally([exact], rows.windows, bounds.of))
         return
     found: dict[str, list[tuple[Ranked, tuple[Array, Array]]]] = {}
     for turn in range(cut.passes):  # the groups of a pass are gone before those of the next one come
-        closing = closer(turn)
+        merged = merged_once(turn)
         for one in ordered:
-            found.setdefault(one.query.name, []).append(one_pass(one, closing.groups(one.wanted)))
+            found.setdefault(one.query.name, []).append(one_pass(one, merged))
     for one in ordered:
         ranked, exacts = zip(*found[one.query.name], strict=True)
         rows = first_rows(one.query, ranked[0].joined(ranked[1:]))

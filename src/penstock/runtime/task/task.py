@@ -178,14 +178,15 @@ def run_task(
     """
     started = time.perf_counter()
     note_baseline()
-    writer = SegmentWriter(path, settings.slots)
-    task = Task(plan, settings, epoch, writer, sample)
-    task.look_back(before)
-    task.run(batches)
-    survey = task.sampler.survey(plan.relations)
-    if sample is not None and survey is not None:
-        store(sample, survey)
-    return replace(task_report(task), spent=Spent(time.perf_counter() - started, Memory(*memory_taken())))
+    with SegmentWriter(path, settings.slots) as writer:
+        task = Task(plan, settings, epoch, writer, sample)
+        task.look_back(before)
+        task.run(batches)
+        survey = task.sampler.survey(plan.relations)
+        if sample is not None and survey is not None:
+            store(sample, survey)
+        report = task_report(task)
+    return replace(report, spent=Spent(time.perf_counter() - started, Memory(*memory_taken())))
 
 
 def sampled(plan: SharedPlan, source: Source, batch_rows: int) -> Survey | None:

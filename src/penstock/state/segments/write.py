@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -28,11 +29,12 @@ SPARSE = 4  # bytes that say where a slot begins, against one of each row
 
 
 class SegmentWriter:
-    """Writes blocks one after the other; `close` makes the file complete."""
+    """Writes blocks one after the other; `close` makes the file complete. A task that fails leaves what is there to
+    `state.garbage`."""
 
     def __init__(self, path: Path, slots: int) -> None:
         self.path, self.slots, self._slot_table = path, slots, slot_table(slots)
-        self._file = open(path, "xb")  # noqa: SIM115 - closed by close()
+        self._file = open(path, "xb")  # noqa: SIM115 - closed by close() or __exit__()
         self._size = 0
         self._page = xxhash.xxh3_64()
         self._pages: list[int] = []
@@ -80,6 +82,14 @@ class SegmentWriter:
         self._index.dictionaries.append(
             {name: (self._integers(d.offsets), self._raw(d.data, 1)) for name, d in dictionaries.items()}
         )
+
+    def __enter__(self) -> SegmentWriter:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Give the file back, complete or not; what could not be written was said when it happened."""
+        with contextlib.suppress(OSError):
+            self._file.close()
 
     def close(self) -> SegmentRef:
         """Write index and tail; returns what a reference says of the file: size, checksum, each query's panes."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.logical.expressions import Aggregate, Arithmetic, Column, Computed, Literal, Prefix
-from penstock.logical.query import Field, Key, Order, Output, Query, QuerySet, Stream
+from penstock.logical.query import Field, Key, Order, OutputColumn, Query, QuerySet, Stream
 from penstock.logical.types import BIGINT, DOUBLE, INET, INT, STRING, TIMESTAMP
 from penstock.logical.window import ROWS, Window
 from penstock.relations.relation import Relation
@@ -61,8 +61,8 @@ def random_query(name: str, window: Window, rng: random.Random) -> Query:
     prefixes = [Key(f"p{n}", Prefix(I, n)) for n in (8, 24, 48, 128)]
     keys = rng.sample([Key("a", A), Key("s", S), Key("i", I), Key("c", NEXT), *prefixes], rng.randint(0, 3))
     aggregates = rng.sample(AGGREGATES, rng.randint(1, 4))
-    select = [Output(key.name, key.attribute) for key in keys]
-    select += [Output(f"x{i}", aggregate) for i, aggregate in enumerate(aggregates)]
+    select = [OutputColumn(key.name, key.attribute) for key in keys]
+    select += [OutputColumn(f"x{i}", aggregate) for i, aggregate in enumerate(aggregates)]
     order, limit = (), None
     if rng.random() < 0.4:
         exact = [a for a in aggregates if a.type != DOUBLE or a.function == "min"] or [COUNT]
@@ -242,7 +242,7 @@ def test_windows_of_rows_are_labelled_with_the_times_of_all_their_rows(tmp_path:
             **{name: pa.nulls(6, kind) for name, kind in (("b", pa.float64()), ("s", pa.string()), ("i", pa.string()))},
         }
     )
-    count, key = (Output("n", COUNT),), (Key("a", A),)
+    count, key = (OutputColumn("n", COUNT),), (Key("a", A),)
     query = Query("q", "st", Window(4, 2, ROWS), None, key, count, None, (COUNT,), None)
     ran = run(QuerySet((STREAM,), (query,)), data, tmp_path, random.Random(1))
     bounds = window_bounds(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.logical.expressions import Aggregate, Column
-from penstock.logical.query import Key, Order, Output, Query
+from penstock.logical.query import Key, Order, OutputColumn, Query
 from penstock.logical.types import BIGINT
 from penstock.logical.window import Window
 from penstock.runtime.expressions.operands import Addresses, Operand
@@ -32,7 +32,7 @@ KINDS = {"float": FLOATS, "integer": INTEGERS, "string": STRINGS, "address": ADD
 
 
 def query(order: tuple[Order, ...] = (Order(X),), limit: int | None = None) -> Query:
-    output = (Output("at", COUNT),)
+    output = (OutputColumn("at", COUNT),)
     return Query("q", "s", Window(60, 60), None, (Key("x", X),), output, None, (COUNT,), None, order, limit)
 
 

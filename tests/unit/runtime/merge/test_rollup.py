@@ -18,9 +18,11 @@ from penstock.logical.resolve.app import resolve_app
 from penstock.relations.component import Component, component_of
 from penstock.relations.relation import Relation, relation_of
 from penstock.relations.storage import StoredSource
+from penstock.runtime.merge.closer import closed_groups
 from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.merge import Share, _of_pass, merge
-from penstock.runtime.merge.rollup import Closer, rolled_up
+from penstock.runtime.merge.once import MergedOnce
+from penstock.runtime.merge.rollup import rolled_up
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary
 
@@ -170,7 +172,8 @@ def test_every_group_comes_in_one_pass(seed: int) -> None:
     for keys, lengths in TARGETS.items():
         wanted, found = relation(keys), {}
         for turn in range(passes):
-            one = plain(_closer(groups, fine, Share(turn, passes)).groups(wanted), lengths)
+            once = _once(groups, fine, Share(turn, passes))
+            one = plain(closed_groups(once, [StoredSource(fine)], wanted), lengths)
             assert not one.keys() & found.keys()
             found |= one
         assert found == plain(groups, lengths), (seed, keys)
@@ -179,15 +182,15 @@ def test_every_group_comes_in_one_pass(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_coarse_ones_come_from_what_was_made_already(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     groups, fine = random_groups(random.Random(seed)), relation("src, host")
-    closer, merges = _closer(groups, fine, Share()), []
-    original = closer._merge
-    monkeypatch.setattr(closer, "_merge", lambda source, share: merges.append(source) or original(source, share))
+    once, merges = _once(groups, fine, Share()), []
+    original = once._merge
+    monkeypatch.setattr(once, "_merge", lambda source, share: merges.append(source) or original(source, share))
     for keys in ("src, host", "src/24, host", "src/16, host", "src/8", "host"):
         wanted = relation(keys)
         if keys != "src, host":
-            closer.groups(wanted)
+            closed_groups(once, [StoredSource(fine)], wanted)
     assert len(merges) == 1
-    assert plain(closer.groups(relation("src/8")), (8,)) == plain(groups, (8,))
+    assert plain(closed_groups(once, [StoredSource(fine)], relation("src/8")), (8,)) == plain(groups, (8,))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -197,12 +200,9 @@ def test_what_several_versions_stored_is_one_result(seed: int) -> None:
     old, new = random_groups(dice), random_groups(dice)
     coarse, fine = relation("src/8"), relation("src, host")
     stored = {coarse.name: rolled_up(old, coarse), fine.name: new}
-    closer = Closer(
-        (StoredSource(coarse, frozenset({0})), StoredSource(fine, frozenset({1}))),
-        Share(),
-        lambda source, _: stored[source.relation.name],
-    )
-    got, wanted = plain(closer.groups(coarse), (8,)), plain(old, (8,))
+    once = MergedOnce(Share(), lambda source, _: stored[source.relation.name])
+    sources = StoredSource(coarse, frozenset({0})), StoredSource(fine, frozenset({1}))
+    got, wanted = plain(closed_groups(once, sources, coarse), (8,)), plain(old, (8,))
     for key, (count, some, total, most, least) in plain(new, (8,)).items():
         known = wanted.get(key)
         if known is None:
@@ -218,13 +218,13 @@ def test_what_several_versions_stored_is_one_result(seed: int) -> None:
     assert got == wanted, seed
 
 
-def _closer(groups: Groups, fine: Relation, share: Share) -> Closer:
+def _once(groups: Groups, fine: Relation, share: Share) -> MergedOnce:
     def merged(source: StoredSource, share: Share) -> Groups:
         pieces: Iterator[Piece] = iter([Piece(GroupRows(groups), groups.panes)] if len(groups) else [])
         chosen = [_of_pass(fine, piece, share) if share.passes > 1 else piece for piece in pieces]
         return merge(fine, chosen, None, Vocabulary())
 
-    return Closer((StoredSource(fine),), share, merged)
+    return MergedOnce(share, merged)
 
 
 def test_addresses_are_cut_as_networks_are() -> None:

@@ -370,3 +370,10 @@ def test_reading_nothing_at_the_edge_of_a_page_spoils_no_page(tmp_path: Path) ->
     fresh = Segment(tmp_path / "s.seg")
     assert len(fresh.stored(column._replace(at=edge, n=0))) == 0
     assert fresh.stored(column._replace(at=edge), 0, 5).tolist() == expected
+
+
+def test_a_task_that_fails_leaves_no_file_open(tmp_path: Path) -> None:
+    """A worker of the process engine goes on after a failed merge: what is left open there would stay so."""
+    with pytest.raises(ValueError, match="broken"), SegmentWriter(tmp_path / "one", 32) as writer:
+        raise ValueError("broken")
+    assert writer._file.closed

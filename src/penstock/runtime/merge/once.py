@@ -1,0 +1,31 @@
+"""The relations that an item reads, each merged once, whatever is then made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from penstock.relations.relation import Relation
+from penstock.relations.storage import StoredSource
+from penstock.runtime.merge.merge import Share
+from penstock.state.segments.groups import Groups
+
+
+class MergedOnce:
+    """Merged groups of an item's windows. `share` are those that a pass takes, `merge` reads and merges a relation."""
+
+    def __init__(self, share: Share, merge: Callable[[StoredSource, Share], Groups]) -> None:
+        self.share, self._merge = share, merge
+        self._made: dict[tuple[str, str | None], list[tuple[Relation, Groups]]] = {}
+
+    def groups(self, source: StoredSource) -> Groups:
+        """The groups of a relation as it is stored."""
+        return self.made(source, None)[0][1]
+
+    def made(self, source: StoredSource, by: Relation | None) -> list[tuple[Relation, Groups]]:
+        """The relation itself, and all that was made of it so far; a pass takes what falls to it by the groups of
+        another relation if one is given."""
+        key = source.relation.name, None if by is None else by.name
+        if key not in self._made:
+            self._made[key] = [(source.relation, self._merge(source, replace(self.share, by=by)))]
+        return self._made[key]
