@@ -25,7 +25,8 @@ from penstock.state.segments.vocabulary import Vocabulary
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 A, S, B = Column("a", INT), Column("s", STRING), Column("b", BIGINT)
 QUERY = Query(
-    "q", "st", Window(10, 10), None, (Key("a", A), Key("s", S)), (OutputColumn("n", Aggregate("count", None, BIGINT)),), None,
+    "q", "st", Window(10, 10), None, (Key("a", A), Key("s", S)),
+    (OutputColumn("n", Aggregate("count", None, BIGINT)),), None,
     (Aggregate("sum", B, BIGINT), Aggregate("min", S, STRING)), None, (), None,
 )  # fmt: skip
 RELATION = relation_of(QUERY)
