@@ -4,7 +4,7 @@
 | --- | --- |
 | `chunk` | records with packed keys, or partial aggregates; how they are folded |
 | `rows` | the row format: key words, count(*), states |
-| `residents` | the entries of a table, and how a newcomer finds room |
+| `residents/` | the entries of a table, and how a newcomer finds room |
 | `table` | a table that evicts |
 | `leaf`, `append` | the last table of a relation: each group once, or a row for everything that comes |
 | `forest` | all of them, and who feeds whom |

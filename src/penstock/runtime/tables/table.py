@@ -21,7 +21,7 @@ from penstock.aggregates.values import Rows
 from penstock.kernels.tables import probe as tables
 from penstock.relations.layout import Layout, Part
 from penstock.runtime.tables.chunk import Chunk, fold_chunk
-from penstock.runtime.tables.residents import residents
+from penstock.runtime.tables.residents.registry import residents
 from penstock.runtime.tables.rows import Format
 from penstock.sharing.plan import Table
 

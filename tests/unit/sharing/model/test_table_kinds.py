@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from penstock.errors import ConfigError
-from penstock.runtime.tables.residents import RESIDENTS
+from penstock.runtime.tables.residents.registry import RESIDENTS
 from penstock.sharing.model.kinds.direct import DIRECT, EVICT, KEEP, KEEP_BELOW
 from penstock.sharing.model.kinds.kind import TableKind
 from penstock.sharing.model.kinds.lru import LRU, RECENT
