@@ -243,23 +243,25 @@ def _why(plan: SharedPlan, asked: str) -> str:
     basis = plan.basis
     if basis is None:
         if asked == NONE:
-            return "asked for: every query has its own table, fed by the stream; nothing is predicted"
-        return "nothing is known of this stream before it runs: every query has its own table, fed by the stream"
+            return "asked for: every relation has its own table, fed by the stream; nothing is predicted"
+        return "nothing is known of this stream before it runs: every relation has its own table, fed by the stream"
     alone = without_sharing(basis)
     saved = f"{basis.cost:.1f} ns a tuple, {_percent(1 - basis.cost / alone)} less than {alone:.1f} without sharing"
     if basis.cost > alone:
         saved = f"{basis.cost:.1f} ns a tuple, {_percent(basis.cost / alone - 1)} more than {alone:.1f} without sharing"
     if basis.chosen == NONE:
-        return _why_unshared(basis)
+        return _why_unshared(plan, basis)
     if asked != AUTO:
         return f"asked for: {saved}"
     return f"the cheapest of {len(basis.considered)}: {saved}"
 
 
-def _why_unshared(basis: Basis) -> str:
+def _why_unshared(plan: SharedPlan, basis: Basis) -> str:
     others = {name: cost for name, cost in basis.considered if name != NONE}
     if not others:
-        return "there is nothing to share: all queries have the same groups"
+        one = sum(relation.booked for relation in plan.relations) == 1
+        same = "queries close from one relation" if one else "relations have the same groups"
+        return f"there is no phantom to choose: all {same}"
     best = min(others, key=lambda name: others[name])
     if others[best] >= basis.cost:
         return f"no phantom pays: the cheapest plan that has any, {best}, costs {others[best]:.1f} ns a tuple"

@@ -42,10 +42,19 @@ def _head(explained: Explained) -> list[str]:
     if len(explained["considered"]) > 1:
         costs = [f"{name} {cost:.1f}" for name, cost in explained["considered"].items()]
         lines.append(_labelled("considered", ", ".join(costs) + " ns a tuple"))
-    lines += _cost(explained)
+    lines += [*_stored(explained), *_cost(explained)]
     if explained["memory"]:
         lines.append(_labelled("memory", f"{size(explained['memory'])} for the tables of a task before its leaves"))
     return lines
+
+
+def _stored(explained: Explained) -> Iterator[str]:
+    """How many relations there are, where that is fewer than queries."""
+    stored = [relation["queries"] for relation in explained["relations"] if relation["kind"] == "query"]
+    queries = sum(map(len, stored))
+    if queries > len(stored):
+        relations = "1 relation" if len(stored) == 1 else f"{len(stored)} relations"
+        yield _labelled("stored", f"{relations}, from which {queries} queries close")
 
 
 def _cost(explained: Explained) -> Iterator[str]:

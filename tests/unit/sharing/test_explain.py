@@ -100,7 +100,7 @@ REASONS = {
         "auto",
         "no phantom pays: the cheapest plan that has any, gc-sl, costs 50.0 ns a tuple",
     ),
-    "alone": ({"chosen": "none", "considered": (("none", 42.0),)}, "gc", "there is nothing to share"),
+    "alone": ({"chosen": "none", "considered": (("none", 42.0),)}, "gc", "there is no phantom to choose"),
 }
 
 
