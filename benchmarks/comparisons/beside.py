@@ -75,20 +75,22 @@ def answer_of(checkout: Checkout, engine: str, job: EngineJob | PacketJob) -> An
 
 def compared(name: str, engine: str, job: EngineJob | PacketJob, both: tuple[Checkout, Checkout], times: int) -> None:
     """Print the ratio of processor time, and peaks of memory."""
-    ratios, peaks = [], ([0], [0])
+    ratios, peaks = [], ([(0, 0)], [(0, 0)])
     for number in range(times):
         found: dict[int, Answer] = {}
         for which in (0, 1) if number % 2 else (1, 0):
             found[which] = answer_of(both[which], engine, job)
-            peaks[which].append(int(found[which].extra.get("memory", {}).get("lfta_above_baseline_bytes", 0)))
+            memory = found[which].extra.get("memory", {})
+            peaks[which].append((memory.get("lfta_peak_bytes", 0), memory.get("lfta_above_baseline_bytes", 0)))
         new, old = (found[which].cpu_seconds or 0.0 for which in (0, 1))
         same = "same rows" if found[0].digests == found[1].digests else "DIFFERENT ROWS"
         ratios.append(new / old)
         print(f"  {name} {number}: {new:.2f} s, other {old:.2f} s, ratio {new / old:.3f}, {same}", flush=True)
     low, high = interval(ratios)
-    memory = [max(each) / (1 << 20) for each in peaks]
+    most = [max(each) for each in peaks]
+    says = [f"{peak / (1 << 20):.0f} MiB, {above / (1 << 20):.0f} above the start" for peak, above in most]
     print(f"{name}: ratio {exp(fmean(map(log, ratios))):.3f}, 95 % {low:.3f} to {high:.3f}; "
-          f"task memory {memory[0]:.0f} MiB, other {memory[1]:.0f}", flush=True)  # fmt: skip
+          f"most memory of a task {says[0]}, other {says[1]}", flush=True)  # fmt: skip
 
 
 def interval(ratios: Sequence[float]) -> tuple[float, float]:
