@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,3 +91,25 @@ def test_a_few_kills_change_nothing(reference: Reference, tmp_path: Path) -> Non
 def test_a_campaign_of_kills_changes_nothing(reference: Reference, tmp_path: Path) -> None:
     done = run_campaign(launches(reference.app), tmp_path, reference.output, KILLS, SEED)
     assert done.landed >= KILLS
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+def test_signals_end_a_run_between_two_batches(reference: Reference, tmp_path: Path, number: int) -> None:
+    """To all processes of the group, as a terminal and some service managers do."""
+    lineage = Lineage(launches(reference.app)(tmp_path), tmp_path / "logs")
+    try:
+        running = faults.start(lineage.launch, lineage.logs)
+        lineage.runs.append(running)
+        assert faults.await_batches(running, 1)
+        os.killpg(running.process.pid, number)
+        ended = faults.wait(running)
+        assert ended.code == 0, ended.messages
+        faults.assert_no_traceback(ended, "stopped by a signal")
+        assert ended.summary is not None
+        assert ended.summary["ended"] is False
+        assert faults.await_orphans(running) == []
+        ended, _ = lineage.disturb(Kill(), random.Random(1))
+        assert ended.code == 0, ended.messages
+        faults.assert_same_output(lineage.launch.output, reference.output, "stopped by a signal and run again")
+    finally:
+        lineage.clean_up()

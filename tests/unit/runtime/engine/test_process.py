@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.app.api import App
-from penstock.errors import ConfigError, RunError
+from penstock.errors import ConfigError, RunError, StateError
 from penstock.runtime.batch.held import committed, done_mark
+from penstock.runtime.batch.offsets import decision_path
 from penstock.runtime.engine.pool import Pool
 from penstock.runtime.engine.process import ProcessExecutor
 from penstock.sinks.spark import SparkSink
@@ -270,6 +271,19 @@ def test_a_batch_that_was_committed_and_not_marked_is_published_again(folder: Pa
     assert again.summary()["ended"]
     assert [row for row in results(folder) if row in before] == before
     assert sum(row["n"] for row in results(folder)) == ROWS
+
+
+def test_a_damaged_decision_ends_the_run(folder: Path) -> None:
+    run = start(folder, parallelism=1, until="stopped")
+    await_that(lambda: run.progress()["rows"] == ROWS)
+    run.stop()
+    newest, before = manifests.newest(folder / "run" / "ckpt"), results(folder)
+    assert newest is not None
+    path = decision_path(folder / "run" / "ckpt", newest.batch + 1)
+    path.write_bytes(decision_path(folder / "run" / "ckpt", newest.batch).read_bytes()[:-9])
+    with pytest.raises(StateError, match=f"{path} is damaged"):
+        start(folder, parallelism=1).await_end()
+    assert results(folder) == before
 
 
 def test_a_worker_that_is_killed_ends_the_run_and_the_next_one_goes_on(folder: Path) -> None:
