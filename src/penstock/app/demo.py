@@ -19,8 +19,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from penstock.app import cli
 from penstock.app.api import App
+from penstock.app.commands.generate import generate
+from penstock.app.commands.watching import watch
 from penstock.errors import ConfigError, PenstockError, RunError
 from penstock.monitor.progress import account_table, time_text
 from penstock.state.lease import holder
@@ -52,7 +53,7 @@ def run(folder: Path, console: Console, rows: int = ROWS, app: Path = APP) -> di
     headline(console, "the plan", f"penstock explain {_near(app)} --set trace={trace}")
     console.print(loaded.explain(), markup=False)
     headline(console, "the run", f"penstock run {_near(app)} --set trace={trace} --output {folder}/results")
-    summary = cli.watch(loaded, str(make_room(folder)), settings(folder), quiet=False)
+    summary = watch(loaded, str(make_room(folder)), settings(folder), quiet=False)
     show_results(folder, console)
     headline(console, "the account", "where every record went, for every query")
     _wide(console).print(account_table(summary))
@@ -72,7 +73,7 @@ def make_trace(folder: Path, rows: int, console: Console) -> Path:
     if trace.exists():
         console.print(f"the trace is there: {trace}")
     else:
-        cli.generate("bursty", trace, rows, SEED, list(OPTIONS), quiet=False)
+        generate("bursty", trace, rows, SEED, list(OPTIONS), quiet=False)
     return trace
 
 

@@ -1,0 +1,14 @@
+"""The commands of the command line, a module each.
+
+| module | has |
+| --- | --- |
+| `commands` | where they are registered, and standard error |
+| `options` | options and arguments that several of them have |
+| `loading`, `watching` | the app that is named; a run with its progress |
+| `check`, `explain`, `run`, `generate`, `state` | the command of that name |
+| `checkout` | `bench` and `reproduce`, which need a checkout |
+
+May touch everything; loads nothing heavy before a command is called.
+"""
+
+from __future__ import annotations

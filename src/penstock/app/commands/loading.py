@@ -1,0 +1,29 @@
+"""The app that a command names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import ConfigError, QueryError
+
+
+def load_app(path: Path, variables: list[str] | None, master: str = "local[*]") -> Any:
+    from penstock.app.api import App
+
+    try:
+        text = path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise QueryError(
+            f"not UTF-8 text: byte {error.start}, in line {line}", "save it as UTF-8", file=str(path)
+        ) from None
+    except OSError as error:
+        raise QueryError(f"cannot read {path}: {error.strerror}", "check the path") from None
+    pairs = {}
+    for setting in variables or []:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"--set {setting} is not of the form K=V", "write it like --set trace=flows.parquet")
+        pairs[key] = value
+    return App(master=master).sql(text, str(path), pairs)

@@ -1,0 +1,79 @@
+"""`penstock run`: an app, until its sources end or it is stopped."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from penstock.app.commands.commands import command, errors
+from penstock.app.commands.loading import load_app
+from penstock.app.commands.options import (
+    Alloc,
+    AppFile,
+    BatchRows,
+    Json,
+    Master,
+    Memory,
+    Parallelism,
+    PeakLoad,
+    PlanBudget,
+    PlanKind,
+    Set,
+    Tables,
+)
+from penstock.app.commands.watching import watch
+
+
+@command(epilog="Example: penstock run app.sql --checkpoint ckpt --output out --batch-rows 500000 --json")
+def run(
+    path: AppFile,
+    variables: Set = None,
+    master: Master = "local[*]",
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where state lives; a run on it goes on.")
+    ] = None,
+    output: Annotated[str, typer.Option(metavar="DIR", help="For queries without INTO.")] = "penstock-out",
+    overwrite: Annotated[bool, typer.Option(help="Remove another run's results from the output first.")] = False,
+    plan: PlanKind = "auto",
+    alloc: Alloc = "auto",
+    tables: Tables = "auto",
+    memory: Memory = None,
+    replan: Annotated[str, typer.Option(help="auto: plan anew as the data change; off: keep the first plan.")] = "auto",
+    peak_load: PeakLoad = None,
+    plan_budget: PlanBudget = None,
+    batch_rows: BatchRows = None,
+    task_memory: Annotated[int | None, typer.Option(metavar="BYTES", help="Cap on a task's tables.")] = None,
+    parallelism: Parallelism = None,
+    until: Annotated[
+        str, typer.Option(help="end: until the sources end; stopped: on, as files arrive, until Ctrl-C.")
+    ] = "end",
+    as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no account.")] = False,
+) -> None:
+    """Run an app until its sources end. Kill it at any moment: with --checkpoint, the next run goes on."""
+    loaded = load_app(path, variables, master)
+    settings = {
+        "output": output, "overwrite": overwrite, "batch_rows": batch_rows,
+        "task_memory": task_memory, "parallelism": parallelism, "until": until,
+        "plan": plan, "alloc": alloc, "tables": tables, "memory": memory, "replan": replan, "peak_load": peak_load,
+        "plan_budget": plan_budget,
+    }  # fmt: skip
+    from penstock.sinks.console import write_to
+
+    write_to(sys.stderr if as_json else None)
+    try:
+        summary = watch(loaded, checkpoint, settings, quiet)
+    finally:
+        write_to(None)
+    if as_json:
+        print(json.dumps(summary))
+    if not quiet:
+        from penstock.monitor.progress import account_table, bytes_line, malformed_lines
+
+        Console(stderr=True, width=max(errors.width, 110)).print(account_table(summary))
+        for line in [*malformed_lines(summary), bytes_line(summary)]:
+            errors.print(line, markup=False, soft_wrap=True)
