@@ -49,6 +49,7 @@ ORDER = (
     ("runtime.run",),
     ("monitor",),
     ("app",),
+    ("__main__",),
     ("testing.oracle",),
     ("testing",),
     ("testing.apps", "testing.faults"),
