@@ -64,13 +64,14 @@ class Item:
 
 @dataclass(frozen=True)
 class FromClause:
-    """A stream or table in FROM; `joined` is the comma or JOIN that brought it in."""
+    """A stream or table in FROM; `joined` is the comma or JOIN that brought it in. A `file` is named by its address."""
 
     name: Word
     alias: Word | None
     window: WindowClause | None
     joined: Span | None = None
     on: exp.Expr | None = None
+    file: bool = False
 
 
 @dataclass(frozen=True)

@@ -124,9 +124,10 @@ class SelectGrammar(ExpressionGrammar):
             span = self.since(index)
             window, alias = self._window_and_alias()
             return Derived(select, alias, window, span)
-        name = self.name("a stream")
+        file = self._curr.token_type is TokenType.STRING
+        name = self.string("a file") if file else self.name("a stream")
         window, alias = self._window_and_alias()
-        return FromClause(name, alias, window)
+        return FromClause(name, alias, window, file=file)
 
     def _window_and_alias(self) -> tuple[WindowClause | None, Word | None]:
         """The alias stands before or after the window, with or without AS."""

@@ -22,7 +22,8 @@ class Field:
 
 @dataclass(frozen=True)
 class Stream:
-    """A declared stream. `delay` (microseconds) is None without a WATERMARK clause."""
+    """A declared stream, or a file that FROM names. `time` is empty where it has none, and no query a window;
+    `delay` (microseconds) is None without a WATERMARK clause."""
 
     name: str
     fields: tuple[Field, ...]
@@ -148,9 +149,11 @@ class QuerySet:
 
 
 def results_stream(query: Query) -> Stream:
-    """A query's results as a stream: ts is the end of the window. Prefixes are text there."""
+    """A query's results as a stream: ts is the end of the window, if there is one. Prefixes are text there."""
     typed = ((output.name, output.expression.type) for output in query.select)
     fields = [Field(name, STRING if kind.kind is Kind.PREFIX else kind) for name, kind in typed]
+    if query.window.whole:
+        return Stream(query.name, tuple(fields), f"query:{query.name}", (), "")
     taken = {field.name.casefold() for field in fields}
     added = [name for name in RESULT_TIMES if name not in taken]
     times = (Field(name, TIMESTAMP) for name in added)

@@ -1,6 +1,7 @@
 """Windows and panes: which windows hold a record, which panes make up a window, what a watermark closes.
 
-A window slides along an *axis*: the stream's time in microseconds, or the position of a record in the stream.
+A window slides along an *axis*: the stream's time in microseconds, or the position of a record in the stream. A third
+axis has one place, where all records are: a query without a window is one window there, which ends with the stream.
 Window k is [k·slide, k·slide + range). A landmark window starts at a fixed place and ends at (k + 1)·slide.
 
 A *pane* is the finest piece of the axis that no window cuts: one per slide where the slide divides the
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-TIME, ROWS = "time", "rows"
+TIME, ROWS, ALL = "time", "rows", "all"
 Places = TypeVar("Places", int, Any)  # one place on an axis, or an array of them
 
 
@@ -54,6 +55,11 @@ class Window:
     @cached_property
     def landmark(self) -> bool:
         return self.range is None
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether it holds all records: results have no columns of the window then."""
+        return self.axis == ALL
 
     @cached_property
     def tumbling(self) -> bool:
@@ -103,3 +109,6 @@ class Window:
     def last_window(self, pane: Places) -> Places:
         """The last window that holds a pane, given that one does and that it is not a landmark."""
         return pane // self.panes.per_slide
+
+
+ALL_RECORDS = Window(1, 1, ALL)

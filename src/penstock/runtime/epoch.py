@@ -35,6 +35,8 @@ def first_window(window: Window, origin: Origin | None) -> int | None:
     if origin is None:
         return None
     after, row = origin
+    if window.whole:
+        return None
     if window.axis == ROWS:
         return -(-row // window.slide)
     return None if after is None else after // window.slide + 1

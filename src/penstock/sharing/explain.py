@@ -15,7 +15,7 @@ from typing import Any
 
 from penstock.logical.query import Attribute
 from penstock.logical.render import render
-from penstock.logical.window import ROWS, Panes, Window
+from penstock.logical.window import ALL, ROWS, Panes, Window
 from penstock.relations.closing import Finish, Reader
 from penstock.relations.component import Tag
 from penstock.relations.relation import IPV4_BITS, Relation, attribute_text, joined_parts
@@ -331,6 +331,8 @@ def panes_text(panes: Panes) -> str:
     >>> panes_text(Window(25_000_000, 10_000_000).panes), panes_text(Window(100, 50, ROWS).panes)
     ('10 s cut at 5 s', '50 rows')
     """
+    if panes.axis == ALL:
+        return "all records"
     if panes.axis == ROWS:
         return f"{panes.slide} rows" + (f" cut at {panes.cut}" if panes.cut else "")
     return duration_text(panes.slide) + (f" cut at {duration_text(panes.cut)}" if panes.cut else "")
@@ -341,6 +343,8 @@ def window_text(window: Window) -> str:
     >>> window_text(Window(60_000_000, 60_000_000)), window_text(Window(5, 2, ROWS)), window_text(Window(None, 1000))
     ('1 min', '5 rows every 2', 'all so far every 1 ms')
     """
+    if window.whole:
+        return "all records"
     if window.axis == ROWS:
         return f"{window.range} rows" + ("" if window.tumbling else f" every {window.slide}")
     if window.range is None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from penstock.logical.query import Field, QuerySet, Stream
+from penstock.logical.window import ALL
 from penstock.relations.closing import Reader
 from penstock.relations.relation import Relation
 from penstock.relations.storing import Stored, stored
@@ -105,9 +106,12 @@ class SharedPlan:
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
-        """Columns of the stream that some query reads, and the time, in the stream's order."""
-        used = frozenset().union(*(r.choice.columns for r in self.relations)) | {self.stream.time}
-        return tuple(field for field in self.stream.fields if field.name in used)
+        """Columns of the stream that some query reads, and the time if one has a window, in the stream's order."""
+        used = frozenset().union(*(r.choice.columns for r in self.relations))
+        if any(r.panes.axis != ALL for r in self.relations):
+            used |= {self.stream.time}
+        # Records are counted by some column, even if nobody asks for one.
+        return tuple(field for field in self.stream.fields if field.name in used) or self.stream.fields[:1]
 
     @cached_property
     def below(self) -> tuple[tuple[Relation, ...], ...]:

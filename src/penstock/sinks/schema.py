@@ -35,9 +35,10 @@ def arrow_type(kind: Type) -> pa.DataType:
 
 
 def result_schema(query: Query) -> pa.Schema:
-    """Columns of a query's result: the select list, then the window."""
+    """Columns of a query's result: the select list, then the window if there is one."""
     fields = [pa.field(output.name, arrow_type(output.expression.type)) for output in query.select]
-    return pa.schema([*fields, pa.field("window_start", TIME), pa.field("window_end", TIME)])
+    times = () if query.window.whole else (pa.field("window_start", TIME), pa.field("window_end", TIME))
+    return pa.schema([*fields, *times])
 
 
 def open_query_sink(query: Query, function: Any, output: str, checkpoint: Path) -> Sink:

@@ -8,10 +8,10 @@ from penstock.errors import QueryError
 from penstock.lang.ast import CreateQuery, CreateStream, Word
 from penstock.lang.parse import ParsedApp
 from penstock.lang.text import AppText
-from penstock.logical.query import Query, Stream, results_stream
+from penstock.logical.query import Query, Stream
 from penstock.logical.resolve.nesting import resolve_nested
-from penstock.logical.resolve.scopes import Input, suggestion
-from penstock.logical.resolve.streams import SchemaOf, declared_fields, resolve_declared
+from penstock.logical.resolve.scopes import Input, results_input, suggestion
+from penstock.logical.resolve.streams import SchemaOf, declared_fields, file_stream, resolve_declared
 
 _LONGEST_CHAIN = 40  # queries on results of queries on results; far from Python's limit
 _OWN_NAME = "each stream, table and query needs its own"
@@ -25,6 +25,7 @@ class AppCatalog:
     schema_of: SchemaOf
     streams: dict[str, Stream] = field(default_factory=dict)
     resolved: list[Query] = field(default_factory=list)
+    files: dict[str, Stream] = field(default_factory=dict)  # by address
     _results: dict[str, Query] = field(default_factory=dict)
     _path: list[str] = field(default_factory=list)  # of queries that wait for those they read
 
@@ -48,8 +49,17 @@ class AppCatalog:
             raise text.error(name.span, f"unknown stream or query '{name.text}'", hint)
         if isinstance(found, CreateQuery):
             self._check_path(found, name, text)
-            return Input(results_stream(self.query(found, text)), found.name.text, results=True)
+            return results_input(self.query(found, text), found.name.text)
         return Input(self._stream(found, name, text), found.name.text)
+
+    def file(self, address: Word, text: AppText) -> Input:
+        """A file is a stream of its own, the same one wherever it is named."""
+        stream = self.files.get(address.text)
+        if stream is None:
+            taken = {*self.declared, *(known.name.casefold() for known in self.streams.values())}
+            stream = file_stream(address, text, self.schema_of, taken)
+            self.files[address.text] = self.streams[stream.name] = stream
+        return Input(stream, address.text, bounded=True)
 
     def query(self, statement: CreateQuery, text: AppText) -> Query:
         """Resolve a query, and those it reads before it, unless that has been done."""
@@ -94,13 +104,17 @@ class FixedCatalog:
     def find(self, name: Word, text: AppText) -> Input:
         shown = [query for query in self.queries if not query.hidden]
         known = [Input(stream, stream.name) for stream in self.streams]
-        known += [Input(results_stream(query), query.name, results=True) for query in shown]
+        known += [results_input(query, query.name) for query in shown]
         found = [candidate for candidate in known if name.same(candidate.name)]
         exact = [candidate for candidate in found if candidate.name == name.text]
         if not found:
             hint = suggestion(name.text, [candidate.name for candidate in known], "the streams and queries")
             raise text.error(name.span, f"unknown stream or query '{name.text}'", hint)
         return (exact or found)[0]
+
+    def file(self, address: Word, text: AppText) -> Input:
+        hint = "declare it: app.stream(name, address); or use App.sql, or penstock query"
+        raise text.error(address.span, "a file in FROM cannot be read here", hint)
 
     def check_free(self, name: str) -> None:
         """A query needs a name of its own."""

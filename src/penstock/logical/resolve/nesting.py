@@ -14,17 +14,19 @@ from typing import Protocol
 
 from penstock.lang.ast import Derived, FromClause, Select, SelectQuery, SetOperation, Word
 from penstock.lang.text import AppText
-from penstock.logical.query import Query, results_stream
-from penstock.logical.resolve.scopes import Input
+from penstock.logical.query import Query
+from penstock.logical.resolve.scopes import Input, results_input
 from penstock.logical.resolve.select import FromItem, resolve_select
 
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Catalog(Protocol):
-    """Where streams and queries are found by name."""
+    """Where streams and queries are found by name, and files by address."""
 
     def find(self, name: Word, text: AppText) -> Input: ...
+
+    def file(self, address: Word, text: AppText) -> Input: ...
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,11 @@ class _Common:
     def find(self, name: Word, text: AppText) -> Input:
         for word, query in self.named:
             if name.same(word.text):
-                return Input(results_stream(query), word.text, results=True)
+                return results_input(query, word.text)
         return self.outside.find(name, text)
+
+    def file(self, address: Word, text: AppText) -> Input:
+        return self.outside.file(address, text)
 
 
 def resolve_nested(
@@ -70,12 +75,12 @@ def _common(name: str, select: Select, text: AppText, catalog: Catalog, inside: 
 def _source(name: str, source: FromClause | Derived, text: AppText, catalog: Catalog, inside: list[Query]) -> FromItem:
     alias = (source.alias,) if source.alias else ()
     if isinstance(source, FromClause):
-        found = catalog.find(source.name, text)
-        return FromItem(found, (source.name, *alias), source.window, source.name.span)
+        found = catalog.file(source.name, text) if source.file else catalog.find(source.name, text)
+        return FromItem(found, (*(() if source.file else (source.name,)), *alias), source.window, source.name.span)
     called = source.alias.text if source.alias else "sub1"
     inner = resolve_nested(_hidden_name(name, called, inside), source.select, text, catalog, hidden=True)
     inside.extend(inner)
-    found = Input(results_stream(inner[-1]), called, results=True)
+    found = results_input(inner[-1], called)
     return FromItem(found, alias, source.window, source.span)
 
 

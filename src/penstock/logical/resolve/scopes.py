@@ -12,7 +12,7 @@ from penstock.errors import QueryError
 from penstock.lang.ast import Word, span_of
 from penstock.lang.text import AppText
 from penstock.logical.expressions import Bucket, Column, Computed, Expression, Prefix
-from penstock.logical.query import Attribute, Field, Stream
+from penstock.logical.query import Attribute, Field, Query, Stream, results_stream
 from penstock.logical.types import Kind
 from penstock.logical.values import constants
 from penstock.logical.values.aggregates import resolve_aggregate
@@ -43,19 +43,25 @@ def suggestion(name: str, known: Iterable[str], what: str) -> str:
 
 @dataclass(frozen=True)
 class Input:
-    """What a query reads: a declared stream, or the results of a query; `name` is how the text calls it."""
+    """What a query reads: a declared stream, a file, or the results of a query; `name` is how the text calls it.
+
+    What is `bounded` has an end that is known to come: it may be read without a window.
+    """
 
     stream: Stream
     name: str
     results: bool = False
+    bounded: bool = False
 
     @property
     def what(self) -> str:
-        return f"{'query' if self.results else 'stream'} '{self.name}'"
+        return f"{'query' if self.results else 'file' if self.bounded else 'stream'} '{self.name}'"
 
     @property
     def times(self) -> frozenset[str]:
         """Columns that are the stream's time: results have theirs under two names."""
+        if not self.stream.time:
+            return frozenset()
         last = self.stream.fields[-1].name
         both = self.results and last == "ts"
         return frozenset((self.stream.time, last) if both else (self.stream.time,))
@@ -64,9 +70,14 @@ class Input:
     def starred(self) -> tuple[Field, ...]:
         """What `*` stands for: all columns; of results the select list, as every result has its own times."""
         fields = self.stream.fields
-        if not self.results:
+        if not self.results or self.bounded:
             return fields
         return fields[: [field.name for field in fields].index("window_start")]
+
+
+def results_input(query: Query, name: str) -> Input:
+    """The results of a query, as another one reads them. Those of a query without a window have an end."""
+    return Input(results_stream(query), name, results=True, bounded=query.window.whole)
 
 
 @dataclass(frozen=True)

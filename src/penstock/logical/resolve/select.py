@@ -43,7 +43,7 @@ def resolve_select(
     where = _where(select, columns)
     per_tuple = _per_tuple(select, text)
     grouping = resolve_grouping(_distinct_grouped(select), columns)
-    window = resolve_window(text, select, source.window, grouping.bucket, source.span, source.input.results)
+    window = resolve_window(text, select, source.window, grouping.bucket, source.span, source.input)
     outputs = (tuple_outputs if per_tuple else grouped_outputs)(select, grouping, columns)
     _check_distinct(select, grouping, outputs, text)
     having = _having(select, grouping, columns, outputs)

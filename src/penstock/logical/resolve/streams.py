@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
+from itertools import count
 
 from penstock.errors import QueryError, SourceError
 from penstock.lang.ast import ColumnDefinition, CreateStream, Duration, Watermark, Word
 from penstock.lang.durations import LONGEST
 from penstock.lang.text import AppText
 from penstock.logical.query import Field, Stream
+from penstock.logical.resolve.addresses import SUFFIX_HINT, address_of
 from penstock.logical.resolve.scopes import suggestion
 from penstock.logical.types import TYPE_NAMES, Kind, Type
 
 SchemaOf = Callable[[str, Mapping[str, str]], tuple[Field, ...]]
 
+PLAIN = re.compile(r"[^A-Za-z0-9_.-]")
 _SIZED = frozenset({"VARCHAR", "CHAR"})
 
 
@@ -58,6 +63,18 @@ def resolve_declared(declared: CreateStream, source: Word, text: AppText, schema
         delay=_checked(watermark.delay, "DELAY", text) if watermark else None,
         ahead=_checked(watermark.ahead, "MAX AHEAD", text) if watermark and watermark.ahead else None,
     )
+
+
+def file_stream(address: Word, text: AppText, schema_of: SchemaOf, taken: Collection[str]) -> Stream:
+    """A file that FROM names. Where it has no clear time, only queries without a window can read it."""
+    found = address_of(address.text)
+    if found is None:
+        raise text.error(address.span, f"'{address.text}' does not say what kind of file it is", SUFFIX_HINT)
+    fields = source_fields(replace(address, text=found.uri), dict(found.options), schema_of, text)
+    wanted = PLAIN.sub("_", address.text.rpartition("/")[2]) or "file"
+    names = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
+    name = next(name for name in names if name.casefold() not in taken)
+    return Stream(name, fields, found.uri, found.options, time_column(fields) or "")
 
 
 def source_fields(source: Word, options: Mapping[str, str], schema_of: SchemaOf, text: AppText) -> tuple[Field, ...]:

@@ -6,6 +6,7 @@
 | `[WINDOW UNTIL NOW]` | from the first record on | EVERY or `time/n` |
 | `[ROWS n SLIDE m]` | n records | m records, or n |
 | `EVERY s` or `time/n` alone | s | s |
+| nothing, of what has an end: a file in FROM | all records | |
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from penstock.lang.ast import Duration, Select, WindowClause, Word
 from penstock.lang.durations import LONGEST, format_duration
 from penstock.lang.text import AppText, Span
 from penstock.logical import window as logical
+from penstock.logical.resolve.scopes import Input
+from penstock.logical.types import Kind
 from penstock.logical.values import constants
 
 MINUTE = 60_000_000
@@ -26,11 +29,15 @@ def resolve_window(
     window: WindowClause | None,
     bucket: Duration | None,
     source: Span,
-    results: bool = False,
+    read: Input,
 ) -> logical.Window:
-    """`source` is where the stream is named; `results` says that it is a query."""
+    """`source` is where the input `read` is named."""
+    if read.bounded:
+        if window is None and select.every is None and bucket is None:
+            return logical.ALL_RECORDS
+        _check_time(text, (window or select.every or bucket or source), read)
     if window is not None and window.rows is not None:
-        return _rows(text, select, window, window.rows, bucket, results)
+        return _rows(text, select, window, window.rows, bucket, read.results)
     size = window.size if window else None
     slide = _slide(text, select.every, window.slide if window else None)
     given = [duration for duration in (size, slide, bucket) if duration is not None]
@@ -44,6 +51,21 @@ def resolve_window(
     if bucket is not None and not bucket.microseconds == length == step:
         _disagree(text, bucket, length if bucket.microseconds != length else step)
     return logical.Window(length, step)
+
+
+def _check_time(text: AppText, clause: WindowClause | Duration | Span, read: Input) -> None:
+    """A window needs a time."""
+    if read.stream.time:
+        return
+    span = clause if isinstance(clause, Span) else clause.span
+    if read.results:
+        fact = f"the results of {read.what} have no time: it has no window"
+        raise text.error(span, fact, "leave the window out here, or give it one there")
+    times = [field.name for field in read.stream.fields if field.type.kind is Kind.TIMESTAMP]
+    found = f"{len(times)} TIMESTAMP columns: {', '.join(times)}" if times else "no TIMESTAMP column"
+    fact = f"{read.what} has {found}"
+    hint = "leave the window out, or declare the file as a stream with a time: CREATE STREAM ... WATERMARK"
+    raise text.error(span, fact, hint)
 
 
 def _landmark(text: AppText, window: WindowClause, slide: Duration | None, bucket: Duration | None) -> logical.Window:

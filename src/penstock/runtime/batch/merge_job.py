@@ -111,7 +111,7 @@ def _new_feed(closed: Closed, work: ShareWork[Closed], task: str, number: int, w
 
 def _feed(task: Task, table: pa.Table, chunk_rows: int) -> None:
     """Give result rows to the queries that read them."""
-    if "ts" not in table.schema.names:
+    if "ts" not in table.schema.names and "window_end" in table.schema.names:
         table = table.append_column("ts", table.column("window_end"))
     for batch in table.to_batches(max_chunksize=chunk_rows):
         task.take(batch)

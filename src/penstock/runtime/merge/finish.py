@@ -44,7 +44,8 @@ def finish(query: Query, groups: Groups, bounds: WindowBounds) -> Ranked:
     """The result rows of these groups; every group must be complete. Strings stay dictionary-encoded."""
     columns, schema = Finisher(query, groups), result_schema(query)
     arrays = [columns.arrow(output.expression, schema.types[n]) for n, output in enumerate(query.select)]
-    arrays += [_times(place) for place in bounds.of(groups.panes)]
+    if not query.window.whole:
+        arrays += [_times(place) for place in bounds.of(groups.panes)]
     table = pa.Table.from_arrays(arrays, schema.names)
     order = (
         [*query.order, *(Order(key.attribute) for key in query.keys)] if query.order or query.limit is not None else []
@@ -158,6 +159,8 @@ class Finisher:
 
     def _window_text(self, group: int) -> str:
         window, number = self._query.window, int(self._groups.panes[group])
+        if window.whole:
+            return "the whole of its input"
         if window.axis == ROWS:
             return f"the window of rows {number * window.slide} to {window.end(number)}"
         return f"the window that ends at {np.datetime64(window.end(number), 'us')}"

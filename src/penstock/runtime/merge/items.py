@@ -126,7 +126,9 @@ def due(
 
 
 def _windows(window: Window, name: str, panes: Array, first: int, beyond: int, last: int | None) -> Array:
-    """All windows in [first, beyond) that hold one of these panes."""
+    """All windows in [first, beyond) that hold one of these panes; that of all records holds none if there are none."""
+    if window.whole:
+        return np.zeros(1, np.int64) if first < beyond else np.empty(0, np.int64)
     if not len(panes):
         return np.empty(0, np.int64)
     if window.tumbling:
@@ -210,7 +212,7 @@ def items(dues: Iterable[Due], settings: TaskSettings, parallelism: int) -> list
 def _items(number: int, one: Due, share: int, settings: TaskSettings) -> Iterator[MergeItem]:
     """Whole windows of all queries together, as long as they fit; of a larger window, each kind of query by itself."""
     kinds, everything = _kinds(one), tuple(wanting.query.name for wanting in one.wanting)
-    memory = max(1, settings.task_memory // max(row_bytes(source.relation) for source in one.reading.sources))
+    memory = max(1, settings.task_memory // max((row_bytes(s.relation) for s in one.reading.sources), default=1))
     limit = min(share, memory)
     # A window that is read once for several kinds of query is cut for want of memory alone, not to be shared out.
     most = limit if len(kinds) == 1 and not kinds[0].scattered else memory

@@ -28,6 +28,7 @@ from penstock.runtime.merge.merge import Share, merge
 from penstock.runtime.merge.once import MergedOnce
 from penstock.runtime.merge.ordering import Ranked, first_rows
 from penstock.runtime.merge.tally import Tally, per_window, tally
+from penstock.runtime.merge.whole import group_of_nothing
 from penstock.state.protocol import SegmentRef
 from penstock.state.segments import opened
 from penstock.state.segments.groups import Groups
@@ -73,7 +74,10 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
         )
 
     def one_pass(one: Wanting, merged: MergedOnce) -> tuple[Ranked, tuple[Array, Array]]:
-        groups = closed_groups(merged, reading.sources, one.wanted)
+        if reading.window.whole and not one.query.keys and not cut.rows:
+            groups = group_of_nothing(one.wanted)
+        else:
+            groups = closed_groups(merged, reading.sources, one.wanted)
         return first_rows(one.query, finish(one.query, groups, bounds)), per_window(groups.panes, groups.count)
 
     ordered = sorted(wanting, key=lambda one: -fineness(one.wanted))  # the coarse ones from what the fine ones made

@@ -21,7 +21,7 @@ from penstock.kernels.tables.pack import ALL_VALID
 from penstock.logical.expressions import Column, Computed, Expression, Prefix, walk
 from penstock.logical.query import Field
 from penstock.logical.types import Kind
-from penstock.logical.window import ROWS
+from penstock.logical.window import ALL, ROWS, TIME
 from penstock.relations.component import Component, inet6_component
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.expressions.evaluate import Operand, Scope, evaluate
@@ -37,23 +37,35 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Records:
-    """The records of a chunk: columns by name, and places on both axes.
+    """The records of a chunk: columns by name, and their places on the axes of windows.
 
-    `timely` says which have a usable time (None: all); the others have a time that is none of theirs. `faults` marks
-    malformed records by reason. `first` is the time of the stream's first record, once it is known.
+    `timely` says which have a usable time (None: all); the others have a time that is none of theirs. Without a window
+    a record only has to be `readable`. `faults` marks malformed records by reason. `first` is the time of the stream's
+    first record, once it is known.
     """
 
     columns: Mapping[str, Ingested]
     times: Array
     rows: Array
     timely: Array | None
+    readable: Array | None
     faults: Faults
     first: int | None
     scope: Scope
     dictionaries: Mapping[Component, Dictionary]
 
     def __len__(self) -> int:
-        return len(self.times)
+        return len(self.rows)
+
+    def places(self, axis: str) -> Array:
+        """Where the records are on an axis."""
+        if axis == ROWS:
+            return self.rows
+        return self.times if axis == TIME else np.zeros(len(self), np.int64)
+
+    def sound(self, axis: str) -> Array | None:
+        """Which of them have a place there (None: all)."""
+        return self.readable if axis == ALL else self.timely
 
 
 class Columns:
@@ -71,9 +83,10 @@ class Columns:
         self._codes = Codes(self.types, prefixes)
         self._note_dictionaries()
         windows = [reader.window for reader in plan.readers]
-        self._longest = max((w.length + w.slide for w in windows if w.axis != ROWS), default=0)
+        self._longest = max((w.length + w.slide for w in windows if w.axis == TIME), default=0)
         self.times = self._new_times()
-        self._time = next(field for field in self._fields if field.name == plan.stream.time)
+        # Without a window of time or rows nobody asks for the time.
+        self._time = next((field for field in self._fields if field.name == plan.stream.time), None)
 
     def _new_times(self) -> Times:
         return Times(self._plan.stream, self._epoch, self._longest)
@@ -90,6 +103,8 @@ class Columns:
 
     def look_back(self, batches: Iterable[pa.RecordBatch]) -> None:
         """See the times of records that stand before those of this task, for MAX AHEAD. Another task counts them."""
+        if self._time is None:
+            return
         times = self._new_times()
         for batch in batches:
             times.judge(self._column(self._time, batch), [])
@@ -104,14 +119,21 @@ class Columns:
             column = columns[field.name] = self._column(field, batch)
             if column.bad is not None:
                 faults.append((f"{field.name} is not a valid {field.type}", column.bad & ~known))
-        times, timely = self.times.judge(columns[self._time.name], faults)
+        times, timely = self._judged_times(columns, faults, rows)
         operands: dict[Expression, Operand] = {one: self._operand(one, columns[one.name]) for one in self._read}
         scope = Scope(operands.__getitem__, rows)
         for made in self._computed:
             columns[made.name] = self._made(made, evaluate(made.expression, scope))
         self._note_dictionaries()
         places = np.arange(row, row + rows)
-        return Records(columns, times, places, timely, faults, self.times.first, scope, self.dictionaries)
+        return Records(
+            columns, times, places, timely, _readable(batch), faults, self.times.first, scope, self.dictionaries
+        )
+
+    def _judged_times(self, columns: Mapping[str, Ingested], faults: Faults, rows: int) -> tuple[Array, Array | None]:
+        if self._time is None:
+            return np.zeros(rows, np.int64), None
+        return self.times.judge(columns[self._time.name], faults)
 
     def _column(self, field: Field, batch: pa.RecordBatch) -> Ingested:
         array, kind = batch.column(field.name), field.type.kind
@@ -170,6 +192,13 @@ def _given(batch: pa.RecordBatch) -> Faults:
                 marked = pc.fill_null(pc.equal(reasons, reason), False).to_numpy(zero_copy_only=False)
                 faults.append((prefix + reason, marked))
     return faults
+
+
+def _readable(batch: pa.RecordBatch) -> Array | None:
+    if UNREADABLE not in batch.schema.names:
+        return None
+    readable: Array = batch.column(UNREADABLE).is_null().to_numpy(zero_copy_only=False)
+    return readable
 
 
 def _any_of(faults: Faults, rows: int) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 
 from penstock.kernels.tables.pack import component_range, pane_number
 from penstock.logical.types import Kind
-from penstock.logical.window import ROWS, Panes
+from penstock.logical.window import Panes
 from penstock.relations.component import Component, Tag
 from penstock.relations.layout import Layout, Range, lay_out, union
 from penstock.relations.relation import Relation
@@ -78,7 +78,7 @@ class Keys:
     def _component(self, name: Component, records: Records, masks: Masks) -> Array | None:
         if name.tag is Tag.PANE:
             panes = self._panes[name]
-            places = records.rows if panes.axis == ROWS else records.times
+            places = records.places(panes.axis)
             numbers = np.empty(len(places), np.int64)
             pane_number(places, panes.slide, panes.cut, numbers)
             return numbers

@@ -4,7 +4,7 @@ A record is judged for a taker in this order:
 
 | fate | because |
 | --- | --- |
-| malformed | it has no usable time, or a bad value in a column that the taker reads |
+| malformed | it cannot be read, has no usable time for a window, or a bad value in a column that the taker reads |
 | filtered | WHERE is not true, or it lies in a gap between windows |
 | late | all its windows are closed |
 | exact | it is aggregated |
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from penstock.logical.expressions import Expression
-from penstock.logical.window import ROWS, Window
+from penstock.logical.window import Window
 from penstock.relations.relation import Choice
 from penstock.relations.storing import Stored
 from penstock.runtime.epoch import Epoch, cutoff
@@ -213,8 +213,7 @@ def _with_bad(judgement: Judgement, bad: frozenset[str]) -> Judgement:
 
 
 def _fate(judgement: Judgement, where: Mask, records: Records) -> Fate:
-    places = records.rows if judgement.axis == ROWS else records.times
-    sound = records.timely
+    places, sound = records.places(judgement.axis), records.sound(judgement.axis)
     for name in sorted(judgement.bad):
         wrong: Any = records.columns[name].bad
         sound = both(sound, ~wrong)

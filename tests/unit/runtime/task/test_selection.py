@@ -30,7 +30,7 @@ def records(times: list[int], values: list[int], bad: list[bool] | None = None, 
     operands: dict[Any, Operand] = {VALUE: Operand(column.numbers)}
     faults = [] if column.bad is None else [("v is bad", column.bad)]
     scope = Scope(operands.__getitem__, len(times))
-    return Records({"v": column}, numbers, np.arange(len(times)) + 100, None, faults, first, scope, {})
+    return Records({"v": column}, numbers, np.arange(len(times)) + 100, None, None, faults, first, scope, {})
 
 
 def taker(name: str, where: Expression | None = None, window: Window = WINDOW, booked: bool = True) -> Taker:
