@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError, QueryError
 from penstock.logical.query import Field, Query, QuerySet, Stream
-from penstock.logical.resolve.app import resolve_app, resolve_query, resolve_stream
+from penstock.logical.resolve.app import resolve_app, resolve_queries, resolve_query, resolve_stream
 from penstock.logical.types import TYPE_NAMES
 from penstock.runtime.batch.job import columns
 from penstock.runtime.engine.inputs import Inputs
@@ -94,7 +94,13 @@ class App:
 
     def sql(self, text: str, file: str = "app", variables: Mapping[str, str] | None = None) -> App:
         """Add the CREATE STREAM and CREATE QUERY statements of an app's text."""
-        app = resolve_app(text, file, self.fields_of, variables)
+        return self._add(resolve_app(text, file, self.fields_of, variables))
+
+    def selects(self, text: str) -> App:
+        """Add SELECTs on files, which need no names and no streams: `SELECT count(*) AS n FROM 'x.pcap'`."""
+        return self._add(resolve_queries(text, self.fields_of))
+
+    def _add(self, app: QuerySet) -> App:
         for stream in app.streams:
             self._claim(stream.name, "stream")
             self._streams[stream.name] = stream
@@ -223,9 +229,13 @@ class App:
 
     def discarding(self) -> App:
         """The same app, with results that go wherever a run says, and nowhere that the app names."""
-        twin = App(self._spark, self._master)
+        return self.changed(lambda query: replace(query, sink=None))
+
+    def changed(self, change: Callable[[Query], Query], master: str | None = None) -> App:
+        """The same app with other queries, and on another master if one is given."""
+        twin = App(self._spark, master or self._master)
         twin._streams, twin._frames = dict(self._streams), dict(self._frames)
-        twin._queries = {name: replace(query, sink=None) for name, query in self._queries.items()}
+        twin._queries = {name: change(query) for name, query in self._queries.items()}
         return twin
 
     def start(

@@ -39,6 +39,22 @@ def parse_app(text: str, file: str, variables: Mapping[str, str] | None = None) 
     return ParsedApp(app_text, tuple(statements))
 
 
+def parse_queries(text: str, file: str) -> ParsedApp:
+    """Statements as in an app file, among them SELECTs without CREATE QUERY: `query`, or `query1`, `query2` …"""
+    app_text = read_text(text, file, {})
+    grammar, runs = _grammar(), _runs(_tokens(app_text))
+    bare = sum(run[0].text.upper() != "CREATE" for run in runs)
+    names = iter(["query"] if bare == 1 else [f"query{number}" for number in range(1, bare + 1)])
+    statements: list[Statement] = []
+    for tokens in runs:
+        grammar.start(app_text, tokens)
+        created = tokens[0].text.upper() == "CREATE"
+        statements.append(grammar.statement() if created else grammar.named_select(next(names)))
+    if not statements:
+        raise app_text.error(Span(0, 0), "the query is empty", "write a SELECT")
+    return ParsedApp(app_text, tuple(statements))
+
+
 def parse_select(text: str, file: str) -> ParsedSelect:
     """One SELECT without CREATE QUERY, as Python gives it; a closing semicolon is fine."""
     app_text = read_text(text, file, {})

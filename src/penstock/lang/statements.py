@@ -27,6 +27,10 @@ class StatementGrammar(SelectGrammar):
             return self._create_query()
         raise self.unexpected("STREAM, TABLE or QUERY after CREATE", near=_KINDS)
 
+    def named_select(self, name: str) -> CreateQuery:
+        """A SELECT alone, which gets this name."""
+        return CreateQuery(Word(name, self.here()), None, self.lone_select())
+
     def lone_select(self) -> SelectQuery:
         select = self.select_query()
         self.clause_error()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,16 +38,21 @@ class JsonSink(FolderSink):
         check_text_types(self.query, self.schema, "json:")
 
     def write(self, table: pa.Table, path: Path) -> None:
-        # Strings are escaped before slices are cut: their dictionary is then gone through once.
-        columns = [_quoted(c) if _is_text(c.type) else c for c in table.columns]
         with open(path, "wb") as file:
-            for start in range(0, table.num_rows, SLICE_ROWS):
-                lines = json_lines(table.column_names, [column.slice(start, SLICE_ROWS) for column in columns])
-                for chunk in lines.chunks:
-                    file.write(text_bytes(chunk))
+            write_json(table, file)
 
     def load(self, reader: DataFrameReader, path: str) -> DataFrame:
         return reader.option("mode", "FAILFAST").json(path)
+
+
+def write_json(table: pa.Table, file: BinaryIO) -> None:
+    """One line per row."""
+    # Strings are escaped before slices are cut: their dictionary is then gone through once.
+    columns = [_quoted(c) if _is_text(c.type) else c for c in table.columns]
+    for start in range(0, table.num_rows, SLICE_ROWS):
+        lines = json_lines(table.column_names, [column.slice(start, SLICE_ROWS) for column in columns])
+        for chunk in lines.chunks:
+            file.write(text_bytes(chunk))
 
 
 def json_lines(names: list[str], columns: list[pa.ChunkedArray]) -> pa.ChunkedArray:

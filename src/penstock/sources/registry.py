@@ -14,6 +14,7 @@ SCHEMES = {
     "csv": ("penstock.sources.text.csv", "open_csv"),
     "json": ("penstock.sources.text.json", "open_json"),
     "pcap": ("penstock.sources.capture.source", "open_pcap"),
+    "stdin": ("penstock.sources.stdin", "open_stdin"),
     "generate": ("penstock.sources.generate.source", "open_generate"),
 }
 

@@ -1,6 +1,11 @@
 """Files that FROM names: what their suffix says about the source that reads them.
 
-'x.pcap.gz'  ─►  pcap:x.pcap.gz        'logs/*.tsv'  ─►  csv:logs/*.tsv, delimiter a tab        'json:x'  ─►  json:x
+| named | read as |
+| --- | --- |
+| `x.pcap.gz` | `pcap:x.pcap.gz` |
+| `logs/*.tsv` | `csv:logs/*.tsv`, with a tab between values |
+| `json:x` | as it is said |
+| `-`, `csv:-` | standard input: `stdin:`, `stdin:csv` |
 """
 
 from __future__ import annotations
@@ -30,6 +35,8 @@ def address_of(text: str) -> Address | None:
     >>> address_of("day/x.PCAP.gz").uri, address_of("generate:zipf").uri, address_of("notes.txt")
     ('pcap:day/x.PCAP.gz', 'generate:zipf', None)
     """
+    if text == "-" or text.endswith(":-"):
+        return Address(f"stdin:{text[:-2]}")
     if _SCHEME.match(text):
         return Address(text)
     parts = text.rpartition("/")[2].lower().split(".")

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from penstock.errors import QueryError, SourceError
 from penstock.lang.ast import CreateQuery, Word
 from penstock.lang.durations import LONGEST, parse_duration
-from penstock.lang.parse import ParsedApp, parse_app, parse_select
+from penstock.lang.parse import ParsedApp, parse_app, parse_queries, parse_select
 from penstock.lang.text import AppText
 from penstock.logical.query import Field, Query, QuerySet, Stream
 from penstock.logical.resolve.catalog import AppCatalog, FixedCatalog
@@ -26,7 +26,15 @@ _LONGEST_NAME = 200  # file systems allow 255 bytes for a name; sinks add to it
 
 def resolve_app(text: str, file: str, schema_of: SchemaOf, variables: Mapping[str, str] | None = None) -> QuerySet:
     """Streams and queries of an app; `schema_of(uri, options)` is asked for streams declared without columns."""
-    app = parse_app(text, file, variables)
+    return _resolved(parse_app(text, file, variables), schema_of)
+
+
+def resolve_queries(text: str, schema_of: SchemaOf) -> QuerySet:
+    """The same of a text that may have SELECTs without CREATE QUERY, as `penstock query` takes it."""
+    return _resolved(parse_queries(text, "query"), schema_of)
+
+
+def _resolved(app: ParsedApp, schema_of: SchemaOf) -> QuerySet:
     catalog = AppCatalog.of(app, schema_of)
     for statement in _queries(app):
         catalog.query(statement, app.text)
