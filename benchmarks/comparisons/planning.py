@@ -101,8 +101,8 @@ def arrange(count: int, rows: int, place: Path) -> PlanningCase:
     """The first `count` queries, sampled, and one task over all records."""
     import penstock
     from penstock.runtime.batch.job import columns
-    from penstock.runtime.batch.replan import sample_source
     from penstock.runtime.epoch import Epoch
+    from penstock.runtime.planning.replan import sample_source
     from penstock.runtime.settings import TaskSettings
     from penstock.runtime.task import sampling
     from penstock.runtime.task.task import run_task
@@ -127,7 +127,7 @@ def arrange(count: int, rows: int, place: Path) -> PlanningCase:
 def measure(case: PlanningCase, chooser: str, times: int) -> dict[str, Any]:
     """Seconds by this chooser, the number of tables it plans and its cost of a record; a note if it refuses."""
     from penstock.relations.storing import stored
-    from penstock.runtime.batch.replan import Planner
+    from penstock.runtime.planning.replan import Planner
     from penstock.runtime.profile.calibrate import calibrated
     from penstock.runtime.profile.statistics import Known
     from penstock.runtime.profile.survey import Survey

@@ -81,8 +81,8 @@ def _tasks(kind: str, job: PacketJob) -> tuple[int, dict[str, Any]]:
     import penstock
     from penstock.runtime import work
     from penstock.runtime.batch.job import columns
-    from penstock.runtime.batch.replan import Planner
     from penstock.runtime.epoch import Epoch
+    from penstock.runtime.planning.replan import Planner
     from penstock.runtime.settings import TaskSettings
     from penstock.runtime.task import sampling
     from penstock.runtime.task.task import run_task

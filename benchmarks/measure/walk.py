@@ -142,7 +142,7 @@ def walk_run(folder: Path, text: str) -> Walk:
     import pytest
     from in_process import Engine  # type: ignore[import-not-found,unused-ignore]
 
-    from penstock.runtime.batch.replan import Planner
+    from penstock.runtime.planning.replan import Planner
     from penstock.sharing.options import NONE, Planning
     from penstock.testing.apps.generators import Settings
 

@@ -23,9 +23,10 @@ from penstock.runtime.batch.fused import FusedReader, FusedTasks
 from penstock.runtime.batch.held import Held
 from penstock.runtime.batch.job import Job
 from penstock.runtime.batch.offsets import decision_path, read_decision
-from penstock.runtime.batch.replan import Planner, Replanning
 from penstock.runtime.engine.batches import LoggedFeed, MicroBatches
 from penstock.runtime.engine.process import ProcessExecutor
+from penstock.runtime.planning.planners import Replanning
+from penstock.runtime.planning.replan import Planner
 from penstock.runtime.run.history import History
 from penstock.runtime.run.summary import RunTimes, summarise, window_account
 from penstock.runtime.settings import TaskSettings

@@ -19,8 +19,8 @@ from in_process import Engine
 
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve.app import resolve_app
-from penstock.runtime.batch import replan as planners
-from penstock.runtime.batch.replan import Planner
+from penstock.runtime.planning import replan as planners
+from penstock.runtime.planning.replan import Planner
 from penstock.runtime.work import TABLE
 from penstock.sharing.model.kinds.direct import DIRECT
 from penstock.sharing.model.kinds.registry import kind_named

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from measured import EACH, ROW, Fixed, Measured, app_text, clustered, cost_of, joined, resolved, uniform, write, zipf
 
-from penstock.runtime.batch.replan import Planner
+from penstock.runtime.planning.replan import Planner
 from penstock.runtime.profile.statistics import Known
 from penstock.runtime.task.task import Task
 from penstock.sharing.graph.grain import Grain

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from measured import Measured, resolved
 
-from penstock.runtime.batch.replan import Planner
+from penstock.runtime.planning.replan import Planner
 from penstock.runtime.work import TABLE
 from penstock.sharing.options import AUTO, TREE, Planning
 from penstock.testing.asserts import assert_same_rows

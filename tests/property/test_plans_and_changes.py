@@ -16,7 +16,7 @@ from test_random_plans import restless
 
 from penstock.errors import RunError
 from penstock.logical.query import QuerySet
-from penstock.runtime.batch.replan import Planner
+from penstock.runtime.planning.replan import Planner
 from penstock.runtime.task import sampling
 from penstock.sharing.options import Planning
 from penstock.state import manifest as manifests

@@ -16,7 +16,7 @@ import pytest
 from test_random_runs import check
 
 from penstock.errors import ConfigError
-from penstock.runtime.batch import replan as planners
+from penstock.runtime.planning import replan as planners
 from penstock.sharing.options import ALLOCATIONS, AUTO, OFF, TABLES, TREE, Planning
 from penstock.state import versions
 from penstock.testing.apps.generators import random_case

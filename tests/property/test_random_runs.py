@@ -19,7 +19,7 @@ from penstock.errors import RunError
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.resolve.app import resolve_app
 from penstock.runtime.batch import compaction
-from penstock.runtime.batch.replan import Planner
+from penstock.runtime.planning.replan import Planner
 from penstock.sharing.options import Planning
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source

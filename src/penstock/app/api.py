@@ -22,8 +22,6 @@ from penstock.logical.types import TYPE_NAMES
 from penstock.runtime.batch.job import columns
 from penstock.runtime.engine.inputs import Inputs
 from penstock.runtime.settings import RunSettings, TaskSettings
-from penstock.sharing.explain import explain_plan, explained_dict
-from penstock.sharing.explain_text import explained_text
 from penstock.sharing.options import AUTO, Planning
 from penstock.sharing.plan import SharedPlan, unshared_plan
 from penstock.sources.base import OF_FRAMES, Source
@@ -193,25 +191,31 @@ class App:
 
         Options: those of `Planning`, `batch_rows`, `parallelism`.
         """
-        from penstock.runtime.batch.replan import Planner
+        from penstock.runtime.planning.planners import planner_of
 
         app, (planning, rest) = self._app(), _planning(options)
-        planner, settings = Planner(planning), _settings(RunSettings, None, rest)
+        planner, settings = planner_of(planning), _settings(RunSettings, None, rest)
         planner.look(app, self.inputs(app).sources, settings.batch_rows, settings.parallelism or os.cpu_count() or 1)
         return tuple(planner.plans(app).values())
 
     def explain(self, *, analyze: bool = False, **options: Any) -> str:
         """The plan as text; options as of `plans`. With `analyze` the app is run, its results are discarded, and what
         was measured stands beside what was predicted."""
+        from penstock.sharing.explain_text import explained_text
+
         return explained_text(self.explained(analyze=analyze, **options))
 
     def explain_dict(self, *, analyze: bool = False, **options: Any) -> dict[str, Any]:
         """The plan of the stream; of several, and of results that queries read, as a list below `streams`."""
+        from penstock.sharing.explain import explained_dict
+
         return explained_dict(self.explained(analyze=analyze, **options))
 
     def explained(self, *, analyze: bool = False, **options: Any) -> list[dict[str, Any]]:
         """The plan of every stream, and of every query whose results are read, as dicts."""
         if not analyze:
+            from penstock.sharing.explain import explain_plan
+
             asked, rows = options.get("plan") or AUTO, self.rows()
             return [
                 explain_plan(plan, rows.get(plan.stream.name), TaskSettings().slots, asked)
@@ -250,7 +254,7 @@ class App:
 
         Settings: see `Planning`, `RunSettings` and `TaskSettings`.
         """
-        from penstock.runtime.batch.replan import Planner
+        from penstock.runtime.planning.planners import planner_of
         from penstock.runtime.run.start import check_start, start
 
         started = time.monotonic()
@@ -259,7 +263,7 @@ class App:
         run_settings = _settings(RunSettings, checkpoint, rest)
         with_spark = self._spark is not None or self._master != PROCESS
         check_start(app, self._functions, run_settings, inputs, with_spark)
-        planner = Planner(planning)
+        planner = planner_of(planning)
         tasks = run_settings.parallelism or os.cpu_count() or 1
         # Spark takes seconds to start, in another process; workers take one.
         look = Thread(target=planner.look, args=(app, inputs.sources, run_settings.batch_rows, tasks), daemon=True)

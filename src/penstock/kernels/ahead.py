@@ -1,6 +1,6 @@
 """Compile all kernels into numba's cache, on all cores: `python -m penstock.kernels.ahead`.
 
-Otherwise each is compiled when it is first imported, by every process that does so before the first has ended.
+Otherwise each is compiled when it is first called, by every process that does so before the first has ended.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import pkgutil
 from concurrent.futures import ProcessPoolExecutor
 
 from penstock import kernels
+from penstock.kernels.jit import load_kernels
 
 
 def main() -> None:
@@ -24,6 +25,7 @@ def names() -> list[str]:
 
 def load(name: str) -> None:
     importlib.import_module(name)
+    load_kernels()
 
 
 if __name__ == "__main__":

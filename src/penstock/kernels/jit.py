@@ -1,9 +1,9 @@
 """Array types and compiler flags of all kernels: change them here only.
 
-Signatures are explicit, so kernels compile (or load from numba's cache) when their module is imported: in
-Spark that is before the Python workers fork (`runtime.spark.daemon`).  Inputs are declared read-only: numba
-accepts writable arrays there as well, so Arrow's immutable buffers enter without a copy and without a second
-compilation.
+Signatures are explicit. A kernel is compiled for them (or loaded from numba's cache) when it is first called: a short
+query needs a dozen of the hundred kernels. Processes that fork workers load all of them before (`load_kernels`). Inputs
+are declared read-only: numba accepts writable arrays there as well, so Arrow's immutable buffers enter without a copy
+and without a second compilation.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import njit, types
+from numba.core.registry import CPUDispatcher
 
 I64, U64, F64, I32, U32, U8 = types.int64, types.uint64, types.float64, types.int32, types.uint32, types.uint8
 U16 = types.uint16
@@ -32,21 +33,62 @@ def rw(dtype: Any, dimensions: int = 1) -> Any:
 UNCOUNTED: dict[str, Any] = {"_nrt": False}
 
 
+class Kernel(CPUDispatcher):
+    """A function that is compiled for its declared signatures when it is first called, from Python or another kernel,
+    and for no others."""
+
+    declared: tuple[Any, ...] = ()
+    _can_compile: bool  # numba's
+
+    def load(self) -> None:
+        if self._can_compile:
+            for signature in self.declared:
+                self.compile(signature)
+            self.disable_compile()
+
+    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
+        """No signature fits, as none is compiled: numba calls what is returned."""
+        if not self._can_compile:
+            return super()._compile_for_args(*args, **kws)  # type: ignore[misc]
+        self.load()
+        return self
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        self.load()
+        return super().get_call_template(args, kws)
+
+
+_kernels: list[Kernel] = []
+
+
+def load_kernels() -> None:
+    """Compile or load all kernels of the modules that were imported."""
+    for one in _kernels:
+        one.load()
+
+
+def _declared(signatures: list[Any], counting: dict[str, Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        made = njit(cache=True, nogil=True, error_model="numpy", **counting)(function)
+        made.__class__ = Kernel
+        made.declared = tuple(signatures)
+        _kernels.append(made)
+        return made  # type: ignore[no-any-return]
+
+    return decorate
+
+
 def kernel(result: Any, *arguments: Any, allocates: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile for exactly this signature, cached on disk, without the interpreter lock.
 
     Only kernels that make arrays count references.
     """
-    counting = {} if allocates else UNCOUNTED
-    decorate: Callable[..., Any] = njit([result(*arguments)], cache=True, nogil=True, error_model="numpy", **counting)
-    return decorate
+    return _declared([result(*arguments)], {} if allocates else UNCOUNTED)
 
 
 def kernel_for(*signatures: tuple[Any, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A kernel for several signatures, (result, arguments …) each: the same loop over different types."""
-    compiled = [result(*arguments) for result, *arguments in signatures]
-    decorate: Callable[..., Any] = njit(compiled, cache=True, nogil=True, error_model="numpy", **UNCOUNTED)
-    return decorate
+    return _declared([result(*arguments) for result, *arguments in signatures], UNCOUNTED)
 
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:

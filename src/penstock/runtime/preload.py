@@ -25,5 +25,6 @@ def preload(*further: str) -> None:
     without_huge_pages()
     for module in (*MODULES, *further):
         importlib.import_module(module)
+    importlib.import_module("penstock.kernels.jit").load_kernels()
     gc.collect()
     gc.freeze()

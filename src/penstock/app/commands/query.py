@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,6 +51,7 @@ def query(
         return
     if text is None:
         raise ConfigError("there is no query", "penstock query \"SELECT count(*) AS n FROM 'x.pcap'\"")
+    sys.meta_path.insert(0, _WithoutPandas())
     from penstock.app.answers import answered, input_bytes, place_of
     from penstock.app.api import App
     from penstock.app.rendering import writer_of
@@ -66,6 +68,15 @@ def query(
     writer(found.tables)
     if not quiet:
         _tell(found.summary)
+
+
+class _WithoutPandas:
+    """pyarrow loads pandas, for half a second, to see whether an array that it is handed is one of its Series. Nobody
+    in this process wants it."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("no pandas for a query", name=name)
 
 
 def _watched(app: App, checkpoint: str, settings: dict[str, Any], quiet: bool) -> dict[str, Any]:

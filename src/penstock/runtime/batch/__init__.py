@@ -14,7 +14,6 @@
 | `merge_job` | the tasks that merge, finish and stage them |
 | `compaction` | many small segments into few |
 | `report` | what observers are told |
-| `replan` | the observer that changes plans |
 
 May touch `runtime.task` and all before it.
 """

@@ -16,7 +16,7 @@ from penstock.errors import ConfigError, QueryError, StateError
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.resolve.app import resolve_query
 from penstock.runtime.batch.held import Held
-from penstock.runtime.batch.replan import Planner
+from penstock.runtime.planning.planners import RunPlanner
 from penstock.runtime.settings import RunSettings
 from penstock.sharing.options import Planning
 from penstock.sinks.base import Sink
@@ -121,7 +121,7 @@ class Amending:
 
     session: SparkSession | None
     held: Held
-    planner: Planner
+    planner: RunPlanner
     sinks: dict[str, Sink]
     sources: Mapping[str, Source]
     abilities: Callable[[str], Abilities]  # of a stream

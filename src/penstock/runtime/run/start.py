@@ -21,10 +21,10 @@ from penstock.logical.window import TIME
 from penstock.runtime.batch.driver import BatchDriver, publish
 from penstock.runtime.batch.held import Held, committed
 from penstock.runtime.batch.job import END, STOPPED, Job
-from penstock.runtime.batch.replan import Planner, Replanning
 from penstock.runtime.batch.report import Observer
 from penstock.runtime.engine.base import SPARK, Engine
 from penstock.runtime.engine.inputs import Inputs
+from penstock.runtime.planning.planners import Replanning, RunPlanner
 from penstock.runtime.run.changes import Amending, adopt, check_changes
 from penstock.runtime.run.history import History
 from penstock.runtime.run.run import Run
@@ -52,7 +52,7 @@ def start(
     inputs: Inputs,
     functions: Mapping[str, Any],
     settings: RunSettings,
-    planner: Planner,
+    planner: RunPlanner,
     observers: Sequence[Observer],
     seconds: dict[str, float],
 ) -> Run:

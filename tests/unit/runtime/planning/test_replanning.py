@@ -17,8 +17,8 @@ from penstock.errors import ConfigError
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve.app import resolve_app
 from penstock.relations.storing import stored
-from penstock.runtime.batch import replan as planners
-from penstock.runtime.batch.replan import Planner
+from penstock.runtime.planning import replan as planners
+from penstock.runtime.planning.replan import Planner
 from penstock.runtime.profile.statistics import Known, exact_groups, measured_depths, rows_of
 from penstock.runtime.profile.survey import Survey
 from penstock.runtime.task import sampling

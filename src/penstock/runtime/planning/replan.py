@@ -19,8 +19,6 @@ from penstock.errors import ConfigError, PenstockError
 from penstock.logical.query import QuerySet
 from penstock.relations.relation import Relation
 from penstock.relations.storing import stored
-from penstock.runtime.batch.held import Held
-from penstock.runtime.batch.report import BatchReport
 from penstock.runtime.machine import cache_size
 from penstock.runtime.profile.calibrate import calibrated
 from penstock.runtime.profile.statistics import Known, exact_groups, measured_depths, rows_of
@@ -33,7 +31,6 @@ from penstock.sharing.options import AUTO, NONE, OFF, Planning
 from penstock.sharing.plan import SharedPlan, unshared_plan
 from penstock.sharing.planner import plan_stream, reprice
 from penstock.sources.base import Source
-from penstock.state.manifest import Manifest
 from penstock.state.protocol import TaskReport
 from penstock.state.versions import Version
 
@@ -173,29 +170,6 @@ class Planner:
         pause = 0 if last is None else min(MOST_REST, 2 * last.pause + 1)
         self.looked[name] = Look(now, pause, pause)
         return True
-
-
-@dataclass(frozen=True)
-class Replanning:
-    """Observes batches, and changes the plans of the app where better ones show."""
-
-    planner: Planner
-    held: Held
-
-    def __call__(self, report: BatchReport, manifest: Manifest) -> None:
-        """Unless somebody is changing the app just now, or has since the batch was decided: its counters belong to
-        other plans."""
-        held = self.held
-        if held.changing.acquire(blocking=False):
-            try:
-                version = held.version
-                if manifest.ended or version.number != manifest.offset.plan:
-                    return
-                better = self.planner.next(held.path, version, report.tasks)
-                if better is not None:
-                    held.amend(better)
-            finally:
-                held.changing.release()
 
 
 def _spent(tasks: Tasks) -> float:

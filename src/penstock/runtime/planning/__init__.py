@@ -1,0 +1,11 @@
+"""Plans of a run.
+
+| module | has |
+| --- | --- |
+| `planners` | who plans for a run; the observer that changes plans between batches |
+| `replan` | the planner that looks at the data, before the first batch and after later ones |
+
+May touch `profile`, `task` (for samples), `batch` and `sharing`.
+"""
+
+from __future__ import annotations

@@ -1,0 +1,95 @@
+"""Who plans for a run: a planner that looks at the data, or none.
+
+A run without shared plans loads nothing of what chooses them: that is most of what a short query would wait for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from penstock.logical.query import QuerySet
+from penstock.runtime.batch.held import Held
+from penstock.runtime.batch.report import BatchReport
+from penstock.sharing.options import NONE, Planning
+from penstock.sharing.plan import SharedPlan, unshared_plan
+from penstock.sources.base import Source
+from penstock.state.manifest import Manifest
+from penstock.state.protocol import TaskReport
+from penstock.state.versions import Version
+
+
+class RunPlanner(Protocol):
+    """Makes plans before the first batch, and better ones after later batches."""
+
+    planning: Planning
+
+    @property
+    def sampling(self) -> bool:
+        """Whether tasks should leave samples."""
+        ...
+
+    def look(self, app: QuerySet, sources: Mapping[str, Source], batch_rows: int, parallelism: int) -> None:
+        """See what the sources are like."""
+        ...
+
+    def plans(self, app: QuerySet, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
+        """A plan for every stream, and for every query whose results are read; `since` are the versions of the app that
+        brought its queries."""
+        ...
+
+    def next(self, checkpoint: Path, version: Version, tasks: Sequence[TaskReport]) -> Version | None:
+        """Another version with cheaper plans, if the batch just done shows that there are some."""
+        ...
+
+
+@dataclass
+class Unplanned:
+    """Every relation has a table of its own, whatever the data are like."""
+
+    planning: Planning
+    sampling: bool = False
+
+    def look(self, app: QuerySet, sources: Mapping[str, Source], batch_rows: int, parallelism: int) -> None:
+        """Nothing depends on them."""
+
+    def plans(self, app: QuerySet, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
+        names = dict.fromkeys(query.stream for query in app.queries)
+        return {name: unshared_plan(app, name, self.planning.memory or 0, since or {}) for name in names}
+
+    def next(self, checkpoint: Path, version: Version, tasks: Sequence[TaskReport]) -> Version | None:
+        return None
+
+
+def planner_of(planning: Planning) -> RunPlanner:
+    """The one that can do what is asked."""
+    if planning.plan == NONE:
+        return Unplanned(planning)
+    from penstock.runtime.planning.replan import Planner
+
+    return Planner(planning)
+
+
+@dataclass(frozen=True)
+class Replanning:
+    """Observes batches, and changes the plans of the app where better ones show."""
+
+    planner: RunPlanner
+    held: Held
+
+    def __call__(self, report: BatchReport, manifest: Manifest) -> None:
+        """Unless somebody is changing the app just now, or has since the batch was decided: its counters belong to
+        other plans."""
+        held = self.held
+        if held.changing.acquire(blocking=False):
+            try:
+                version = held.version
+                if manifest.ended or version.number != manifest.offset.plan:
+                    return
+                better = self.planner.next(held.path, version, report.tasks)
+                if better is not None:
+                    held.amend(better)
+            finally:
+                held.changing.release()
