@@ -10,7 +10,12 @@ from penstock.errors import ConfigError, QueryError
 
 def load_app(path: Path, variables: list[str] | None, master: str = "local[*]") -> Any:
     from penstock.app.api import App
+    from penstock.logical.resolve.addresses import address_of
 
+    if address_of(str(path)) is not None:
+        raise QueryError(
+            f"{path} is data, and not an app", f"ask it at once: penstock query \"SELECT count(*) AS n FROM '{path}'\""
+        )
     try:
         text = path.read_bytes().decode()
     except UnicodeDecodeError as error:

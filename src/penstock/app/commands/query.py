@@ -51,7 +51,6 @@ def query(
         return
     if text is None:
         raise ConfigError("there is no query", "penstock query \"SELECT count(*) AS n FROM 'x.pcap'\"")
-    sys.meta_path.insert(0, _WithoutPandas())
     from penstock.app.answers import answered, input_bytes, place_of
     from penstock.app.api import App
     from penstock.app.rendering import writer_of
@@ -64,6 +63,8 @@ def query(
     if place.master != "process" and master is None and not quiet:
         told = f"{size / (1 << 30):.1f} GiB of input: running on Spark; --master process runs it without"
         errors.print(told, markup=False, soft_wrap=True)
+    if place.master == "process" and "pandas" not in sys.modules:
+        sys.meta_path.insert(0, _WithoutPandas())
     found = answered(app, place, lambda ordered, checkpoint, settings: _watched(ordered, checkpoint, settings, quiet))
     writer(found.tables)
     if not quiet:

@@ -31,11 +31,11 @@ def resolve_app(text: str, file: str, schema_of: SchemaOf, variables: Mapping[st
 
 def resolve_queries(text: str, schema_of: SchemaOf) -> QuerySet:
     """The same of a text that may have SELECTs without CREATE QUERY, as `penstock query` takes it."""
-    return _resolved(parse_queries(text, "query"), schema_of)
+    return _resolved(parse_queries(text, "query"), schema_of, bounded=True)
 
 
-def _resolved(app: ParsedApp, schema_of: SchemaOf) -> QuerySet:
-    catalog = AppCatalog.of(app, schema_of)
+def _resolved(app: ParsedApp, schema_of: SchemaOf, bounded: bool = False) -> QuerySet:
+    catalog = AppCatalog.of(app, schema_of, bounded)
     for statement in _queries(app):
         catalog.query(statement, app.text)
     queries = tuple(catalog.resolved)

@@ -19,10 +19,14 @@ _OWN_NAME = "each stream, table and query needs its own"
 
 @dataclass
 class AppCatalog:
-    """An app's declarations; `streams` and `resolved` fill as queries read them, each query after what it reads."""
+    """An app's declarations; `streams` and `resolved` fill as queries read them, each query after what it reads.
+
+    Where all is `bounded`, also streams need no window and no time.
+    """
 
     declared: dict[str, CreateStream | CreateQuery]
     schema_of: SchemaOf
+    bounded: bool = False
     streams: dict[str, Stream] = field(default_factory=dict)
     resolved: list[Query] = field(default_factory=list)
     files: dict[str, Stream] = field(default_factory=dict)  # by address
@@ -30,7 +34,7 @@ class AppCatalog:
     _path: list[str] = field(default_factory=list)  # of queries that wait for those they read
 
     @classmethod
-    def of(cls, app: ParsedApp, schema_of: SchemaOf) -> AppCatalog:
+    def of(cls, app: ParsedApp, schema_of: SchemaOf, bounded: bool = False) -> AppCatalog:
         declared: dict[str, CreateStream | CreateQuery] = {}
         for statement in app.statements:
             word = statement.name
@@ -40,17 +44,19 @@ class AppCatalog:
             declared[word.text.casefold()] = statement
             if isinstance(statement, CreateStream):
                 declared_fields(statement.columns or (), app.text)
-        return cls(declared, schema_of)
+        return cls(declared, schema_of, bounded)
 
     def find(self, name: Word, text: AppText) -> Input:
         found = self.declared.get(name.text.casefold())
         if found is None or not name.same(found.name.text):
             hint = suggestion(name.text, [s.name.text for s in self.declared.values()], "the streams and queries")
+            if not any(isinstance(one, CreateStream) for one in self.declared.values()):
+                hint = "declare it with CREATE STREAM, or name a file in quotes: FROM 'flows.parquet'"
             raise text.error(name.span, f"unknown stream or query '{name.text}'", hint)
         if isinstance(found, CreateQuery):
             self._check_path(found, name, text)
             return results_input(self.query(found, text), found.name.text)
-        return Input(self._stream(found, name, text), found.name.text)
+        return Input(self._stream(found, name, text), found.name.text, bounded=self._bounded(found))
 
     def file(self, address: Word, text: AppText) -> Input:
         """A file is a stream of its own, the same one wherever it is named."""
@@ -59,7 +65,7 @@ class AppCatalog:
             taken = {*self.declared, *(known.name.casefold() for known in self.streams.values())}
             stream = file_stream(address, text, self.schema_of, taken)
             self.files[address.text] = self.streams[stream.name] = stream
-        return Input(stream, address.text, bounded=True)
+        return Input(stream, address.text, bounded=True, file=True)
 
     def query(self, statement: CreateQuery, text: AppText) -> Query:
         """Resolve a query, and those it reads before it, unless that has been done."""
@@ -72,6 +78,10 @@ class AppCatalog:
             self.resolved.extend(queries)
             self._results[name] = queries[-1]
         return self._results[name]
+
+    def _bounded(self, declared: CreateStream) -> bool:
+        """A WATERMARK says that windows close while the stream goes on."""
+        return self.bounded and declared.watermark is None
 
     def _check_path(self, found: CreateQuery, name: Word, text: AppText) -> None:
         path, wanted = self._path, found.name.text
@@ -90,7 +100,8 @@ class AppCatalog:
             if found.source is None:
                 hint = "add FROM 'scheme:address' to its CREATE STREAM"
                 raise text.error(name.span, f"stream '{called}' has no source", hint)
-            self.streams[called] = resolve_declared(found, found.source, text, self.schema_of)
+            needed = not self._bounded(found)
+            self.streams[called] = resolve_declared(found, found.source, text, self.schema_of, needed)
         return self.streams[called]
 
 

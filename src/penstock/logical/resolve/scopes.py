@@ -52,10 +52,11 @@ class Input:
     name: str
     results: bool = False
     bounded: bool = False
+    file: bool = False
 
     @property
     def what(self) -> str:
-        return f"{'query' if self.results else 'file' if self.bounded else 'stream'} '{self.name}'"
+        return f"{'query' if self.results else 'file' if self.file else 'stream'} '{self.name}'"
 
     @property
     def times(self) -> frozenset[str]:

@@ -46,7 +46,9 @@ def _column_type(column: ColumnDefinition, text: AppText) -> Type:
     return TYPE_NAMES[upper]
 
 
-def resolve_declared(declared: CreateStream, source: Word, text: AppText, schema_of: SchemaOf) -> Stream:
+def resolve_declared(
+    declared: CreateStream, source: Word, text: AppText, schema_of: SchemaOf, needs_time: bool = True
+) -> Stream:
     """The stream of a CREATE STREAM that a query reads."""
     name = declared.name
     if declared.columns is None:
@@ -59,7 +61,7 @@ def resolve_declared(declared: CreateStream, source: Word, text: AppText, schema
         fields=fields,
         source=source.text,
         options=declared.options,
-        time=_watermark_column(watermark, fields, text) if watermark else _time_of(fields, name, text),
+        time=_watermark_column(watermark, fields, text) if watermark else _time_of(fields, name, text, needs_time),
         delay=_checked(watermark.delay, "DELAY", text) if watermark else None,
         ahead=_checked(watermark.ahead, "MAX AHEAD", text) if watermark and watermark.ahead else None,
     )
@@ -114,8 +116,10 @@ def time_column(fields: tuple[Field, ...]) -> str | None:
     return times[0] if len(times) == 1 else None
 
 
-def _time_of(fields: tuple[Field, ...], name: Word, text: AppText) -> str:
+def _time_of(fields: tuple[Field, ...], name: Word, text: AppText, needed: bool) -> str:
     found = time_column(fields)
+    if found is None and not needed:
+        return ""
     if found is None:
         fact, hint = no_time(name.text, fields)
         raise text.error(name.span, fact, hint)
