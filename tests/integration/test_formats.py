@@ -1,4 +1,4 @@
-"""The same records, whatever they come in: Parquet, CSV, JSON (plain and compressed), and DataFrames.
+"""The same records, whatever they come in: Parquet, Arrow, CSV, JSON (plain and compressed), DataFrames and tables.
 
 One stream of records with everything that formats differ in: NULLs, addresses of both kinds, texts with delimiters,
 quotes and line ends, doubles in all their digits, times out of order. Every form of it gives the same rows and the
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
 
@@ -56,6 +57,8 @@ QUERIES = {
 OF_ROWS = "SELECT kind, count(*) AS n, max(name) AS high FROM s [ROWS 700 SLIDE 300] GROUP BY kind"
 FILES = {
     "parquet": "parquet:{}/*.parquet",
+    "arrow": "arrow:{}/*.arrow",
+    "arrow.stream": "arrow:{}",
     "csv": "csv:{}/*.csv",
     "json": "json:{}/*.json",
     "json.gz": "json:{}/*.json.gz",
@@ -139,7 +142,20 @@ def as_parquet(part: pa.Table) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-WRITERS = {"parquet": as_parquet, "csv": as_csv, "json": as_json}
+def as_arrow(part: pa.Table, stream: bool = False) -> bytes:
+    """A file, or a stream whose texts have another dictionary in each of its batches."""
+    sink = pa.BufferOutputStream()
+    part = part.set_column(2, "name", part.column("name").dictionary_encode()) if stream else part
+    options = ipc.IpcWriteOptions(compression="lz4" if stream else None)
+    with (ipc.new_stream if stream else ipc.new_file)(sink, part.schema, options=options) as writer:
+        for batch in part.to_batches(max_chunksize=777):
+            name = batch.column("name")
+            own = name.dictionary_decode().dictionary_encode() if stream else name
+            writer.write_batch(batch.set_column(2, "name", own))
+    return sink.getvalue().to_pybytes()
+
+
+WRITERS = {"parquet": as_parquet, "arrow": as_arrow, "csv": as_csv, "json": as_json}
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "xz": lzma.compress,
@@ -158,14 +174,18 @@ class Records:
         kind, _, packed = form.partition(".")
         (self.folder / form).mkdir()
         for number in range(PARTS):
-            content = WRITERS[kind](self.data.slice(number * PART, PART))
+            part = self.data.slice(number * PART, PART)
             path = self.folder / form / f"part-{number}.{form}"
+            if form == "arrow.stream":
+                path.with_suffix(".arrows").write_bytes(as_arrow(part, stream=True))
+                continue
+            content = WRITERS[kind](part)
             path.write_bytes(PACKERS[packed](content) if packed else content)
             if form == "parquet":  # Spark takes files in the order of their times
                 os.utime(path, ns=(number * 10**9, number * 10**9))
 
     def text(self, form: str, delay: str) -> str:
-        packed = f" WITH (cache = '{self.folder / 'cache'}')" if "." in form else ""
+        packed = f" WITH (cache = '{self.folder / 'cache'}')" if form.partition(".")[2] in PACKERS else ""
         source = f"'{FILES[form].format(self.folder / form)}'{packed}"
         return app_text(source, delay, {**QUERIES, "rows": OF_ROWS})
 
@@ -220,7 +240,9 @@ def test_the_records_are_a_test(records: Records, expected: dict[str, Expected])
     assert set(expected[HASTY].rows["names"].column("name").to_pylist()) == {*NAMES, None}
 
 
-@pytest.mark.parametrize("form", quick_and(("parquet", "csv", "csv.gz", "json"), ("json.gz", "json.xz", "json.zst")))
+@pytest.mark.parametrize(
+    "form", quick_and(("parquet", "arrow.stream", "csv", "csv.gz", "json"), ("json.gz", "json.xz", "json.zst"))
+)
 def test_files(form: str, records: Records, expected: dict[str, Expected], spark: SparkSession, tmp_path: Path) -> None:
     import penstock as ps
 

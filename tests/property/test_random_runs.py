@@ -54,7 +54,7 @@ def check(seed: int, folder: Path, patch: pytest.MonkeyPatch, planning: Planning
     rng = random.Random(seed)
     patch.setattr(compaction, "MOST", rng.choice([1, 2, 4, 12]))
     case = random_case(seed)
-    text = case.write(folder / "in")
+    text = case.write(folder / "in", "arrow" if seed % 3 == 0 else "parquet")
     app = resolve_app(text, "random.sql", lambda uri, options: fields(open_source(uri, options).schema()))
     sources = {stream.name: open_source(stream.source, dict(stream.options)) for stream in app.streams}
     settings = bearable(case.settings, case.data.num_rows)

@@ -35,6 +35,7 @@ ORDER = (
     ("sources",),
     ("sources.text",),
     ("sources.capture", "sources.parquet", "sources.generate"),
+    ("sources.arrow",),
     ("sources.registry", "sources.stdin"),
     ("sinks",),
     ("runtime",),

@@ -15,10 +15,10 @@ from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from penstock.app.streams import is_frame, table_of, typed_fields, with_types
 from penstock.errors import ConfigError, QueryError
 from penstock.logical.query import Field, Query, QuerySet, Stream
 from penstock.logical.resolve.app import resolve_app, resolve_queries, resolve_query, resolve_stream
-from penstock.logical.types import TYPE_NAMES
 from penstock.runtime.batch.job import columns
 from penstock.runtime.engine.inputs import Inputs
 from penstock.runtime.settings import RunSettings, TaskSettings
@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from penstock.runtime.batch.report import Observer
     from penstock.runtime.engine.base import Engine
     from penstock.runtime.run.run import Run
+    from penstock.sources.arrow.table import TableSource
 
 TASK_SETTINGS = tuple(TaskSettings.__dataclass_fields__)
-FRAME, TABLE = "frame:", "spark:"
+FRAME, VIEW, TABLE = "frame:", "spark:", "table:"
 PROCESS = "process"  # a master that is none of Spark's
 
 
@@ -52,32 +53,44 @@ class App:
         self._streams: dict[str, Stream] = {}
         self._queries: dict[str, Query] = {}
         self._frames: dict[str, DataFrame] = {}
+        self._tables: dict[str, TableSource] = {}  # in memory
         self._functions: dict[str, Any] = {}  # sinks that are no URI
 
     def stream(
         self,
         name: str,
-        source: str | DataFrame,
+        source: Any,
         *,
-        fields: tuple[Field, ...] | None = None,
+        fields: tuple[Field, ...] | Mapping[str, str] | None = None,
         types: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
         **clauses: Any,
     ) -> App:
-        """Declare a stream over a source URI or a DataFrame, streaming or static.
+        """Declare a stream over a source URI, a Spark DataFrame (streaming or static), or a table in memory: a pandas
+        or polars DataFrame, an Arrow table, anything with `__arrow_c_stream__`.
 
-        `types` declares columns by SQL type, like {"src": "INET"}: of a DataFrame or a file with columns of its own
-        only those that should be read as another type, of CSV and JSON without a schema all. Also: `time`, `delay`,
-        `ahead` (as in WATERMARK), `options` of the source.
+        `types` adds to what the source knows: {"src": "INET"} reads that column as an address, the others as they are.
+        `fields` says all columns instead, {"ts": "TIMESTAMP", …}: for files without a header, and folders without a
+        file. Also: `time`, `delay`, `ahead` (as in WATERMARK), `options` of the source.
         """
         self._claim(name, "stream")
-        address = source if isinstance(source, str) else FRAME + name
-        if not isinstance(source, str):
-            self._frames[name] = source
+        address = source if isinstance(source, str) else self._given(name, source, options)
+        if isinstance(fields, Mapping):
+            fields = typed_fields(fields)
         if types is not None:
-            fields = self._typed(address, options or {}, types)
+            fields = with_types(fields or self.fields_of(address, options or {}), types, f"stream '{name}'")
         self._streams[name] = resolve_stream(name, address, self.fields_of, options, fields=fields, **clauses)
         return self
+
+    def _given(self, name: str, source: Any, options: Mapping[str, str] | None) -> str:
+        """Take in a source that is an object; the address by which the app knows it."""
+        if options:
+            raise ConfigError(f"stream '{name}' has options, but no address", "options are for sources like csv:FILE")
+        if is_frame(source):
+            self._frames[name] = source
+            return FRAME + name
+        self._tables[name] = table_of(name, source)
+        return TABLE + name
 
     def query(self, name: str, select: str, sink: Any = None) -> App:
         """Add a query. `sink`: a URI, a function f(frame, batch), or a SparkSink; without one, results go into a
@@ -114,28 +127,21 @@ class App:
     def fields_of(self, uri: str, options: Mapping[str, str]) -> tuple[Field, ...]:
         """Columns of a source, for streams declared without a schema."""
         frame = self._frame(uri)
-        return source_fields(_arrow_schema(frame) if frame is not None else open_source(uri, options).schema())
+        return source_fields(_arrow_schema(frame) if frame is not None else self._source(uri, options).schema())
 
-    def _typed(self, uri: str, options: Mapping[str, str], types: Mapping[str, str]) -> tuple[Field, ...]:
-        """Columns with declared types: all that are declared, and those that the source has besides."""
-        for name, kind in types.items():
-            if kind.upper() not in TYPE_NAMES:
-                raise QueryError(f"unknown type '{kind}' of column '{name}'", f"types are {', '.join(TYPE_NAMES)}")
-        declared = {name: Field(name, TYPE_NAMES[kind.upper()]) for name, kind in types.items()}
-        if uri.startswith(("csv:", "json:")):
-            return tuple(declared.values())
-        found = {field.name: field for field in self.fields_of(uri, options)}
-        return tuple({**found, **declared}.values())
+    def _source(self, uri: str, options: Mapping[str, str], declared: tuple[Field, ...] | None = None) -> Source:
+        table = self._tables.get(uri.removeprefix(TABLE)) if uri.startswith(TABLE) else None
+        return open_source(uri, options, declared) if table is None else table
 
     def _frame(self, uri: str) -> DataFrame | None:
         """The DataFrame behind a stream's address, if that is what it names."""
         if uri.startswith(FRAME):
-            return self._frames[uri.removeprefix(FRAME)]
-        if uri.startswith(TABLE):
-            return self._table(uri.removeprefix(TABLE))
+            return self._frames.get(uri.removeprefix(FRAME))
+        if uri.startswith(VIEW):
+            return self._view(uri.removeprefix(VIEW))
         return None
 
-    def _table(self, name: str) -> DataFrame:
+    def _view(self, name: str) -> DataFrame:
         from pyspark.errors import PySparkException
 
         try:
@@ -182,7 +188,7 @@ class App:
         return Inputs(frame=frame, name=name)
 
     def _open(self, app: QuerySet, stream: Stream) -> Source:
-        source = open_source(stream.source, dict(stream.options), declared=stream.fields)
+        source = self._source(stream.source, dict(stream.options), stream.fields)
         check_fields(_used(app, stream), source.schema(), f"'{stream.source}'")
         return source
 
@@ -238,7 +244,7 @@ class App:
     def changed(self, change: Callable[[Query], Query], master: str | None = None) -> App:
         """The same app with other queries, and on another master if one is given."""
         twin = App(self._spark, master or self._master)
-        twin._streams, twin._frames = dict(self._streams), dict(self._frames)
+        twin._streams, twin._frames, twin._tables = dict(self._streams), dict(self._frames), dict(self._tables)
         twin._queries = {name: change(query) for name, query in self._queries.items()}
         return twin
 

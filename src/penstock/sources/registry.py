@@ -11,6 +11,7 @@ from penstock.sources.base import Source
 
 SCHEMES = {
     "parquet": ("penstock.sources.parquet.source", "open_parquet"),
+    "arrow": ("penstock.sources.arrow.source", "open_arrow"),
     "csv": ("penstock.sources.text.csv", "open_csv"),
     "json": ("penstock.sources.text.json", "open_json"),
     "pcap": ("penstock.sources.capture.source", "open_pcap"),

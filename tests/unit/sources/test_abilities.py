@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -38,6 +39,10 @@ def _parquet(folder: Path, name: str, numbers: range) -> None:
     pq.write_table(pa.table({"n": list(numbers)}), folder / f"{name}.parquet", row_group_size=40)
 
 
+def _arrow(folder: Path, name: str, numbers: range) -> None:
+    pa.feather.write_feather(pa.table({"n": list(numbers)}), folder / f"{name}.arrow", chunksize=40)
+
+
 def _csv(folder: Path, name: str, numbers: range) -> None:
     (folder / f"{name}.csv").write_text("".join(f"{n}\n" for n in numbers))
 
@@ -52,6 +57,7 @@ def _pcap(folder: Path, name: str, numbers: range) -> None:
 
 FILES: dict[str, tuple[Callable[[Path, str, range], None], str]] = {
     "parquet": (_parquet, "n"),
+    "arrow": (_arrow, "n"),
     "csv": (_csv, "n"),
     "json": (_json, "n"),
     "pcap": (_pcap, "ts"),

@@ -32,6 +32,7 @@ from penstock.runtime.settings import RunSettings
 from penstock.sinks.base import Owner, Sink
 from penstock.sinks.registry import check_claims, check_needs
 from penstock.sinks.schema import open_query_sink
+from penstock.sources.arrow.table import kept_tables
 from penstock.sources.base import Position
 from penstock.sources.tail import check_files, continued
 from penstock.state import identity, versions
@@ -78,7 +79,7 @@ def start(
         adopt(checkpoint, app, planner.planning, partial(planner.plans, app), places, manifest)
         history = History()
         job = Job(
-            continued(checkpoint, inputs.sources, settings.until == STOPPED),
+            continued(checkpoint, kept_tables(checkpoint, inputs.sources), settings.until == STOPPED),
             replace(settings.task, slots=mine.slots),
             str(checkpoint),
             settings.batch_rows,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -85,7 +86,17 @@ def _plain_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, kind, metadata={TYPE_KEY: marked} if marked else None)
 
 
-def require_equal_schema(first: pa.Schema, first_name: str, other: Footer) -> None:
+class Described(Protocol):
+    """A file, and the columns it has."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+
+def require_equal_schema(first: pa.Schema, first_name: str, other: Described) -> None:
     """All files of a source have the columns of the first, in any order."""
     difference = _difference(first, other.schema)
     if difference:

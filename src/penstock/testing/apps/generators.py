@@ -89,7 +89,7 @@ def random_case(seed: int) -> RandomCase:
     row_groups = tuple(dice.pick((max(1, len(t) // 7), max(1, len(t) // 2), 100_000)) for t in tables)
     settings = _settings(dice, stream.table.num_rows)
     app = ";\n".join(statements) + ";\n"
-    formats = ("parquet", *text_formats(stream))
+    formats = ("parquet", "arrow", *text_formats(stream))
     return RandomCase(seed, stream.schema, tables, row_groups, app, names, settings, stream.delay, formats)
 
 

@@ -1,4 +1,4 @@
-"""Files of a random stream: Parquet always; CSV and JSON lines where they hold every value.
+"""Files of a random stream: Parquet and Arrow always; CSV and JSON lines where they hold every value.
 
 Text cannot tell what does not fit a declared type, numbers that are none, or (CSV) texts with line ends and empty
 addresses from anything else; such streams stay in Parquet.  Timestamps are ISO with microseconds, addresses text;
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from penstock.logical.types import TIMESTAMP, Kind
@@ -38,10 +39,21 @@ def write_file(table: pa.Table, path: Path, format: str, row_group: int) -> None
     if format == "parquet":
         pq.write_table(table, path, row_group_size=row_group)
         return
+    if format == "arrow":
+        _arrow(table, path, row_group)
+        return
     columns = [_printed(column, field) for column, field in zip(table.columns, table.schema, strict=True)]
     rows = list(zip(*columns, strict=True))
     write = _csv if format == "csv" else _json
     path.write_text(write(table.schema.names, rows), encoding="utf-8", newline="")
+
+
+def _arrow(table: pa.Table, path: Path, rows: int) -> None:
+    """The file format or the stream format, plain or compressed, by how many rows there are."""
+    make = ipc.new_stream if len(table) % 2 else ipc.new_file
+    options = ipc.IpcWriteOptions(compression=(None, "lz4", "zstd")[len(table) % 3], unify_dictionaries=True)
+    with make(str(path), table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=rows)
 
 
 def _broken(column: RandomColumn) -> bool:
