@@ -71,7 +71,7 @@ def penstock(command: str, folder: Path, patch: pytest.MonkeyPatch, capture: pyt
         for number, handler in handlers.items():
             signal.signal(number, handler)
     out, err = capture.readouterr()
-    return Said(code, out, err)
+    return Said(code, out, re.sub(r"(?m)^batch \d+: .*\n", "", err))  # progress, which has seconds in it
 
 
 def compare(case: Case, said: Said, folder: Path) -> None:

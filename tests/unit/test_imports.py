@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "penstock"
 # Data-flow order of packages, of the rooms inside them, and of modules that stand apart in one. The longest name that
 # fits a module is its place; a module imports what stands on its own line and on the lines above.
 ORDER = (
-    ("errors", "faults", "clock"),
+    ("errors", "faults", "clock", "markup", "logs"),
     ("lang",),
     ("kernels",),
     ("kernels.tables",),

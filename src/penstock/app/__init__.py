@@ -3,7 +3,9 @@
 | module | does |
 | --- | --- |
 | `api` | `App`: collects streams and queries, starts runs |
-| `cli`, `options` | the commands, and options that several of them have |
+| `streams` | what a stream is made of in Python: tables, columns with types |
+| `shown` | an app in a notebook |
+| `cli` | the command line; its commands stand in `commands` |
 | `analysis` | runs an app for its counters alone: `explain --analyze` |
 | `state_view` | shows what a checkpoint holds |
 | `plan_picture`, `picture` | draw a plan, and the results of the demo; need matplotlib |

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.runtime.batch.report import Observer
     from penstock.runtime.engine.base import Engine
     from penstock.runtime.run.run import Run
+    from penstock.sharing.explain_html import Explanation
     from penstock.sources.arrow.table import TableSource
 
 TASK_SETTINGS = tuple(TaskSettings.__dataclass_fields__)
@@ -204,12 +205,12 @@ class App:
         planner.look(app, self.inputs(app).sources, settings.batch_rows, settings.parallelism or os.cpu_count() or 1)
         return tuple(planner.plans(app).values())
 
-    def explain(self, *, analyze: bool = False, **options: Any) -> str:
-        """The plan as text; options as of `plans`. With `analyze` the app is run, its results are discarded, and what
-        was measured stands beside what was predicted."""
-        from penstock.sharing.explain_text import explained_text
+    def explain(self, *, analyze: bool = False, **options: Any) -> Explanation:
+        """The plan as text, in a notebook as tables; options as of `plans`. With `analyze` the app is run, its results
+        are discarded, and what was measured stands beside what was predicted."""
+        from penstock.sharing.explain_html import Explanation
 
-        return explained_text(self.explained(analyze=analyze, **options))
+        return Explanation(self.explained(analyze=analyze, **options))
 
     def explain_dict(self, *, analyze: bool = False, **options: Any) -> dict[str, Any]:
         """The plan of the stream; of several, and of results that queries read, as a list below `streams`."""
@@ -294,6 +295,15 @@ class App:
         from penstock.runtime.engine.process import ProcessEngine
 
         return ProcessEngine(parallelism)
+
+    def __repr__(self) -> str:
+        shown = [query for query in self._queries.values() if not query.hidden]
+        return f"<penstock.App: {len(self._streams)} streams, {len(shown)} queries>"
+
+    def _repr_html_(self) -> str:
+        from penstock.app.shown import app_html
+
+        return app_html(self._streams.values(), self._queries.values())
 
     def close(self) -> None:
         """Stop the Spark session."""

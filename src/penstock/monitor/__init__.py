@@ -3,6 +3,7 @@
 | module | shows |
 | --- | --- |
 | `progress` | a display while a run goes on, and its account at the end |
+| `lines` | its log, as lines |
 | `analyze` | what the tables of a plan really did, beside what was predicted |
 
 May touch reports and counters of `runtime`; changes nothing.

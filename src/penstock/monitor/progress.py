@@ -68,14 +68,14 @@ class ProgressDisplay:
             rate = f"{(self._rows - self._first[1]) / (now - self._first[0]):,.0f} rows/s"
         self._progress.update(
             self._task,
-            completed=self._rows,
+            completed=self._rows if report.behind is None or report.total is None else report.total - report.behind,
             total=report.total,
             description=f"batch {report.batch}",
             rows=f"{self._rows:,}",
             rate=rate,
             windows=manifest.windows,
             kept=f"{bytes_text(report.kept)} kept",
-            lag=_lag(None if report.total is None else report.total - self._rows, report.watermarks),
+            lag=_lag(report.behind, report.watermarks),
         )
 
 

@@ -99,6 +99,10 @@ class Sink(Protocol):
         """What was published so far; a ConfigError where results are not kept."""
         ...
 
+    def table(self) -> pa.Table:
+        """The same without Spark: the schema of the results, also where there are none; rows as they were written."""
+        ...
+
 
 def not_kept(query: str, place: str) -> ConfigError:
     """What `results` raises of a sink that hands rows on or drops them."""

@@ -111,3 +111,6 @@ class BatchSink(ABC):
 
     def results(self, spark: SparkSession) -> DataFrame:
         raise not_kept(self.query, self.place())
+
+    def table(self) -> pa.Table:
+        raise not_kept(self.query, self.place())

@@ -51,6 +51,13 @@ class CsvSink(FolderSink):
         options = pa.csv.WriteOptions(batch_size=BATCH_ROWS)
         pa.csv.write_csv(as_text(table), path, options)
 
+    def parse(self, path: Path) -> pa.Table:
+        converting = pa.csv.ConvertOptions(
+            column_types=self.schema, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+        )
+        parsing = pa.csv.ParseOptions(newlines_in_values=True)
+        return pa.csv.read_csv(path, parse_options=parsing, convert_options=converting).cast(self.schema)
+
     def load(self, reader: DataFrameReader, path: str) -> DataFrame:
         return reader.options(**READING).csv(path)
 

@@ -48,3 +48,6 @@ class DiscardSink:
 
     def results(self, spark: SparkSession) -> DataFrame:
         raise not_kept(self.query, self.place())
+
+    def table(self) -> pa.Table:
+        raise not_kept(self.query, self.place())

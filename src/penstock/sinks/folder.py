@@ -54,6 +54,10 @@ class FolderSink(ABC):
     def load(self, reader: DataFrameReader, path: str) -> DataFrame:
         """What the files below `path` hold; the reader knows the schema and which files count."""
 
+    @abstractmethod
+    def parse(self, path: Path) -> pa.Table:
+        """What one file holds, with the columns and types of the schema."""
+
     def bind(self, spark: SparkSession) -> None:  # noqa: B027
         """Renaming needs no session."""
 
@@ -128,6 +132,15 @@ class FolderSink(ABC):
 
         reader = spark.read.schema(from_arrow_schema(self.schema)).option("pathGlobFilter", f"*{self.suffix}")
         return self.load(reader, spark_path(self.folder))
+
+    def table(self) -> pa.Table:
+        names = (path for path in Path(self.folder).iterdir() if path.suffix == self.suffix)
+        files = sorted(path for path in names if RESULT.fullmatch(path.name))
+        try:
+            return pa.concat_tables([self.schema.empty_table(), *map(self.parse, files)])
+        except (OSError, pa.ArrowException, ValueError) as error:
+            reason = why(error) if isinstance(error, OSError) else str(error).partition("\n")[0]
+            raise RunError(f"results in {self.folder} cannot be read: {reason}", "restore them") from error
 
 
 def spark_path(path: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,6 +41,10 @@ class JsonSink(FolderSink):
         with open(path, "wb") as file:
             write_json(table, file)
 
+    def parse(self, path: Path) -> pa.Table:
+        rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+        return pa.table([_parsed([row[field.name] for row in rows], field.type) for field in self.schema], self.schema)
+
     def load(self, reader: DataFrameReader, path: str) -> DataFrame:
         return reader.option("mode", "FAILFAST").json(path)
 
@@ -53,6 +57,15 @@ def write_json(table: pa.Table, file: BinaryIO) -> None:
         lines = json_lines(table.column_names, [column.slice(start, SLICE_ROWS) for column in columns])
         for chunk in lines.chunks:
             file.write(text_bytes(chunk))
+
+
+def _parsed(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """A column of JSON values; times and numbers that are not finite come as text."""
+    if is_time(kind):
+        return pa.array(values, pa.string()).cast(kind)
+    if pa.types.is_floating(kind):
+        return pa.array([None if value is None else float(value) for value in values], kind)
+    return pa.array(values, kind)
 
 
 def json_lines(names: list[str], columns: list[pa.ChunkedArray]) -> pa.ChunkedArray:

@@ -24,6 +24,10 @@ class ParquetSink(FolderSink):
     def write(self, table: pa.Table, path: Path) -> None:
         write_parquet(table, path)
 
+    def parse(self, path: Path) -> pa.Table:
+        with pq.ParquetFile(path) as file:
+            return file.read(self.schema.names).cast(self.schema)
+
     def load(self, reader: DataFrameReader, path: str) -> DataFrame:
         return reader.parquet(path)
 

@@ -22,8 +22,9 @@ Delivery: a source can be read again from any position, therefore the engine on 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NewType, Protocol, TypeGuard
 
 import pyarrow as pa
@@ -154,6 +155,23 @@ class GrowingSource(Source, Protocol):
 def growing(source: Source) -> TypeGuard[GrowingSource]:
     """Whether files may be added to the source."""
     return source.abilities.grows
+
+
+class HeldSource(Source, Protocol):
+    """What this process holds in memory: no task can read it, and no later run would find it."""
+
+    def kept(self, checkpoint: Path) -> Source:
+        """The same records, as a checkpoint keeps them."""
+        ...
+
+
+def held(source: Source) -> TypeGuard[HeldSource]:
+    return hasattr(source, "kept")
+
+
+def kept_sources(checkpoint: Path, sources: Mapping[str, Source]) -> dict[str, Source]:
+    """Sources as tasks may read them: what is held in memory as the checkpoint keeps it, all others as they are."""
+    return {name: source.kept(checkpoint) if held(source) else source for name, source in sources.items()}
 
 
 def whole(source: Source) -> Split:

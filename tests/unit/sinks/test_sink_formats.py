@@ -16,7 +16,7 @@ import pyarrow.json as arrow_json
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, RunError
 from penstock.sinks.base import Owner
 from penstock.sinks.csv import CsvSink
 from penstock.sinks.folder import FolderSink
@@ -237,3 +237,21 @@ def test_parquet_has_bounds_of_all_but_text(tmp_path: Path) -> None:
     group = pq.ParquetFile(only_file(tmp_path)).metadata.row_group(0)
     bounded = [group.column(i).path_in_schema for i in range(group.num_columns) if group.column(i).is_stats_set]
     assert bounded == [name for name in SCHEMA.names if name != "s"]
+
+
+@pytest.mark.parametrize("kind", [ParquetSink, CsvSink, JsonSink])
+def test_results_as_a_table(tmp_path: Path, kind: type[FolderSink]) -> None:
+    """All files, in their order, with the declared schema, also where there is none."""
+    none = made(kind, tmp_path / "none")
+    assert none.table().schema == SCHEMA
+    assert none.table().num_rows == 0
+    sink = made(kind, tmp_path / "some", rows(), rows().slice(4))
+    (tmp_path / "some" / f"notes{kind.suffix}").write_text("no result")
+    found = sink.table()
+    assert found.schema == SCHEMA
+    for name in SCHEMA.names:
+        same([*rows()[name].to_pylist(), *rows()[name].to_pylist()[4:]], found[name].to_pylist())
+    path = next(path for path in (tmp_path / "some").iterdir() if path.name.startswith("q-00000000-0001"))
+    path.write_bytes(b"damaged")
+    with pytest.raises(RunError, match=r"results in .*some cannot be read"):
+        sink.table()

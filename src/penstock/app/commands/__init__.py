@@ -5,6 +5,7 @@
 | `commands` | where they are registered, and standard error |
 | `options` | options and arguments that several of them have |
 | `loading`, `watching` | the app that is named; a run with its progress |
+| `lines` | whether that is a bar, or lines of a log |
 | `query`, `check`, `explain`, `run`, `generate`, `state` | the command of that name |
 | `checkout` | `bench` and `reproduce`, which need a checkout |
 

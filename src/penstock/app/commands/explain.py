@@ -10,12 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from penstock.app.commands.commands import command, errors
+from penstock.app.commands.lines import check_asked, showing
 from penstock.app.commands.loading import load_app
 from penstock.app.commands.options import (
     Alloc,
     AppFile,
     BatchRows,
     Json,
+    LogFormat,
+    LogLevel,
     Master,
     Memory,
     Parallelism,
@@ -53,18 +56,27 @@ def explain(
     master: Master = "local[*]",
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress of --analyze.")] = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
 ) -> None:
     """The shared plan and why: relations, tables, predicted probes, evictions and cost against no sharing."""
     from penstock.sharing.explain import explained_dict
     from penstock.sharing.explain_text import explained_text
 
     draw = None if plot is None else _drawing(plot)
+    check_asked(log_level, log_format)
+    if not analyze and (log_level or log_format):
+        raise ConfigError("without --analyze nothing runs, and there is no log", "add --analyze")
     loaded = load_app(path, variables, master)
     options = {
         "plan": plan, "alloc": alloc, "tables": tables, "memory": memory, "peak_load": peak_load,
         "plan_budget": plan_budget, "batch_rows": batch_rows, "parallelism": parallelism,
     }  # fmt: skip
-    explained = _analyzed(loaded, options, quiet) if analyze else loaded.explained(**options)
+    if analyze:
+        with showing(log_level, log_format, quiet) as bar:
+            explained = _analyzed(loaded, options, quiet=not bar)
+    else:
+        explained = loaded.explained(**options)
     if draw is not None:
         draw(explained)
     print(json.dumps(explained_dict(explained), indent=2) if as_json else explained_text(explained))

@@ -40,5 +40,12 @@ PeakLoad = Annotated[
     float | None, typer.Option("--peak-load", metavar="NS", help="Most nanoseconds to flush a task's tables.")
 ]
 BatchRows = Annotated[int | None, typer.Option(metavar="N", help="Most rows of a micro-batch.")]
+LogLevel = Annotated[
+    str | None,
+    typer.Option("--log-level", metavar="LEVEL", help="Lines of a log instead of a bar: debug, info, warning, error."),
+]
+LogFormat = Annotated[
+    str | None, typer.Option("--log-format", metavar="FORM", help="text, or json: an object for each line.")
+]
 Parallelism = Annotated[int | None, typer.Option(metavar="N", help="Tasks per batch; default: cores.")]
 Master = Annotated[str, typer.Option(metavar="URL", help="Spark master; or process: no Spark, its own workers.")]

@@ -10,12 +10,15 @@ import typer
 from rich.console import Console
 
 from penstock.app.commands.commands import command, errors
+from penstock.app.commands.lines import check_asked, only_json, showing
 from penstock.app.commands.loading import load_app
 from penstock.app.commands.options import (
     Alloc,
     AppFile,
     BatchRows,
     Json,
+    LogFormat,
+    LogLevel,
     Master,
     Memory,
     Parallelism,
@@ -53,8 +56,11 @@ def run(
     ] = "end",
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no account.")] = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
 ) -> None:
     """Run an app until its sources end. Kill it at any moment: with --checkpoint, the next run goes on."""
+    check_asked(log_level, log_format)
     loaded = load_app(path, variables, master)
     settings = {
         "output": output, "overwrite": overwrite, "batch_rows": batch_rows,
@@ -66,12 +72,13 @@ def run(
 
     write_to(sys.stderr if as_json else None)
     try:
-        summary = watch(loaded, checkpoint, settings, quiet)
+        with showing(log_level, log_format, quiet) as bar:
+            summary = watch(loaded, checkpoint, settings, quiet=not bar)
     finally:
         write_to(None)
     if as_json:
         print(json.dumps(summary))
-    if not quiet:
+    if not quiet and not only_json(log_format):
         from penstock.monitor.progress import account_table, bytes_line, malformed_lines
 
         Console(stderr=True, width=max(errors.width, 110)).print(account_table(summary))

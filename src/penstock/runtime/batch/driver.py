@@ -13,12 +13,14 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from logging import ERROR
 from typing import Any, Generic, TypeVar
 
 import xxhash
 
 from penstock.errors import PenstockError, RunError, StateError
 from penstock.faults import reach
+from penstock.logs import tell
 from penstock.runtime import work
 from penstock.runtime.batch.close import Array, Hfta, live, open_panes
 from penstock.runtime.batch.compaction import compact, keeps_of
@@ -88,15 +90,20 @@ class BatchDriver(Generic[Given]):
         try:
             self._run(given, batch)
         except PenstockError as error:
-            self.failure = error
+            self._fail(error, batch)
             raise
         except ConnectionError:  # to a JVM that is gone: reported as that where the run is awaited
             raise
         except OSError as error:
-            self.failure = RunError(f"batch {batch} failed: {error}", "make room or mend the disk, then run again")
-            raise self.failure from error
+            failure = RunError(f"batch {batch} failed: {error}", "make room or mend the disk, then run again")
+            self._fail(failure, batch)
+            raise failure from error
         finally:
             self.done += 1
+
+    def _fail(self, error: PenstockError, batch: int) -> None:
+        self.failure = error
+        tell("failure", f"batch {batch} failed: {error.fact}", ERROR, batch=batch, fact=error.fact, hint=error.hint)
 
     def _run(self, given: Given | None, batch: int) -> None:
         checkpoint, held = self.held.path, self.held

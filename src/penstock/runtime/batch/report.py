@@ -63,5 +63,12 @@ class BatchReport:
     kept: int
     tasks: tuple[TaskReport, ...] = ()
 
+    @property
+    def behind(self) -> int | None:
+        """Records that are known and not yet read, where that is known."""
+        if self.total is None:
+            return None
+        return max(0, self.total - sum(state.row for state in self.offset.streams.values()))
+
 
 Observer = Callable[[BatchReport, Manifest], None]  # called after a batch is committed and published

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from penstock.logical.query import QuerySet
+from penstock.logs import tell
 from penstock.runtime.batch.held import Held
 from penstock.runtime.batch.report import BatchReport
 from penstock.sharing.options import NONE, Planning
@@ -91,5 +92,14 @@ class Replanning:
                 better = self.planner.next(held.path, version, report.tasks)
                 if better is not None:
                     held.amend(better)
+                    _tell(report.batch, version, better)
             finally:
                 held.changing.release()
+
+
+def _tell(batch: int, old: Version, new: Version) -> None:
+    for name, plan in new.plans.items():
+        before, now = old.plans[name].configuration, plan.configuration
+        if plan.tables != old.plans[name].tables:
+            text = f"plan {new.number} of stream {name} from the next batch on: {now} (was {before})"
+            tell("replan", text, batch=batch, stream=name, plan=new.number, configuration=now, before=before)

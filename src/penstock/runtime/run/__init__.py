@@ -5,6 +5,9 @@
 | `start` | opens the checkpoint and starts the batches |
 | `changes` | says what may change about an app, and changes it |
 | `run` | what users have in hand: wait, stop, progress, results |
+| `results` | orders a query's rows, and hands them to pandas |
+| `told` | what its log says |
+| `shown` | a run and its account in a notebook |
 | `history`, `summary` | what a run remembers of its batches, and tells at its end |
 
 May touch all of `runtime`.

@@ -7,25 +7,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from logging import ERROR
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError, PenstockError
+from penstock.logs import tell
 from penstock.runtime.batch.driver import BatchDriver
 from penstock.runtime.engine.base import Engine, Loop
 from penstock.runtime.run.changes import Amending
 from penstock.runtime.run.history import History
+from penstock.runtime.run.results import as_pandas, by_window
+from penstock.runtime.run.shown import Summary, run_html
 from penstock.runtime.run.summary import RunTimes, shown_volume, shown_watermark, summarise, window_account
+from penstock.runtime.run.told import tell_end
 from penstock.sharing.plan import SharedPlan
 from penstock.sinks.base import Sink
 from penstock.state.windows import CAPACITY
 
 if TYPE_CHECKING:
+    import pandas
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 
 class Run:
-    """A running app: `await_end`, `stop`, `progress`, `results`, `window_account`, `summary`, `add_query`,
-    `drop_query`."""
+    """A running app: `await_end`, `stop`, `progress`, `results` (`arrow`, `pandas`), `window_account`, `summary`,
+    `add_query`, `drop_query`."""
 
     def __init__(
         self,
@@ -40,6 +47,7 @@ class Run:
         self._amending, self._history = amending, history
         self._started_at, self._seconds = time.monotonic(), seconds
         self._ended_at: float | None = None
+        self._failed = False
 
     @property
     def checkpoint(self) -> str:
@@ -56,7 +64,10 @@ class Run:
             return True
         try:
             ended = self._loop.wait(timeout)
-        except PenstockError:
+        except PenstockError as error:
+            if self._driver.failure is None:  # not of a batch
+                tell("failure", f"the run failed: {error.fact}", ERROR, fact=error.fact, hint=error.hint)
+            self._failed = True
             self._close()
             raise
         if ended:
@@ -83,6 +94,7 @@ class Run:
                 self._driver.collect_garbage()
             self._engine.close()  # whoever could still write is gone before the lease is
             self._driver.held.lease.release()
+            tell_end(self.state, self._driver.manifest)
 
     def progress(self) -> dict[str, Any]:
         """Rows so far, rows in all, windows closed, watermark, bytes written, read and kept."""
@@ -103,9 +115,18 @@ class Run:
         if session is None:
             raise ConfigError(
                 f"the results of query '{name}' as a DataFrame need Spark, and this run has none",
-                "read the files of its sink, or run the app on a Spark master",
+                "take run.arrow or run.pandas, or run the app on a Spark master",
             )
         return sink.results(session)
+
+    def arrow(self, name: str) -> pa.Table:
+        """A query's results so far as an Arrow table, windows in order; it needs no Spark."""
+        return by_window(self._sink(name).table())
+
+    def pandas(self, name: str) -> pandas.DataFrame:
+        """A query's results so far as a pandas DataFrame, windows in order; it needs no Spark. Integers and booleans
+        with NULLs among them come in pandas' types that know NULL: none is rounded."""
+        return as_pandas(self.arrow(name))
 
     def window_account(self, name: str, most: int = CAPACITY) -> list[dict[str, int]]:
         """The newest closed windows of a query, newest last: `start` and `end` as in its results (microseconds), `rows`
@@ -119,15 +140,32 @@ class Run:
             raise ConfigError(f"there is no query '{name}'", f"queries are {', '.join(sorted(sinks))}")
         return sinks[name]
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """What `run --json` prints."""
         driver, ended_at = self._driver, self._ended_at or time.monotonic()
-        return summarise(
-            driver.held.path,
-            driver.held.version,
-            driver.manifest,
-            driver.sinks,
-            self._history,
-            RunTimes(self._started_at, ended_at, self._seconds),
-            self._engine.version,
+        return Summary(
+            summarise(
+                driver.held.path,
+                driver.held.version,
+                driver.manifest,
+                driver.sinks,
+                self._history,
+                RunTimes(self._started_at, ended_at, self._seconds),
+                self._engine.version,
+            )
         )
+
+    @property
+    def state(self) -> str:
+        """`running`, `ended` (all that the sources have is done), `stopped` or `failed`."""
+        if self._failed or self._driver.failure is not None:
+            return "failed"
+        if self._ended_at is None:
+            return "running"
+        return "ended" if self._driver.manifest.ended else "stopped"
+
+    def __repr__(self) -> str:
+        return f"<penstock.Run: {self.state}, checkpoint {self.checkpoint}>"
+
+    def _repr_html_(self) -> str:
+        return run_html(self.state, self.progress(), self.summary())

@@ -28,12 +28,12 @@ from penstock.runtime.planning.planners import Replanning, RunPlanner
 from penstock.runtime.run.changes import Amending, adopt, check_changes
 from penstock.runtime.run.history import History
 from penstock.runtime.run.run import Run
+from penstock.runtime.run.told import tell_batch, tell_start
 from penstock.runtime.settings import RunSettings
 from penstock.sinks.base import Owner, Sink
 from penstock.sinks.registry import check_claims, check_needs
 from penstock.sinks.schema import open_query_sink
-from penstock.sources.arrow.table import kept_tables
-from penstock.sources.base import Position
+from penstock.sources.base import Position, kept_sources
 from penstock.sources.tail import check_files, continued
 from penstock.state import identity, versions
 from penstock.state import lease as leases
@@ -79,7 +79,7 @@ def start(
         adopt(checkpoint, app, planner.planning, partial(planner.plans, app), places, manifest)
         history = History()
         job = Job(
-            continued(checkpoint, kept_tables(checkpoint, inputs.sources), settings.until == STOPPED),
+            continued(checkpoint, kept_sources(checkpoint, inputs.sources), settings.until == STOPPED),
             replace(settings.task, slots=mine.slots),
             str(checkpoint),
             settings.batch_rows,
@@ -88,8 +88,9 @@ def start(
             planner.sampling,
         )
         feed = engine.feed(job, inputs)
-        all_observers: list[Observer] = [history, *observers, Replanning(planner, held)]
+        all_observers: list[Observer] = [history, tell_batch, *observers, Replanning(planner, held)]
         driver = BatchDriver(engine.executor, job.settings, feed, held, sinks, manifest, all_observers)
+        tell_start(engine.name, app, checkpoint, manifest)
         loop = engine.start(job, driver, inputs)
         seconds["startup"] = seconds.get("startup", 0.0) + time.monotonic() - begun
         amending = Amending(engine.session, held, planner, sinks, job.sources, feed.abilities, settings)

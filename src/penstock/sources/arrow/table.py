@@ -29,7 +29,7 @@ import xxhash
 from penstock.errors import RunError, SourceError, why
 from penstock.sources.arrow.messages import read_head
 from penstock.sources.arrow.source import SUFFIXES, ArrowFile, ArrowSource
-from penstock.sources.base import START, Abilities, Position, Source, Split, even_splits, fields, logical_type
+from penstock.sources.base import START, Abilities, Position, Split, even_splits, fields, logical_type
 from penstock.sources.files import Address
 from penstock.sources.flags import without_columns
 from penstock.sources.parquet.footers import plain_schema
@@ -100,13 +100,6 @@ class KeptTable(ArrowSource):
 
     def _place(self, file: ArrowFile, row: int) -> str:
         return _place(self.name, row)
-
-
-def kept_tables(checkpoint: Path, sources: dict[str, Source]) -> dict[str, Source]:
-    """Sources as tasks may read them: tables in memory as files of the checkpoint, all others as they are."""
-    return {
-        name: source.kept(checkpoint) if isinstance(source, TableSource) else source for name, source in sources.items()
-    }
 
 
 def taken(name: str, data: Any) -> TableSource | None:

@@ -18,8 +18,9 @@ from support.reports import task_report
 
 
 def report(batch: int, **changes: object) -> BatchReport:
+    offset = Offset(batch + 1).moved("s", 100 * (batch + 1))
     made = BatchReport(
-        batch, 100, 1000, Offset(batch + 1), {"s": 5_000_000}, 1, float(batch), 0.1, 0.2, Peaks(10, 20, 10, 30, 20),
+        batch, 100, 1000, offset, {"s": 5_000_000}, 1, float(batch), 0.1, 0.2, Peaks(10, 20, 10, 30, 20),
         Volume(written=7), 42, (task_report("s", 100),),
     )  # fmt: skip
     return replace(made, **changes)  # type: ignore[arg-type]

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pytest
 
 from penstock.errors import RunError, SourceError
-from penstock.sources.arrow.table import KeptTable, TableSource, content_digest, kept_tables, taken
-from penstock.sources.base import TYPE_KEY, Split, fields, growing, whole
+from penstock.sources.arrow.table import KeptTable, TableSource, content_digest, taken
+from penstock.sources.base import TYPE_KEY, Split, fields, growing, kept_sources, whole
 from penstock.sources.generate.source import open_generate
 
 WORDS = ["udp", "tcp", None, "", "größe", "a longer text than twelve letters"]
@@ -92,7 +92,7 @@ def test_the_same_content_is_kept_once_and_mended(tmp_path: Path) -> None:
         assert read(source.kept(tmp_path), Split(0, 100), ["name"]) == sample(100).select(["name"]).to_pylist()
     assert [found.name for found in (tmp_path / "tables").iterdir()] == [path.name]
     other = open_generate("uniform", {"rows": "10"})
-    assert kept_tables(tmp_path, {"t": source, "g": other})["g"] is other
+    assert kept_sources(tmp_path, {"t": source, "g": other})["g"] is other
 
 
 def test_a_checkpoint_that_cannot_keep_it(tmp_path: Path) -> None:

@@ -1,0 +1,61 @@
+"""What a run tells its log (`penstock.logs`): that it begins, each batch, and how it ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from penstock.logical.query import QuerySet
+from penstock.logs import tell
+from penstock.runtime.batch.report import BatchReport
+from penstock.state.data import to_data
+from penstock.state.manifest import Manifest
+
+
+def tell_start(engine: str, app: QuerySet, checkpoint: Path, before: Manifest) -> None:
+    queries, streams = sum(not query.hidden for query in app.queries), len(app.streams)
+    begun = f", going on after batch {before.batch}" if before.batch >= 0 else ""
+    text = f"run started ({engine}): {_counted(queries, 'query', 'queries')} on {_counted(streams, 'stream')}{begun}"
+    tell(
+        "start",
+        f"{text}; checkpoint {checkpoint}",
+        engine=engine,
+        queries=queries,
+        streams=streams,
+        checkpoint=str(checkpoint),
+        after_batch=before.batch,
+    )
+
+
+def tell_batch(report: BatchReport, manifest: Manifest) -> None:
+    """An observer of batches."""
+    seconds, behind = report.task_seconds + report.merge_seconds, report.behind
+    lag = "" if behind is None else f", {behind:,} records behind" if behind else ", caught up"
+    closed = f"{_counted(report.closed, 'window')} closed"
+    tell(
+        "batch",
+        f"batch {report.batch}: {_counted(report.rows, 'record')}, {closed}, {seconds:.2f} s{lag}",
+        batch=report.batch,
+        records=report.rows,
+        windows=report.closed,
+        seconds=round(seconds, 6),
+        behind=behind,
+        watermarks=dict(report.watermarks),
+        kept_bytes=report.kept,
+    )
+    if report.volume.compactions:
+        text = f"batch {report.batch}: small segments merged into {report.volume.compacted:,} bytes"
+        tell("compaction", text, batch=report.batch, bytes=report.volume.compacted, kept_bytes=report.kept)
+
+
+def tell_end(state: str, manifest: Manifest) -> None:
+    """`state` is that of the run."""
+    account: dict[str, Any] = {name: to_data(manifest.account.of(name)) for name in manifest.offset.streams}
+    records = sum(entry["input"] for entry in account.values())
+    done = f"{_counted(manifest.batch + 1, 'batch', 'batches')}, {_counted(records, 'record')}"
+    text = f"run {state}: {done}, {_counted(manifest.windows, 'window')} closed"
+    tell("end", text, state=state, batch=manifest.batch, records=records, windows=manifest.windows, accounting=account)
+
+
+def _counted(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
