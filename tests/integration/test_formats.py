@@ -221,6 +221,7 @@ def check(run: Run, expected: Expected, form: str, batches: list[int]) -> None:
     assert_account_closes(summary)
     for name in summary["queries"]:
         found = run.results(name).toArrow().cast(expected.rows[name].schema)
+        assert_same_rows(run.arrow(name), found, f"{name} of {form} without Spark")
         assert_same_rows(found, expected.rows[name], f"{name} of {form}")
         assert_same_account(summary["queries"][name]["accounting"], expected.accounts[name], f"{name} of {form}")
         assert summary["queries"][name]["rows"] == expected.rows[name].num_rows
@@ -281,6 +282,28 @@ def test_a_streaming_frame(
     app = ps.App(spark).stream("s", frame, types={"host": "INET"}, delay=HASTY)
     # The end of a streaming DataFrame is a batch of its own.
     check(started(app, tmp_path), expected[HASTY], "a streaming DataFrame", [*[PART] * PARTS, 0])
+
+
+@pytest.mark.parametrize("kind", ["arrow", "pandas"])
+def test_a_table_in_memory(
+    kind: str, records: Records, expected: dict[str, Expected], spark: SparkSession, tmp_path: Path
+) -> None:
+    """Rows of a table have an order, and are cut into batches as those of a file."""
+    import penstock as ps
+
+    data: Any = records.data if kind == "arrow" else with_nullable(records.data)
+    app = ps.App(spark).stream("s", data, types={"host": "INET"}, time="ts", delay=HASTY)
+    for name, text in {**QUERIES, "rows": OF_ROWS}.items():
+        app.query(name, text, sink="memory:")
+    check(app.start(str(tmp_path / "ckpt"), batch_rows=PART), expected[HASTY], f"a table of {kind}", [PART] * PARTS)
+
+
+def with_nullable(data: pa.Table) -> Any:
+    """Integers as pandas has them where some are NULL; as floats they would be no integers."""
+    import pandas as pd
+
+    kinds = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}
+    return data.to_pandas(types_mapper=kinds.get)
 
 
 def test_a_view(records: Records, expected: dict[str, Expected], spark: SparkSession, tmp_path: Path) -> None:

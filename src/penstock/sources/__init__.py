@@ -19,4 +19,5 @@
 | `capture` | `pcap:` |
 | `parquet` | `parquet:` |
 | `generate` | `generate:` |
+| `arrow` | `arrow:`, and tables in memory |
 """

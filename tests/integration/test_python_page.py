@@ -1,0 +1,22 @@
+"""Blocks of docs/python.md that need no Spark run as they stand; `test_documents` runs the whole page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n((?s:.*?))^```", PAGE, re.MULTILINE)
+
+
+def test_what_needs_no_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tables, columns = (text for text in BLOCKS if '= ps.App(master="process")' in text)
+    names: dict[str, Any] = {}
+    exec(compile(tables, "docs/python.md", "exec"), names)
+    assert len(names["nets"]) == 7 * 10
+    assert names["nets"]["bytes"].sum() == 60_000 * 59_999 // 2
+    exec(compile(columns, "docs/python.md", "exec"), {})
