@@ -86,6 +86,9 @@ CASES = [
     # Options.
     Case("no_command", "launch app.sql"),
     Case("no_app", "run"),
+    Case("log_level_unknown", "run app.sql --log-level loud", APP),
+    Case("log_format_unknown", "run app.sql --log-format xml", APP),
+    Case("log_of_a_plan", "explain app.sql --log-level info", APP),
     Case("option_unknown", "run app.sql --speed 9", APP),
     Case("option_not_a_number", "run app.sql --batch-rows many", APP),
     Case("argument_too_many", "check app.sql b.sql", APP),

@@ -36,6 +36,16 @@ def parquet(name: str = "data.parquet", table: pa.Table = TABLE) -> Callable[[Pa
     return write
 
 
+def damaged_arrow(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, TABLE.schema) as writer:
+            writer.write_table(TABLE)
+        (folder / "data.arrow").write_bytes(change(sink.getvalue().to_pybytes()))
+
+    return write
+
+
 def damaged_parquet(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
     def write(folder: Path) -> None:
         parquet()(folder)
@@ -118,6 +128,9 @@ CASES = [
         damaged_parquet(lambda data: data[:-60] + b"x" * 52 + data[-8:]),
     ),
     Case("parquet_is_csv", CHECK, stream("parquet:data.parquet") + QUERY, text("data.parquet", ROWS)),
+    Case("arrow_truncated", CHECK, stream("arrow:data.arrow") + QUERY, damaged_arrow(lambda data: data[:-100])),
+    Case("arrow_is_csv", CHECK, stream("arrow:data.arrow") + QUERY, text("data.arrow", ROWS)),
+    Case("arrow_feather_1", CHECK, stream("arrow:data.arrow") + QUERY, text("data.arrow", "FEA1")),
     Case("parquet_types_differ", CHECK, stream("parquet:data") + QUERY, two),
     Case("parquet_columns_differ", CHECK, stream("parquet:data") + QUERY, extra),
     Case(
