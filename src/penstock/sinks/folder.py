@@ -135,12 +135,17 @@ class FolderSink(ABC):
 
     def table(self) -> pa.Table:
         names = (path for path in Path(self.folder).iterdir() if path.suffix == self.suffix)
-        files = sorted(path for path in names if RESULT.fullmatch(path.name))
+        files = sorted((path for path in names if RESULT.fullmatch(path.name)), key=_number)
         try:
             return pa.concat_tables([self.schema.empty_table(), *map(self.parse, files)])
         except (OSError, pa.ArrowException, ValueError) as error:
             reason = why(error) if isinstance(error, OSError) else str(error).partition("\n")[0]
             raise RunError(f"results in {self.folder} cannot be read: {reason}", "restore them") from error
+
+
+def _number(path: Path) -> tuple[int, ...]:
+    """Batch and part of a file of results."""
+    return tuple(int(word) for word in path.stem.split("-")[-2:])
 
 
 def spark_path(path: str) -> str:

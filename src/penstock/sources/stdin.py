@@ -20,6 +20,8 @@ from penstock.sources.base import Source
 # First bytes of kinds of files; compressed ones must be named.
 MAGIC = {
     b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"\xff\xff\xff\xff": "arrow",  # a stream of Arrow's
     b"\xd4\xc3\xb2\xa1": "pcap",
     b"\xa1\xb2\xc3\xd4": "pcap",
     b"\x4d\x3c\xb2\xa1": "pcap",

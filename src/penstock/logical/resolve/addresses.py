@@ -16,6 +16,7 @@ from dataclasses import dataclass
 COMPRESSED = frozenset({"gz", "xz", "zst", "bz2"})
 SUFFIXES = {
     "pcap": "pcap", "pcapng": "pcap", "cap": "pcap", "parquet": "parquet", "pq": "parquet",
+    "arrow": "arrow", "arrows": "arrow", "feather": "arrow", "ipc": "arrow",
     "csv": "csv", "tsv": "csv", "json": "json", "jsonl": "json", "ndjson": "json",
 }  # fmt: skip
 SUFFIX_HINT = f"let it end in {', '.join('.' + suffix for suffix in SUFFIXES)}, or say what it is, like 'csv:path'"
