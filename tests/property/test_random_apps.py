@@ -79,11 +79,14 @@ def random_planning(seed: int) -> dict[str, Any]:
 
 
 def run_app(spark: SparkSession | None, case: RandomCase, settings: Settings, folder: Path, **planning: Any) -> Ran:
-    """Without a session, in this process, or with workers of its own."""
+    """Without a session, in this process, or with workers of its own; some read a table in memory, some Arrow files."""
     import penstock as ps
 
     app = ps.App(spark=spark, master="process")
-    app.sql(case.write(folder / "in"))
+    if case.seed % 4 == 1:
+        app.stream("held", case.data, time="ts").sql(case.text("table:held"))
+    else:
+        app.sql(case.write(folder / "in", "arrow" if case.seed % 4 == 2 else "parquet"))
     places = {"checkpoint": str(folder / "checkpoint"), "output": str(folder / "out")}
     run = app.start(**{"plan": "none", **settings.as_arguments(), **planning}, **places)
     run.await_end()
@@ -117,7 +120,7 @@ def check_case(spark: SparkSession | None, seed: int, folder: Path, workers: int
         error.add_note(context)
         raise
     assert sum(ran.batches) == case.data.num_rows, f"{context}: batches {ran.batches} do not cover the stream"
-    assert_as_expected(ran, expect(resolve(case.write(folder / "in")), case.data, ran.batches), context)
+    assert_as_expected(ran, expect(resolve(case.write(folder / "parquet")), case.data, ran.batches), context)
 
 
 @pytest.mark.parametrize("seed", QUICK)
