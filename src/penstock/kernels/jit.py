@@ -8,6 +8,7 @@ and without a second compilation.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,10 @@ def rw(dtype: Any, dimensions: int = 1) -> Any:
 UNCOUNTED: dict[str, Any] = {"_nrt": False}
 
 
+_loading = threading.RLock()
+_trying = threading.local()
+
+
 class Kernel(CPUDispatcher):
     """A function that is compiled for its declared signatures when it is first called, from Python or another kernel,
     and for no others."""
@@ -41,17 +46,26 @@ class Kernel(CPUDispatcher):
     _can_compile: bool  # numba's
 
     def load(self) -> None:
-        if self._can_compile:
-            for signature in self.declared:
-                self.compile(signature)
-            self.disable_compile()
+        with _loading:
+            if self._can_compile:
+                for signature in self.declared:
+                    self.compile(signature)
+                self.disable_compile()
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
-        """No signature fits, as none is compiled: numba calls what is returned."""
-        if not self._can_compile:
+        """No signature fits, as none was compiled when the call began: numba calls what is returned."""
+        if getattr(_trying, "kernel", None) is self:
             return super()._compile_for_args(*args, **kws)  # type: ignore[misc]
-        self.load()
-        return self
+        self.load()  # unless another thread has
+        return self._try
+
+    def _try(self, *args: Any) -> Any:
+        """The call again; if no signature fits now, none does."""
+        _trying.kernel = self
+        try:
+            return self(*args)
+        finally:
+            _trying.kernel = None
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         self.load()
