@@ -19,8 +19,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from numba import config
+import numba
 
+config: Any = numba.config
 Compile = Callable[[bool], Any]  # with a cache on disk or without
 
 

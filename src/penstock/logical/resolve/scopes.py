@@ -19,6 +19,9 @@ from penstock.logical.values.aggregates import resolve_aggregate
 from penstock.logical.values.attributes import attribute_name, attribute_of
 from penstock.logical.values.scalars import resolve_scalar
 
+# What to do about a column whose type is not read.
+NOT_READ = "leave it out, or write it to the file as a number, text, BOOLEAN, date or timestamp"
+
 
 def word_of(node: exp.Column) -> Word:
     """The last part of a name."""
@@ -131,6 +134,9 @@ class StreamColumns:
 
     def unknown(self, node: exp.Column, more: Iterable[str] = ()) -> QueryError:
         word = word_of(node)
+        for name, kind in self.stream.unread:
+            if word.same(name):
+                return self.text.error(word.span, f"column '{name}' is {kind}, which penstock does not read", NOT_READ)
         names = dict.fromkeys((*(f.name for f in self.stream.fields), *more))
         hint = suggestion(word.text, names, "the columns")
         return self.text.error(word.span, f"unknown column '{word.text}' of {self.input.what}", hint)

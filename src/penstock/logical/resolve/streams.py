@@ -12,9 +12,9 @@ from penstock.errors import QueryError, SourceError
 from penstock.lang.ast import ColumnDefinition, CreateStream, Duration, Watermark, Word
 from penstock.lang.durations import LONGEST
 from penstock.lang.text import AppText
-from penstock.logical.query import Field, Stream
+from penstock.logical.query import Field, SourceFields, Stream
 from penstock.logical.resolve.addresses import SUFFIX_HINT, address_of
-from penstock.logical.resolve.scopes import suggestion
+from penstock.logical.resolve.scopes import NOT_READ, suggestion
 from penstock.logical.types import TYPE_NAMES, Kind, Type
 
 SchemaOf = Callable[[str, Mapping[str, str]], tuple[Field, ...]]
@@ -62,6 +62,7 @@ def resolve_declared(
         source=source.text,
         options=declared.options,
         time=_watermark_column(watermark, fields, text) if watermark else _time_of(fields, name, text, needs_time),
+        unread=unread_of(fields),
         delay=_checked(watermark.delay, "DELAY", text) if watermark else None,
         ahead=_checked(watermark.ahead, "MAX AHEAD", text) if watermark and watermark.ahead else None,
     )
@@ -99,6 +100,8 @@ def _watermark_column(watermark: Watermark, fields: tuple[Field, ...], text: App
     word = watermark.column
     found = [field for field in fields if word.same(field.name)]
     if not found:
+        if kind := next((kind for name, kind in unread_of(fields) if word.same(name)), ""):
+            raise text.error(word.span, f"column '{word.text}' is {kind}, which penstock does not read", NOT_READ)
         hint = suggestion(word.text, [field.name for field in fields], "the columns")
         raise text.error(word.span, f"unknown column '{word.text}' in WATERMARK", hint)
     if found[0].type.kind is not Kind.TIMESTAMP:
@@ -107,13 +110,19 @@ def _watermark_column(watermark: Watermark, fields: tuple[Field, ...], text: App
 
 
 def time_column(fields: tuple[Field, ...]) -> str | None:
-    """The TIMESTAMP called ts or time, else the only TIMESTAMP, else None."""
+    """The TIMESTAMP called ts or time, else the only TIMESTAMP, else None; a date only where there is nothing else."""
     times = [field.name for field in fields if field.type.kind is Kind.TIMESTAMP]
     for wanted in ("ts", "time"):
         for name in times:
             if name.casefold() == wanted:
                 return name
-    return times[0] if len(times) == 1 else None
+    days = fields.days if isinstance(fields, SourceFields) else frozenset()
+    clocks = [name for name in times if name not in days] or times
+    return clocks[0] if len(clocks) == 1 else None
+
+
+def unread_of(fields: tuple[Field, ...]) -> tuple[tuple[str, str], ...]:
+    return fields.unread if isinstance(fields, SourceFields) else ()
 
 
 def _time_of(fields: tuple[Field, ...], name: Word, text: AppText, needed: bool) -> str:
@@ -155,4 +164,6 @@ def make_stream(
         raise QueryError(f"unknown time column '{chosen}' of stream '{name}'", suggestion(chosen, names, "the columns"))
     if matching[0].type.kind is not Kind.TIMESTAMP:
         raise QueryError(f"the time column of stream '{name}' must be TIMESTAMP, but '{chosen}' is {matching[0].type}")
-    return Stream(name, fields, source, tuple((k, str(v)) for k, v in options.items()), chosen, delay, ahead)
+    return Stream(
+        name, fields, source, tuple((k, str(v)) for k, v in options.items()), chosen, delay, ahead, unread_of(fields)
+    )
