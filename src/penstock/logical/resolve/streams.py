@@ -15,11 +15,13 @@ from penstock.lang.text import AppText
 from penstock.logical.query import Field, SourceFields, Stream
 from penstock.logical.resolve.addresses import SUFFIX_HINT, address_of
 from penstock.logical.resolve.scopes import NOT_READ, suggestion
-from penstock.logical.types import TYPE_NAMES, Kind, Type
+from penstock.logical.types import TIMESTAMP, TYPE_NAMES, Kind, Type
 
 SchemaOf = Callable[[str, Mapping[str, str]], tuple[Field, ...]]
 
 PLAIN = re.compile(r"[^A-Za-z0-9_.-]")
+_TEXTS = ("csv:", "json:")
+_OTHER_TIMES = "times that are not ISO 8601 need WITH (timestamp_format = 'epoch') or a pattern like '%d/%m/%Y %H:%M'"
 _SIZED = frozenset({"VARCHAR", "CHAR"})
 
 
@@ -61,7 +63,7 @@ def resolve_declared(
         fields=fields,
         source=source.text,
         options=declared.options,
-        time=_watermark_column(watermark, fields, text) if watermark else _time_of(fields, name, text, needs_time),
+        time=_watermark_column(watermark, fields, text) if watermark else _time_of(fields, declared, text, needs_time),
         unread=unread_of(fields),
         delay=_checked(watermark.delay, "DELAY", text) if watermark else None,
         ahead=_checked(watermark.ahead, "MAX AHEAD", text) if watermark and watermark.ahead else None,
@@ -125,12 +127,15 @@ def unread_of(fields: tuple[Field, ...]) -> tuple[tuple[str, str], ...]:
     return fields.unread if isinstance(fields, SourceFields) else ()
 
 
-def _time_of(fields: tuple[Field, ...], name: Word, text: AppText, needed: bool) -> str:
-    found = time_column(fields)
+def _time_of(fields: tuple[Field, ...], declared: CreateStream, text: AppText, needed: bool) -> str:
+    found, name = time_column(fields), declared.name
     if found is None and not needed:
         return ""
     if found is None:
         fact, hint = no_time(name.text, fields)
+        written = declared.source is not None and declared.source.text.startswith(_TEXTS)
+        if declared.columns is None and written and not any(field.type == TIMESTAMP for field in fields):
+            hint += f"; {_OTHER_TIMES}"
         raise text.error(name.span, fact, hint)
     return found
 
@@ -139,7 +144,11 @@ def no_time(name: str, fields: tuple[Field, ...]) -> tuple[str, str]:
     """Fact and hint for a stream without a clear time column."""
     times = [field.name for field in fields if field.type.kind is Kind.TIMESTAMP]
     if not times:
-        return f"stream '{name}' has no TIMESTAMP column", "a stream needs one, for its windows"
+        have = ", ".join(f"{field.name} {field.type}" for field in fields[:20])
+        return (
+            f"stream '{name}' has no TIMESTAMP column",
+            f"a stream needs one, for its windows; its columns are {have}",
+        )
     fact = f"stream '{name}' has {len(times)} TIMESTAMP columns: {', '.join(times)}"
     return fact, f"say which one is its time: WATERMARK {times[0]} DELAY '1 second'"
 
