@@ -58,6 +58,8 @@ def fake_java(version: str) -> object:
 
 CASES = [
     # The app.
+    Case("app_is_data", "run x.pcap", arrange=file("x.pcap")),
+    Case("app_is_a_table", "check flows.csv.gz"),
     Case("app_missing", "check none.sql"),
     Case("app_is_a_folder", "check ."),
     Case("app_below_a_file", "run app.sql/app.sql", APP),
@@ -118,6 +120,7 @@ CASES = [
     Case("output_in_another_format", f"{RUN} --overwrite", APP, lambda folder: others(folder, "json")),
     Case("output_of_others", f"{RUN} --overwrite", APP, file("out/q/mine.parquet")),
     Case("sink_unknown", RUN, into("kafka:topic")),
+    Case("sink_of_no_kind", RUN, into("mqtt:topic")),
     Case("sink_without_scheme", RUN, into("results")),
     Case("sink_without_folder", RUN, into("parquet:")),
     Case("sink_empty", RUN, into("")),

@@ -79,7 +79,7 @@ def file_stream(address: Word, text: AppText, schema_of: SchemaOf, taken: Collec
     wanted = PLAIN.sub("_", address.text.rpartition("/")[2]) or "file"
     names = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
     name = next(name for name in names if name.casefold() not in taken)
-    return Stream(name, fields, found.uri, found.options, time_column(fields) or "")
+    return Stream(name, fields, found.uri, found.options, time_column(fields) or "", unread=unread_of(fields))
 
 
 def source_fields(source: Word, options: Mapping[str, str], schema_of: SchemaOf, text: AppText) -> tuple[Field, ...]:
