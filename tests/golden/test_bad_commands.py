@@ -58,8 +58,6 @@ def fake_java(version: str) -> object:
 
 CASES = [
     # The app.
-    Case("app_is_data", "run x.pcap", arrange=file("x.pcap")),
-    Case("app_is_a_table", "check flows.csv.gz"),
     Case("app_missing", "check none.sql"),
     Case("app_is_a_folder", "check ."),
     Case("app_below_a_file", "run app.sql/app.sql", APP),

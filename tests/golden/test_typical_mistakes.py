@@ -13,7 +13,7 @@ import pytest
 GOLDEN = Path(__file__).parent
 # Of the command line: paths, files, addresses.
 COMMANDS = (
-    "app_missing", "app_is_a_folder", "app_is_data", "set_missing", "source_file_missing", "source_scheme_missing",
+    "app_missing", "app_is_a_folder", "run_of_data", "set_missing", "source_file_missing", "source_scheme_missing",
     "source_folder_of_others", "source_kafka", "source_on_the_web", "pcap_not_a_capture", "parquet_is_csv",
     "parquet_column_of_lists", "csv_header_misspelt", "csv_header_missing", "csv_semicolons",
     "csv_times_of_another_form", "output_of_another_run", "option_unknown",
