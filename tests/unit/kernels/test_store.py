@@ -14,7 +14,11 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[3] / "src" / "penstock"
-CODE = "from penstock.kernels.tables import columns; print(columns.put_1.nopython_signatures[0].return_type)"
+CODE = """
+from penstock.kernels.tables import columns
+columns.put_1.load()
+print(columns.put_1.nopython_signatures[0].return_type)
+"""
 
 
 @pytest.fixture
