@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+LONGEST_SHOWN = 120  # letters of a file's line
+
 
 class PenstockError(Exception):
     """Root of all errors meant for users: a lower-case fact, then a hint that says what to do."""
@@ -49,13 +51,18 @@ class QueryError(PenstockError):
             return f"{head}\n  hint: {self.hint}" if self.hint else head
         lines = self.text.splitlines() or [""]
         line = lines[min(self.place.line, len(lines)) - 1]
-        number = str(self.place.line)
-        # Tabs keep their width in the caret line, so the caret stands under the word in any terminal.
-        lead = "".join("\t" if c == "\t" else " " for c in line[: self.place.column - 1])
-        caret = "^" * max(1, min(self.place.width, len(line) - self.place.column + 1))
         head = f"{self.file or 'app'}:{self.place.line}:{self.place.column}: {self.fact}"
-        shown = f"{head}\n  {number} | {line}\n  {' ' * len(number)} | {lead}{caret}"
+        shown = f"{head}\n{pointed(line, self.place)}"
         return f"{shown}\n  hint: {self.hint}" if self.hint else shown
+
+
+def pointed(line: str, place: TextPlace) -> str:
+    """A line with its number, and carets under a part of it."""
+    number = str(place.line)
+    # Tabs keep their width in the caret line, so the caret stands under the word in any terminal.
+    lead = "".join("\t" if c == "\t" else " " for c in line[: place.column - 1])
+    caret = "^" * max(1, min(place.width, len(line) - place.column + 1))
+    return f"  {number} | {line}\n  {' ' * len(number)} | {lead}{caret}"
 
 
 def why(error: OSError) -> str:
@@ -71,7 +78,25 @@ class ConfigError(PenstockError):
 
 
 class SourceError(PenstockError):
-    """A source cannot be opened or does not fit its stream: missing file, wrong column, wrong type."""
+    """A source cannot be opened or does not fit its stream: missing file, wrong column, wrong type.
+
+    `line` is one of a file, with the place in it that is wrong.
+    """
+
+    def __init__(self, fact: str, hint: str = "", *, line: str = "", place: TextPlace | None = None) -> None:
+        super().__init__(fact, hint)
+        self.line, self.place = line, place
+
+    def __str__(self) -> str:
+        if self.place is None:
+            return super().__str__()
+        shown, place = self.line, self.place
+        if len(shown) > LONGEST_SHOWN:
+            cut = max(0, place.column - 1 - LONGEST_SHOWN // 4)
+            shown = f"...{shown[cut : cut + LONGEST_SHOWN]}..."
+            place = TextPlace(place.line, place.column - cut + 3, min(place.width, LONGEST_SHOWN))
+        shown = "".join(c if c.isprintable() or c == "\t" else "?" for c in shown)
+        return f"{self.fact}\n{pointed(shown, place)}\n  hint: {self.hint}"
 
 
 class StateError(PenstockError):

@@ -118,6 +118,7 @@ CASES = [
     Case("output_in_another_format", f"{RUN} --overwrite", APP, lambda folder: others(folder, "json")),
     Case("output_of_others", f"{RUN} --overwrite", APP, file("out/q/mine.parquet")),
     Case("sink_unknown", RUN, into("kafka:topic")),
+    Case("sink_of_no_kind", RUN, into("mqtt:topic")),
     Case("sink_without_scheme", RUN, into("results")),
     Case("sink_without_folder", RUN, into("parquet:")),
     Case("sink_empty", RUN, into("")),

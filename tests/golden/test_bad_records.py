@@ -71,7 +71,7 @@ def capture(*packets: bytes, cut: int = 0) -> Callable[[Path], object]:
 
 COLUMNS = "(ts TIMESTAMP, a BIGINT)"
 CSV, PARQUET = f"{COLUMNS} FROM 'csv:a.csv'", "FROM 'parquet:a.parquet'"
-WILD = [0, 1_000_000, 4_000_000_000_000_000_000]  # the last one is in the year 128,724
+WILD = [0, 1_000_000, 200_000_000_000_000_000]  # the last one is in the year 8307
 FAILING = [
     Case(
         "running_sum_overflows",
@@ -146,6 +146,13 @@ COMPLETING = [
         RUN,
         app("FROM 'pcap:a.pcap'", "sum(length) AS bytes"),
         capture(packet(), packet(version=0x41), cut=5),
+    ),
+    Case(
+        "accounted_beyond_the_calendar",
+        RUN,
+        app(PARQUET, window="[RANGE '1 day']"),
+        parquet([0, 253_402_300_799_000_000, 4_000_000_000_000_000_000, -62_135_596_800_000_001]),
+        0,
     ),
     Case(
         "accounted_wild_time_ahead",

@@ -437,9 +437,9 @@ def test_signals_end_a_run_between_two_batches(onward: Lineage, caller: Caller, 
 
     Before, a second run is refused, and the first one goes on.
     """
-    for send in (
-        lambda running: os.kill(running.process.pid, signal.SIGTERM),
-        lambda running: os.killpg(running.process.pid, signal.SIGINT),
+    for code, name, send in (
+        (143, "SIGTERM", lambda running: os.kill(running.process.pid, signal.SIGTERM)),
+        (130, "Ctrl-C", lambda running: os.killpg(running.process.pid, signal.SIGINT)),
     ):
         running = faults.start(onward.launch, onward.logs)
         onward.runs.append(running)
@@ -448,7 +448,8 @@ def test_signals_end_a_run_between_two_batches(onward: Lineage, caller: Caller, 
         assert faults.await_batches(running, faults.committed(onward.launch.checkpoint) - running.batches_before + 2)
         send(running)
         ended = faults.wait(running)
-        assert ended.code == 0, ended.messages
+        assert ended.code == code, ended.messages
+        assert f"stopped by {name} before the sources ended; the next run on checkpoint " in ended.messages
         faults.assert_no_traceback(ended, "stopped by a signal")
         assert ended.summary is not None
         assert ended.summary["ended"] is False

@@ -103,7 +103,9 @@ def test_signals_end_a_run_between_two_batches(reference: Reference, tmp_path: P
         assert faults.await_batches(running, 1)
         os.killpg(running.process.pid, number)
         ended = faults.wait(running)
-        assert ended.code == 0, ended.messages
+        assert ended.code == 128 + number, ended.messages
+        assert ended.messages.startswith("stopped by ")
+        assert ended.messages.endswith(f" the next run on checkpoint {lineage.launch.checkpoint} goes on from there\n")
         faults.assert_no_traceback(ended, "stopped by a signal")
         assert ended.summary is not None
         assert ended.summary["ended"] is False

@@ -1,4 +1,5 @@
-"""The command line. Exit codes: 0 done, 1 failed while running, 2 bad input or usage; no tracebacks for users.
+"""The command line. Exit codes: 0 done, 1 failed while running, 2 bad input or usage, 130 and 143 stopped by SIGINT and
+SIGTERM before the sources ended; no tracebacks for users.
 
 Commands are thin (`app.commands`): they parse options, call the API or a package's entry point, and print. Standard
 output has the answer (with `--json` nothing else), standard error everything for watching.
@@ -13,6 +14,7 @@ import typer
 from penstock.app.commands import check, checkout, explain, generate, query, run, state  # noqa: F401 - they register
 from penstock.app.commands.commands import app, errors
 from penstock.app.commands.options import Version
+from penstock.app.commands.watching import Stopped
 from penstock.errors import ConfigError, PenstockError, RunError, why
 
 
@@ -25,6 +27,9 @@ def main() -> None:
     """Entry point: turns errors meant for users into one message and an exit code."""
     try:
         sys.exit(app(standalone_mode=False, prog_name="penstock"))
+    except Stopped as stopped:
+        errors.print(str(stopped), markup=False, soft_wrap=True)
+        sys.exit(stopped.code)
     except typer.TyperException as error:
         _misused(error)
     except RunError as error:
@@ -34,6 +39,10 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except ConnectionError as error:
+        from penstock.runtime.spark.gone import jvm_gone, tells_of_it
+
+        _fail(jvm_gone() if tells_of_it(error) else RunError(f"{why(error)}", "run again"), 1)
     except OSError as error:  # of a folder that is full, gone or forbidden, where nothing nearer has said so
         _fail(RunError(f"{error.filename or 'a file'}: {why(error)}", "check that place, then run again"), 1)
     except Exception as error:

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from penstock.app.api import App
 from penstock.app.commands.generate import generate
-from penstock.app.commands.watching import watch
+from penstock.app.commands.watching import Stopped, watch
 from penstock.errors import ConfigError, PenstockError, RunError
 from penstock.monitor.progress import account_table, time_text
 from penstock.state.lease import holder
@@ -39,6 +39,9 @@ def main() -> None:
     console = Console(highlight=False, soft_wrap=True)
     try:
         run(FOLDER, console)
+    except Stopped as stopped:
+        print(stopped, file=sys.stderr)
+        sys.exit(stopped.code)
     except PenstockError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1 if isinstance(error, RunError) else 2)

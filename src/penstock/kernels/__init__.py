@@ -3,6 +3,7 @@
 | module | what it does |
 | --- | --- |
 | `jit` | array types, and the one place with compiler flags |
+| `store` | where compiled kernels are kept if numba finds no place |
 | `hashing` | the 64-bit mix used for tables, dictionaries and slots |
 | `prefetch` | asks for memory ahead of its use |
 | `dictionary` | byte strings to dense codes and back |

@@ -13,7 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import njit, types
+from numba.core.caching import NullCache
 from numba.core.registry import CPUDispatcher
+
+from penstock.kernels.store import kept
 
 I64, U64, F64, I32, U32, U8 = types.int64, types.uint64, types.float64, types.int32, types.uint32, types.uint8
 U16 = types.uint16
@@ -44,13 +47,21 @@ class Kernel(CPUDispatcher):
 
     declared: tuple[Any, ...] = ()
     _can_compile: bool  # numba's
+    _cache: Any  # numba's
 
     def load(self) -> None:
         with _loading:
             if self._can_compile:
                 for signature in self.declared:
-                    self.compile(signature)
+                    self._compile_declared(signature)
                 self.disable_compile()
+
+    def _compile_declared(self, signature: Any) -> None:
+        try:
+            self.compile(signature)
+        except OSError:  # of the place where kernels are kept: no room, perhaps
+            self._cache = NullCache()
+            self.compile(signature)
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
         """No signature fits, as none was compiled when the call began: numba calls what is returned."""
@@ -83,7 +94,7 @@ def load_kernels() -> None:
 
 def _declared(signatures: list[Any], counting: dict[str, Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        made = njit(cache=True, nogil=True, error_model="numpy", **counting)(function)
+        made = kept(lambda cache: njit(cache=cache, nogil=True, error_model="numpy", **counting)(function))
         made.__class__ = Kernel
         made.declared = tuple(signatures)
         _kernels.append(made)

@@ -6,6 +6,7 @@
     expressions.py  scalar expressions, as sqlglot nodes
     selects.py      SELECT with windows, EVERY, LIMIT DELAY TO
     statements.py   CREATE STREAM, TABLE, QUERY
+    foreign.py      how other engines write windows, for messages
     durations.py    '5 minutes' to microseconds
     ast.py          what comes out
     parse.py        the entry: `parse_app`, `parse_select`

@@ -27,6 +27,11 @@ SELECT FROM WHERE GROUP HAVING ORDER LIMIT BY AND OR NOT IN IS LIKE BETWEEN AS O
 WITH CASE NULL TRUE FALSE DISTINCT CREATE INTO EXISTS
 """
 RESERVED = frozenset(_RESERVED.split())
+MISSING_END = "end the statement before it with ';'"
+OTHER_SIGNS = {
+    "&": "write AND", "|": "write OR, or || to join texts", "!": "write NOT", "`": 'names are quoted like "this"',
+    **dict.fromkeys("‘’‚“”„«»", "a text stands in straight quotes: 'this'"),
+}  # fmt: skip
 # Parser, resolver and evaluation recurse over nesting and over trees of operators: both stay far from Python's limit.
 DEEPEST_NESTING = 40
 DEEPEST_TREE = 100
@@ -116,8 +121,11 @@ class Cursor(Parser):
         """A bare or quoted name."""
         word = self.maybe_name()
         if word is None:
-            raise self.unexpected(what)
+            raise self.reserved(what) if self.at_reserved() else self.unexpected(what)
         return word
+
+    def at_reserved(self) -> bool:
+        return self._curr.token_type is TokenType.VAR and self._curr.text.upper() in RESERVED
 
     def maybe_name(self, excluded: frozenset[str] = frozenset()) -> Word | None:
         token = self._curr
@@ -135,6 +143,9 @@ class Cursor(Parser):
     def string(self, what: str) -> Word:
         token = self._curr
         if not self._match(TokenType.STRING):
+            if token.token_type is TokenType.IDENTIFIER:
+                hint = f"write it in single quotes: '{token.text}'"
+                raise self.app_text.error(token_span(token), f"expected {what}, found {self.found()}", hint)
             raise self.unexpected(what)
         return Word(token.text, token_span(token), quoted=True)
 
@@ -167,6 +178,20 @@ class Cursor(Parser):
     def found(self) -> str:
         return f"'{self.app_text.at(token_span(self._curr))}'" if self._curr else "the end of the statement"
 
+    def _begins_clause(self) -> bool:
+        by = bool(self._next) and self._next.text.upper() == "BY"
+        return self._curr.text.upper() in ("FROM", "WHERE", "HAVING") or by
+
+    def reserved(self, expected: str, listed: bool = False) -> QueryError:
+        """A word of the language stands where a name could, or an expression of a list."""
+        here, word = self.here(), self.app_text.at(self.here())
+        if word.upper() == "CREATE" and self._index:
+            return self.app_text.error(here, f"expected {expected}, found '{word}'", MISSING_END)
+        if listed and self._prev.token_type is TokenType.COMMA and self._begins_clause():
+            return self.app_text.error(here, f"expected {expected}, found '{word}'", "take out the comma before it")
+        hint = f'as a name it must be quoted: "{word}"'
+        return self.app_text.error(here, f"expected {expected}, found the reserved word '{word}'", hint)
+
     def unexpected(self, expected: str, near: tuple[str, ...] = ()) -> QueryError:
         """`near` are words that may have been misspelt, here or in the word before, which then went for an alias."""
         for token in (self._curr, self._prev):
@@ -175,4 +200,13 @@ class Cursor(Parser):
             if meant := get_close_matches(token.text.upper(), near, n=1, cutoff=0.75):
                 fact = f"expected {expected}, found '{self.app_text.at(token_span(token))}'"
                 return self.app_text.error(token_span(token), fact, f"did you mean {meant[0]}?")
-        return self.app_text.error(self.here(), f"expected {expected}, found {self.found()}")
+        return self.app_text.error(self.here(), f"expected {expected}, found {self.found()}", self._advice(expected))
+
+    def _advice(self, expected: str) -> str:
+        """What to do about a word that stands here by a usual mistake."""
+        word = self._curr.text if self._curr else ""
+        if word.upper() == "CREATE" and self._index:
+            return MISSING_END
+        if expected == "BY":
+            return f"write {self._prev.text.upper()} BY"
+        return OTHER_SIGNS.get(word[:1], "")

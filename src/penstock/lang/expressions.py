@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.lang.ast import SelectQuery, Word
-from penstock.lang.cursor import RESERVED, Cursor
+from penstock.lang.cursor import Cursor
 from penstock.lang.text import Span
 
 _COMPARISONS: dict[TokenType, type[exp.Binary]] = {
@@ -29,6 +29,9 @@ _PRODUCTS: dict[TokenType, type[exp.Binary]] = {
     TokenType.SLASH: exp.Div,
     TokenType.MOD: exp.Mod,
 }
+
+# Reserved words that nobody would call a column.
+_GLUE = frozenset({"AND", "OR", "NOT", "IN", "IS", "LIKE", "BETWEEN", "AS", "BY", "ON", "WHERE", "SELECT", "HAVING"})
 
 
 class ExpressionGrammar(Cursor):
@@ -246,8 +249,10 @@ class ExpressionGrammar(Cursor):
         return self.node(exp.Case(this=subject, ifs=branches, default=default), index)
 
     def _name_or_call(self, index: int) -> exp.Expr:
-        if self._curr.text.upper() in RESERVED and self._curr.token_type is TokenType.VAR:
-            raise self.unexpected("an expression")
+        if self.at_reserved():
+            raise (
+                self.reserved("an expression", listed=True) if self._name_meant() else self.unexpected("an expression")
+            )
         parts = [self.name("a name")]
         if self._match(TokenType.L_PAREN):
             return self._call(parts[0], index)
@@ -259,6 +264,10 @@ class ExpressionGrammar(Cursor):
                 raise self.app_text.error(self.since(index), "a name has at most two parts, stream and column")
         table = _identifier(parts[0]) if len(parts) == 2 else None
         return self.node(exp.Column(this=_identifier(parts[-1]), table=table), index)
+
+    def _name_meant(self) -> bool:
+        """Whether a reserved word may stand for a column: not where it goes on with the sentence."""
+        return self._curr.text.upper() not in _GLUE
 
     def _call(self, name: Word, index: int) -> exp.Expr:
         arguments: list[exp.Expr] = []

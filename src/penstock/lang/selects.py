@@ -22,6 +22,7 @@ from penstock.lang.ast import (
     Word,
 )
 from penstock.lang.expressions import ExpressionGrammar
+from penstock.lang.foreign import window_elsewhere
 from penstock.lang.text import Span
 
 # Not taken as an alias without AS: they begin the next clause.
@@ -124,10 +125,28 @@ class SelectGrammar(ExpressionGrammar):
             span = self.since(index)
             window, alias = self._window_and_alias()
             return Derived(select, alias, window, span)
+        if self._curr.token_type is TokenType.L_BRACKET:
+            hint = "the window stands after the stream: FROM stream [RANGE '5 minutes']"
+            raise self.app_text.error(self.here(), "expected a stream, found '['", hint)
         file = self._curr.token_type is TokenType.STRING
         name = self.string("a file") if file else self.name("a stream")
+        if not file:
+            self._refuse_foreign_window(name)
         window, alias = self._window_and_alias()
         return FromClause(name, alias, window, file=file)
+
+    def _refuse_foreign_window(self, name: Word) -> None:
+        """FROM TUMBLE(…), FROM TABLE(TUMBLE(…)), and FROM s WINDOW TUMBLING (…)."""
+        rest = [token.text for token in self._tokens[self._index : self._index + 3]]
+        called = rest[:1] == ["("]
+        if called and rest[1:2] and rest[1].upper() in ("RANGE", "ROWS", "WINDOW"):
+            hint = "a window stands in brackets: FROM stream [RANGE '5 minutes']"
+            raise self.app_text.error(self.here(), "expected a window in brackets, found '('", hint)
+        inner = rest[1] if called and name.same("table") and len(rest) > 1 else name.text
+        kind = inner if called else rest[1] if len(rest) > 1 and rest[0].upper() == "WINDOW" else ""
+        told = window_elsewhere(kind, self.app_text.at(Span(name.span.start, self._tokens[-1].end + 1)))
+        if told is not None:
+            raise self.app_text.error(name.span if called else self.here(), *told)
 
     def _window_and_alias(self) -> tuple[WindowClause | None, Word | None]:
         """The alias stands before or after the window, with or without AS."""

@@ -18,6 +18,12 @@ class StatementGrammar(SelectGrammar):
 
     def statement(self) -> Statement:
         if not self.take("CREATE"):
+            if self.ahead("SELECT") or self.ahead("WITH"):
+                hint = "write CREATE QUERY name AS before it; a SELECT alone is for penstock query"
+                raise self.app_text.error(self.here(), f"an app's query needs a name, found {self.found()}", hint)
+            if self.ahead("INSERT", "INTO"):
+                hint = "write CREATE QUERY name INTO 'parquet:folder' AS SELECT ..."
+                raise self.app_text.error(self.here(), "INSERT INTO is not how results are written here", hint)
             raise self.unexpected("CREATE STREAM, CREATE TABLE or CREATE QUERY", near=("CREATE",))
         if self.take("STREAM"):
             return self._create_stream(table=False)

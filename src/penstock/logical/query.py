@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from penstock.logical.expressions import Aggregate, Column, Computed, Expression, Prefix, columns
 from penstock.logical.types import STRING, TIMESTAMP, Kind, Type
@@ -20,10 +21,26 @@ class Field:
     type: Type
 
 
+class SourceFields(tuple[Field, ...]):
+    """The columns of a source that can be read. `unread` are the others, (name, type) each; `days` the names of those
+    that have a date and no time of day."""
+
+    unread: tuple[tuple[str, str], ...]
+    days: frozenset[str]
+
+    def __new__(
+        cls, fields: Iterable[Field], unread: Iterable[tuple[str, str]] = (), days: Iterable[str] = ()
+    ) -> SourceFields:
+        made = super().__new__(cls, fields)
+        made.unread, made.days = tuple(unread), frozenset(days)
+        return made
+
+
 @dataclass(frozen=True)
 class Stream:
     """A declared stream, or a file that FROM names. `time` is empty where it has none, and no query a window;
-    `delay` (microseconds) is None without a WATERMARK clause."""
+    `delay` (microseconds) is None without a WATERMARK clause. `unread` are columns of the source whose types are not
+    read, with those: only for messages."""
 
     name: str
     fields: tuple[Field, ...]
@@ -32,6 +49,7 @@ class Stream:
     time: str
     delay: int | None = None
     ahead: int | None = None
+    unread: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
 
 Attribute = Column | Prefix | Computed

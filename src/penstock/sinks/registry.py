@@ -69,6 +69,10 @@ SCHEMES: dict[str, Open] = {
 }
 
 
+# What people ask for, and what to do until it is there.
+ELSEWHERE = frozenset({"kafka", "jdbc", "postgres", "postgresql", "mysql", "delta", "iceberg"})
+
+
 def open_sink(query: str, sink: Any, output: Path, schema: pa.Schema, checkpoint: Path) -> Sink:
     """The sink of a query: a URI, a function, a SparkSink; without any, the folder `output`/query.
 
@@ -91,6 +95,11 @@ def open_sink(query: str, sink: Any, output: Path, schema: pa.Schema, checkpoint
 def _open_uri(query: str, uri: str, schema: pa.Schema, checkpoint: Path) -> Sink:
     scheme, colon, rest = uri.partition(":")
     if not colon or scheme.lower() not in SCHEMES:
+        if scheme.lower() in ELSEWHERE:
+            raise ConfigError(
+                f"query '{query}' writes to unknown sink '{uri}': there is no {scheme.lower()}: yet",
+                f'from Python: App.query(name, select, sink=SparkSink("{scheme.lower()}", options={{...}}))',
+            )
         known = ", ".join(f"{s}:" for s in sorted(SCHEMES))
         raise ConfigError(f"query '{query}' writes to unknown sink '{uri}'", f"a sink starts with one of {known}")
     return SCHEMES[scheme.lower()](query, rest, schema, checkpoint)

@@ -29,7 +29,7 @@ from typing import NewType, Protocol, TypeGuard
 
 import pyarrow as pa
 
-from penstock.logical.query import Field
+from penstock.logical.query import Field, SourceFields
 from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INET, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, Kind, Type
 from penstock.state.arrivals import FileEntry
 
@@ -43,6 +43,9 @@ WRONG_FIELDS, OPEN_QUOTE, NOT_JSON = "wrong number of fields", "quote not closed
 NOT_OBJECT, NOT_UTF8, TOO_LONG = "not a JSON object", "not UTF-8", "record too long"
 # Of text. A reason's number, in kernels, is its place; 0 is readable.
 REASONS = (None, WRONG_FIELDS, OPEN_QUOTE, NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_LONG)
+
+# Any number of so many digits fits a BIGINT; decimals of so many are 128 bits wide.
+BIGINT_DIGITS, DECIMAL_DIGITS = 18, 38
 
 Position = NewType("Position", int)
 START = Position(0)
@@ -203,17 +206,39 @@ def logical_type(field: pa.Field) -> Type | None:
         return {8: TINYINT, 16: SMALLINT, 32: INT}.get(bits, BIGINT)
     if pa.types.is_floating(kind) and kind.bit_width >= 32:
         return DOUBLE
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):  # a date is its midnight
         return TIMESTAMP
+    if pa.types.is_decimal(kind):
+        return BIGINT if whole_decimal(kind) and kind.precision <= BIGINT_DIGITS else DOUBLE
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return STRING
     return None
 
 
-def fields(schema: pa.Schema) -> tuple[Field, ...]:
-    """The usable columns of a source, for a stream declared without a schema."""
-    typed = ((field.name, logical_type(field)) for field in schema)
-    return tuple(Field(name, kind) for name, kind in typed if kind is not None)
+def whole_decimal(kind: pa.DataType) -> bool:
+    """Whether values of a type are decimals that can be read as integers."""
+    return bool(pa.types.is_decimal(kind)) and kind.scale == 0 and kind.precision <= DECIMAL_DIGITS
+
+
+def fields(schema: pa.Schema) -> SourceFields:
+    """The columns of a source, for a stream declared without a schema."""
+    typed = [(field, logical_type(field)) for field in schema]
+    usable = (Field(field.name, kind) for field, kind in typed if kind is not None)
+    unread = ((field.name, told_type(field.type)) for field, kind in typed if kind is None)
+    return SourceFields(usable, unread, (field.name for field in schema if pa.types.is_date(field.type)))
+
+
+def told_type(kind: pa.DataType) -> str:
+    """An Arrow type as people write it.
+
+    >>> told_type(pa.list_(pa.struct([pa.field("a", pa.int32()), pa.field("b", pa.time64("us"))])))
+    'list<struct<a: int32, b: time64[us]>>'
+    """
+    if pa.types.is_map(kind):
+        return f"map<{told_type(kind.key_type)}, {told_type(kind.item_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'{part.name}: {told_type(part.type)}' for part in kind)}>"
+    return f"list<{told_type(kind.value_type)}>" if hasattr(kind, "value_field") else str(kind)
 
 
 def arrow_field(field: Field) -> pa.Field:

@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from penstock.errors import QueryError, SourceError
 from penstock.logical.query import Field
+from penstock.logical.resolve.scopes import NOT_READ
 from penstock.logical.types import INET, Kind
 from penstock.logical.window import ROWS, Window
-from penstock.sources.base import ADDRESS, Abilities
+from penstock.sources.base import ADDRESS, Abilities, logical_type, told_type, whole_decimal
 
 
 def compatible(field: Field, arrow: pa.DataType) -> bool:
@@ -22,11 +23,11 @@ def compatible(field: Field, arrow: pa.DataType) -> bool:
         case Kind.BOOLEAN:
             return bool(pa.types.is_boolean(kind))
         case Kind.INTEGER:
-            return bool(integer)
+            return bool(integer or whole_decimal(kind))
         case Kind.DOUBLE:
-            return bool(integer or (pa.types.is_floating(kind) and kind.bit_width >= 32))
+            return bool(integer or pa.types.is_decimal(kind) or (pa.types.is_floating(kind) and kind.bit_width >= 32))
         case Kind.TIMESTAMP:
-            return bool(pa.types.is_timestamp(kind))
+            return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
         case Kind.STRING:
             return bool(text)
         case Kind.INET:
@@ -42,11 +43,16 @@ def check_fields(fields: tuple[Field, ...], schema: pa.Schema, source: str) -> N
             raise SourceError(f"column '{field.name}' is not in {source}", f"its columns are {have}")
         arrow = schema.field(field.name).type
         if not compatible(field, arrow):
-            kind = INET if arrow == ADDRESS else arrow
+            kind = INET if arrow == ADDRESS else told_type(arrow)
             raise SourceError(
                 f"column '{field.name}' of {source} is {kind}, which cannot be read as {field.type}",
-                "change the declared type, or leave the schema out",
+                "change the declared type, or leave the schema out" if _read(schema, field) else NOT_READ,
             )
+
+
+def _read(schema: pa.Schema, field: Field) -> bool:
+    """Whether the source's column can be read as any type."""
+    return schema.field(field.name).type == ADDRESS or logical_type(schema.field(field.name)) is not None
 
 
 def check_window(query: str, window: Window, abilities: Abilities) -> None:

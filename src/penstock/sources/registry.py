@@ -20,6 +20,20 @@ SCHEMES = {
 }
 
 
+# What people ask for, and what to do until it is there.
+FRAMES = (
+    "read it with Spark and hand over the DataFrame: App(spark).stream('name', spark.readStream.format(...).load())"
+)
+LOCAL = "copy it to this machine or mount it, then name the file: csv:path/x.csv"
+ELSEWHERE = {
+    "kafka": FRAMES, "kinesis": FRAMES, "pulsar": FRAMES, "delta": FRAMES, "iceberg": FRAMES,
+    "jdbc": FRAMES, "postgres": FRAMES, "postgresql": FRAMES, "mysql": FRAMES, "sqlite": FRAMES,
+    "netflow": "write the flows to CSV first, like nfdump -r FILE -o csv > flows.csv, and read csv:flows.csv",
+    "replay": "files are read as fast as they can be; name the source itself, like pcap:trace.pcap",
+    "http": LOCAL, "https": LOCAL, "ftp": LOCAL, "s3": LOCAL, "s3a": LOCAL, "gs": LOCAL, "hdfs": LOCAL, "abfss": LOCAL,
+}  # fmt: skip
+
+
 def open_source(uri: str, options: Mapping[str, str], declared: tuple[Field, ...] | None = None) -> Source:
     """Open the source that `uri` names (`parquet:trace/*.parquet`, `generate:zipf`), with its WITH options.
 
@@ -27,6 +41,8 @@ def open_source(uri: str, options: Mapping[str, str], declared: tuple[Field, ...
     """
     scheme, colon, rest = uri.partition(":")
     if not colon or scheme.lower() not in SCHEMES:
+        if colon and scheme.lower() in ELSEWHERE:
+            raise SourceError(f"unknown source '{uri}': there is no {scheme.lower()}: yet", ELSEWHERE[scheme.lower()])
         known = ", ".join(f"{s}:" for s in sorted(SCHEMES))
         fitting = [s for s in SCHEMES if uri.lower().endswith(f".{s}") and not colon]
         meant = f"did you mean {fitting[0]}:{uri}? " if fitting else ""

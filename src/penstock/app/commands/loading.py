@@ -24,7 +24,8 @@ def load_app(path: Path, variables: list[str] | None, master: str = "local[*]") 
             f"not UTF-8 text: byte {error.start}, in line {line}", "save it as UTF-8", file=str(path)
         ) from None
     except OSError as error:
-        raise QueryError(f"cannot read {path}: {error.strerror}", "check the path") from None
+        hint = "name the app's file in it" if path.is_dir() else "check the path: an app is a text file, like app.sql"
+        raise QueryError(f"cannot read {path}: {error.strerror}", hint) from None
     pairs = {}
     for setting in variables or []:
         key, equals, value = setting.partition("=")

@@ -81,9 +81,12 @@ class _WithoutPandas:
 
 
 def _watched(app: App, checkpoint: str, settings: dict[str, Any], quiet: bool) -> dict[str, Any]:
-    from penstock.app.commands.watching import watch
+    from penstock.app.commands.watching import Stopped, watch
 
-    return watch(app, checkpoint, settings, quiet or not errors.is_terminal)
+    try:
+        return watch(app, checkpoint, settings, quiet or not errors.is_terminal)
+    except Stopped as stopped:  # half an answer is none, and nothing is kept to go on from
+        raise Stopped(stopped.number, None, None) from None
 
 
 def _tell(summary: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -28,7 +28,7 @@ from penstock.app.commands.options import (
     Set,
     Tables,
 )
-from penstock.app.commands.watching import watch
+from penstock.app.commands.watching import Stopped, watch
 
 
 @command(epilog="Example: penstock run app.sql --checkpoint ckpt --output out --batch-rows 500000 --json")
@@ -70,15 +70,25 @@ def run(
     }  # fmt: skip
     from penstock.sinks.console import write_to
 
+    told = not quiet and not only_json(log_format)
     write_to(sys.stderr if as_json else None)
     try:
         with showing(log_level, log_format, quiet) as bar:
             summary = watch(loaded, checkpoint, settings, quiet=not bar)
+    except Stopped as stopped:
+        if stopped.summary is not None:
+            _show(stopped.summary, as_json, told)
+        raise
     finally:
         write_to(None)
+    _show(summary, as_json, told)
+
+
+def _show(summary: dict[str, Any], as_json: bool, told: bool) -> None:
+    """What the run came to, on stdout for programs and, if `told`, on stderr for people."""
     if as_json:
         print(json.dumps(summary))
-    if not quiet and not only_json(log_format):
+    if told:
         from penstock.monitor.progress import account_table, bytes_line, malformed_lines
 
         Console(stderr=True, width=max(errors.width, 110)).print(account_table(summary))

@@ -101,10 +101,24 @@ def _queries(app: ParsedApp) -> list[CreateQuery]:
     return queries
 
 
+def _wrong_in(name: str) -> str:
+    """What keeps a text from being the name of a folder everywhere.
+
+    >>> _wrong_in("größe")
+    "'ö' cannot be in it, only a to z, A to Z, digits, _ and -"
+    """
+    if len(name) > _LONGEST_NAME:
+        return f"it has {len(name)} characters, and {_LONGEST_NAME} are the most"
+    other = re.search(r"[^A-Za-z0-9_-]", name)
+    if other is not None:
+        return f"'{other[0]}' cannot be in it, only a to z, A to Z, digits, _ and -"
+    return f"it cannot begin with '{name[:1]}', only with a to z, A to Z or _"
+
+
 def _check_query_name(name: str, word: Word | None, text: AppText | None) -> None:
     """A query's name is the name of its folder."""
     if _FOLDER.fullmatch(name) and len(name) <= _LONGEST_NAME:
         return
     fact = f"'{name}' cannot be the name of a query" if len(name) <= _LONGEST_NAME else "the query's name is too long"
-    hint = "it names a folder: begin with a letter or _, go on with letters, digits, _ and -"
+    hint = f"it names a folder: {_wrong_in(name)}"
     raise text.error(word.span, fact, hint) if text and word else QueryError(fact, hint)

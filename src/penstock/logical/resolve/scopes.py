@@ -15,9 +15,12 @@ from penstock.logical.expressions import Bucket, Column, Computed, Expression, P
 from penstock.logical.query import Attribute, Field, Query, Stream, results_stream
 from penstock.logical.types import Kind
 from penstock.logical.values import constants
-from penstock.logical.values.aggregates import resolve_aggregate
+from penstock.logical.values.aggregates import is_aggregate, resolve_aggregate
 from penstock.logical.values.attributes import attribute_name, attribute_of
 from penstock.logical.values.scalars import resolve_scalar
+
+# What to do about a column whose type is not read.
+NOT_READ = "leave it out, or write it to the file as a number, text, BOOLEAN, date or timestamp"
 
 
 def word_of(node: exp.Column) -> Word:
@@ -131,8 +134,15 @@ class StreamColumns:
 
     def unknown(self, node: exp.Column, more: Iterable[str] = ()) -> QueryError:
         word = word_of(node)
+        for name, kind in self.stream.unread:
+            if word.same(name):
+                return self.text.error(word.span, f"column '{name}' is {kind}, which penstock does not read", NOT_READ)
         names = dict.fromkeys((*(f.name for f in self.stream.fields), *more))
         hint = suggestion(word.text, names, "the columns")
+        if not word.quoted and is_aggregate(word.text):
+            hint = f"did you mean {word.text.lower()}({'*' if word.same('count') else 'x'})?"
+        if word.quoted and not hint.startswith("did"):
+            hint = f"a text stands in single quotes: '{word.text}'; {hint}"
         return self.text.error(word.span, f"unknown column '{word.text}' of {self.input.what}", hint)
 
     def prefix(self, node: exp.Expr) -> Prefix | None:

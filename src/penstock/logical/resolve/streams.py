@@ -12,14 +12,16 @@ from penstock.errors import QueryError, SourceError
 from penstock.lang.ast import ColumnDefinition, CreateStream, Duration, Watermark, Word
 from penstock.lang.durations import LONGEST
 from penstock.lang.text import AppText
-from penstock.logical.query import Field, Stream
+from penstock.logical.query import Field, SourceFields, Stream
 from penstock.logical.resolve.addresses import SUFFIX_HINT, address_of
-from penstock.logical.resolve.scopes import suggestion
-from penstock.logical.types import TYPE_NAMES, Kind, Type
+from penstock.logical.resolve.scopes import NOT_READ, suggestion
+from penstock.logical.types import TIMESTAMP, TYPE_NAMES, Kind, Type
 
 SchemaOf = Callable[[str, Mapping[str, str]], tuple[Field, ...]]
 
 PLAIN = re.compile(r"[^A-Za-z0-9_.-]")
+_TEXTS = ("csv:", "json:")
+_OTHER_TIMES = "times that are not ISO 8601 need WITH (timestamp_format = 'epoch') or a pattern like '%d/%m/%Y %H:%M'"
 _SIZED = frozenset({"VARCHAR", "CHAR"})
 
 
@@ -61,7 +63,8 @@ def resolve_declared(
         fields=fields,
         source=source.text,
         options=declared.options,
-        time=_watermark_column(watermark, fields, text) if watermark else _time_of(fields, name, text, needs_time),
+        time=_watermark_column(watermark, fields, text) if watermark else _time_of(fields, declared, text, needs_time),
+        unread=unread_of(fields),
         delay=_checked(watermark.delay, "DELAY", text) if watermark else None,
         ahead=_checked(watermark.ahead, "MAX AHEAD", text) if watermark and watermark.ahead else None,
     )
@@ -76,7 +79,7 @@ def file_stream(address: Word, text: AppText, schema_of: SchemaOf, taken: Collec
     wanted = PLAIN.sub("_", address.text.rpartition("/")[2]) or "file"
     names = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
     name = next(name for name in names if name.casefold() not in taken)
-    return Stream(name, fields, found.uri, found.options, time_column(fields) or "")
+    return Stream(name, fields, found.uri, found.options, time_column(fields) or "", unread=unread_of(fields))
 
 
 def source_fields(source: Word, options: Mapping[str, str], schema_of: SchemaOf, text: AppText) -> tuple[Field, ...]:
@@ -99,6 +102,8 @@ def _watermark_column(watermark: Watermark, fields: tuple[Field, ...], text: App
     word = watermark.column
     found = [field for field in fields if word.same(field.name)]
     if not found:
+        if kind := next((kind for name, kind in unread_of(fields) if word.same(name)), ""):
+            raise text.error(word.span, f"column '{word.text}' is {kind}, which penstock does not read", NOT_READ)
         hint = suggestion(word.text, [field.name for field in fields], "the columns")
         raise text.error(word.span, f"unknown column '{word.text}' in WATERMARK", hint)
     if found[0].type.kind is not Kind.TIMESTAMP:
@@ -107,21 +112,30 @@ def _watermark_column(watermark: Watermark, fields: tuple[Field, ...], text: App
 
 
 def time_column(fields: tuple[Field, ...]) -> str | None:
-    """The TIMESTAMP called ts or time, else the only TIMESTAMP, else None."""
+    """The TIMESTAMP called ts or time, else the only TIMESTAMP, else None; a date only where there is nothing else."""
     times = [field.name for field in fields if field.type.kind is Kind.TIMESTAMP]
     for wanted in ("ts", "time"):
         for name in times:
             if name.casefold() == wanted:
                 return name
-    return times[0] if len(times) == 1 else None
+    days = fields.days if isinstance(fields, SourceFields) else frozenset()
+    clocks = [name for name in times if name not in days] or times
+    return clocks[0] if len(clocks) == 1 else None
 
 
-def _time_of(fields: tuple[Field, ...], name: Word, text: AppText, needed: bool) -> str:
-    found = time_column(fields)
+def unread_of(fields: tuple[Field, ...]) -> tuple[tuple[str, str], ...]:
+    return fields.unread if isinstance(fields, SourceFields) else ()
+
+
+def _time_of(fields: tuple[Field, ...], declared: CreateStream, text: AppText, needed: bool) -> str:
+    found, name = time_column(fields), declared.name
     if found is None and not needed:
         return ""
     if found is None:
         fact, hint = no_time(name.text, fields)
+        written = declared.source is not None and declared.source.text.startswith(_TEXTS)
+        if declared.columns is None and written and not any(field.type == TIMESTAMP for field in fields):
+            hint += f"; {_OTHER_TIMES}"
         raise text.error(name.span, fact, hint)
     return found
 
@@ -130,7 +144,11 @@ def no_time(name: str, fields: tuple[Field, ...]) -> tuple[str, str]:
     """Fact and hint for a stream without a clear time column."""
     times = [field.name for field in fields if field.type.kind is Kind.TIMESTAMP]
     if not times:
-        return f"stream '{name}' has no TIMESTAMP column", "a stream needs one, for its windows"
+        have = ", ".join(f"{field.name} {field.type}" for field in fields[:20])
+        return (
+            f"stream '{name}' has no TIMESTAMP column",
+            f"a stream needs one, for its windows; its columns are {have}",
+        )
     fact = f"stream '{name}' has {len(times)} TIMESTAMP columns: {', '.join(times)}"
     return fact, f"say which one is its time: WATERMARK {times[0]} DELAY '1 second'"
 
@@ -155,4 +173,6 @@ def make_stream(
         raise QueryError(f"unknown time column '{chosen}' of stream '{name}'", suggestion(chosen, names, "the columns"))
     if matching[0].type.kind is not Kind.TIMESTAMP:
         raise QueryError(f"the time column of stream '{name}' must be TIMESTAMP, but '{chosen}' is {matching[0].type}")
-    return Stream(name, fields, source, tuple((k, str(v)) for k, v in options.items()), chosen, delay, ahead)
+    return Stream(
+        name, fields, source, tuple((k, str(v)) for k, v in options.items()), chosen, delay, ahead, unread_of(fields)
+    )

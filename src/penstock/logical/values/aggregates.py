@@ -59,7 +59,8 @@ def _name(node: exp.Anonymous, scope: NameScope) -> str:
         hint = f"there are {', '.join(AGGREGATES)}"
         raise scope.text.error(word.span, f"{function} is not executable yet", hint)
     if "distinct" in node.meta:
-        raise scope.text.error(node.meta["distinct"], f"{function}(DISTINCT ...) is not executable yet")
+        hint = "group by it in one query, and use the aggregate in a second query on the results of the first"
+        raise scope.text.error(node.meta["distinct"], f"{function}(DISTINCT ...) is not executable yet", hint)
     return function
 
 

@@ -121,10 +121,8 @@ def _example(text: str, length: int) -> str:
 
 
 def _prefix_hint(text: str) -> str:
-    if "/" not in text:
-        return ""
     try:
         network = ipaddress.ip_network(text.strip(), strict=False)
     except ValueError:
-        return ""
+        return "write it like '10.0.0.1' or '2001:db8::1'"
     return f"to test a prefix, write column/{network.prefixlen} = {_shown(network, network.prefixlen)}"

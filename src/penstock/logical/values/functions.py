@@ -19,6 +19,7 @@ from sqlglot import exp
 from penstock.aggregates.registry import AGGREGATES
 from penstock.errors import QueryError
 from penstock.lang.ast import Word, span_of
+from penstock.lang.foreign import window_elsewhere
 from penstock.lang.text import AppText
 from penstock.logical.expressions import Call, Case, Expression, Literal
 from penstock.logical.render import render
@@ -52,6 +53,9 @@ def resolve_call(node: exp.Anonymous, scope: NameScope, resolve: Resolve) -> Exp
     word: Word = node.meta["name"]
     function = FUNCTIONS.get(word.text.lower())
     if function is None or ("extract" in node.meta and word.text.lower() not in (*TIME_PARTS, "epoch")):
+        told = window_elsewhere(word.text, scope.text.at(span_of(node)))
+        if told is not None:
+            raise scope.text.error(span_of(node), *told)
         raise _unknown(word, "extract" in node.meta, scope.text)
     if "distinct" in node.meta:
         raise scope.text.error(node.meta["distinct"], "DISTINCT can only stand in an aggregate")

@@ -81,7 +81,7 @@ def _compare_hint(left: Expression, right: Expression) -> str:
             try:
                 return f"write {constants.number(constant.value).value} without quotes"
             except constants.BadConstant:
-                return ""
+                return f"{render(other)} is a number: compare it with one"
         if isinstance(constant, Prefix) and other.type.kind is Kind.INET:
             return f"cut both: {render(other)}/{constant.length}"
     return ""
@@ -103,7 +103,8 @@ def calculate(operator: str, left: Expression, right: Expression) -> Arithmetic:
     for operand in (left, right):
         if not operand.type.numeric:
             fact = f"'{operator}' needs numbers, but {render(operand)} is {operand.type}"
-            raise Mismatch(fact, _hint(operator, operand))
+            network = operator == "/" and operand is left and isinstance(right, Literal)
+            raise Mismatch(fact, _network_hint(operand) if network else _hint(operator, operand))
     real = operator == "/" or DOUBLE in (left.type, right.type)
     return Arithmetic(operator, left, right, DOUBLE if real else BIGINT)
 
@@ -120,6 +121,14 @@ def _typed_null(operand: Expression, other: Expression) -> Expression:
     if not is_null(operand):
         return operand
     return Literal(None, BIGINT if is_null(other) else other.type)
+
+
+def _network_hint(operand: Expression) -> str:
+    """`src/24` of text: an address was meant."""
+    if operand.type.kind is not Kind.STRING:
+        return _hint("/", operand)
+    name = render(operand)
+    return f"a network is cut out of an address: declare {name} as INET where its stream is created"
 
 
 def _hint(operator: str, operand: Expression) -> str:

@@ -27,6 +27,7 @@ from penstock.runtime.batch.outcome import heard
 from penstock.runtime.engine.base import SPARK
 from penstock.runtime.engine.inputs import Inputs
 from penstock.runtime.engine.once import Once
+from penstock.runtime.spark.gone import jvm_gone, tells_of_it
 from penstock.state.checked import RESTORE
 from penstock.state.protocol import TaskReport
 
@@ -132,8 +133,12 @@ class SparkLoop:
             if ended:
                 self._end_stream()
         except (PySparkException, PenstockError) as error:
+            if self._driver.failure is None and not isinstance(error, PenstockError) and tells_of_it(error):
+                raise jvm_gone() from error
             raise self._driver.failure or _failure(error) from None
         except Exception as error:  # py4j's network errors when the JVM is gone have no common root
+            if tells_of_it(error):
+                raise jvm_gone() from error
             raise RunError(
                 f"Spark ended unexpectedly: {type(error).__name__}", "run again: it goes on from the checkpoint"
             ) from error

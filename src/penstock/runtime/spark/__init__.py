@@ -4,6 +4,7 @@
 | --- | --- |
 | `java` | finds a Java runtime |
 | `session` | starts Spark with the settings that matter |
+| `gone` | tells that the JVM has ended under a run |
 | `daemon` | the process that Spark's Python workers are forked from |
 
 May touch the root of `runtime`.

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock.errors import ConfigError
+from penstock.runtime.spark.gone import tells_of_it
 from penstock.runtime.spark.java import ensure_java
 
 ATTEMPTS = 4
@@ -107,6 +108,8 @@ def reason(error: Exception) -> str:
     >>> reason(Exception("while calling x.\\n: org.apache.spark.SparkException: no such host\\n at y"))
     'no such host'
     """
+    if tells_of_it(error):
+        return "its JVM ended"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     java = next((line for line in lines if line.startswith(": ")), "")
     return java.removeprefix(": ").partition("Exception: ")[2] or lines[0]

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from penstock.kernels.tables.fold import order_bits
 from penstock.kernels.tables.pack import ALL_VALID
 from penstock.logical.types import Kind, Type
+from penstock.runtime.task.decimals import day_times, float_decimals, whole_decimals
 
 Array = np.ndarray
 MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -36,6 +37,8 @@ def numeric(kind: Type, array: pa.Array) -> Ingested:
     """A column of any type but strings and addresses."""
     valid = present(array)
     match kind.kind:
+        case Kind.DOUBLE if pa.types.is_decimal(plain(array).type):
+            return doubles(float_decimals(plain(array)), valid)
         case Kind.DOUBLE:
             return doubles(view(plain(array).cast(pa.float64(), safe=False), np.float64), valid)
         case Kind.TIMESTAMP:
@@ -109,7 +112,9 @@ def only_valid(bad: Array, valid: Array) -> Array | None:
 
 def integers(array: pa.Array, valid: Array, bits: int) -> Ingested:
     """Integers of any Arrow type; those that do not fit a type of `bits` bits are bad."""
-    if array.type == pa.uint64():
+    if pa.types.is_decimal(array.type):
+        numbers, outside = whole_decimals(array)
+    elif array.type == pa.uint64():
         numbers = view(array, np.uint64).view(np.int64)
         outside = numbers < 0
     else:
@@ -132,11 +137,14 @@ def doubles(floats: Array, valid: Array) -> Ingested:
 
 
 def timestamps(array: pa.Array, valid: Array) -> Ingested:
-    """Microseconds of times of any unit."""
-    raw = view(array, np.int64)
-    if array.type.unit == "ns":
+    """Microseconds of times of any unit, and of dates at midnight."""
+    if pa.types.is_date32(array.type):
+        midnights, beyond = day_times(array)
+        return Ingested(midnights, valid, bad=only_valid(beyond, valid))
+    raw, unit = view(array, np.int64), "ms" if pa.types.is_date64(array.type) else array.type.unit
+    if unit == "ns":
         return Ingested(raw // 1000, valid)
-    scale = MICROSECONDS[array.type.unit]
+    scale = MICROSECONDS[unit]
     if scale == 1:
         return Ingested(raw, valid)
     limit = ((1 << 63) - 1) // scale

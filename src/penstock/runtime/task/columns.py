@@ -83,13 +83,13 @@ class Columns:
         self._codes = Codes(self.types, prefixes)
         self._note_dictionaries()
         windows = [reader.window for reader in plan.readers]
-        self._longest = max((w.length + w.slide for w in windows if w.axis == TIME), default=0)
+        self._windows = [window for window in windows if window.axis == TIME]
         self.times = self._new_times()
         # Without a window of time or rows nobody asks for the time.
         self._time = next((field for field in self._fields if field.name == plan.stream.time), None)
 
     def _new_times(self) -> Times:
-        return Times(self._plan.stream, self._epoch, self._longest)
+        return Times(self._plan.stream, self._epoch, self._windows)
 
     def reset(self) -> None:
         """Empty the dictionaries: codes begin at zero."""

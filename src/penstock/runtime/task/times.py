@@ -1,31 +1,38 @@
 """The times of a chunk: which are usable; the first, least and greatest so far.
 
-A time is not usable if it is NULL or bad, if its window would end beyond 64 bits, or if it is further ahead than the
-stream's MAX AHEAD allows.
+A time is not usable if it is NULL or bad, if it has a window that does not lie in the years 1 to 9999, or if it is
+further ahead than the stream's MAX AHEAD allows. Files could hold other years, but neither Spark, nor Python, nor the
+readers of text could show the ends of such windows.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from penstock.kernels.tables.pack import keep_near
 from penstock.logical.query import Stream
+from penstock.logical.window import Window
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.task.arrow import Ingested
 
 Array = np.ndarray
-LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
+LEAST = -(1 << 63)
+FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # of the years 1 to 9999
 Faults = list[tuple[str, Array]]  # reasons, and the records that are malformed for each
 
 
 class Times:
-    """Judges the time column of one task. `longest` is the longest window and slide: its end must fit 64 bits.
+    """Judges the time column of one task. `windows` are those of time that its queries have.
 
     Only `MAX AHEAD` looks at the records before: a task first reads the times of its batch that stand before its split.
     """
 
-    def __init__(self, stream: Stream, epoch: Epoch, longest: int) -> None:
-        self._stream, self._epoch, self._limit = stream, epoch, GREATEST - longest
+    def __init__(self, stream: Stream, epoch: Epoch, windows: Sequence[Window]) -> None:
+        self._stream, self._epoch = stream, epoch
+        self._low = max((first_time(window) for window in windows), default=FIRST)
+        self._high = min((last_time(window) for window in windows), default=LAST)
         self.greatest: int | None = None
         self.least: int | None = None
         self.first = epoch.first
@@ -39,9 +46,9 @@ class Times:
         timely = np.ones(len(ts), bool) if column.bad is None else ~column.bad
         if len(column.valid):
             timely = _only(timely, column.valid.astype(bool), f"{name} is NULL", faults)
-        if ts.max() > self._limit or ts.min() < -self._limit:
-            inside = (ts <= self._limit) & (ts >= -self._limit)
-            timely = _only(timely, inside, f"{name} has a window beyond the calendar", faults)
+        if ts.max() > self._high or ts.min() < self._low:
+            inside = (ts <= self._high) & (ts >= self._low)
+            timely = _only(timely, inside, f"{name} has a window outside the years 1 to 9999", faults)
         if self._stream.ahead is not None:
             near = self._near(ts, timely, self._stream.ahead)
             timely = _only(timely, near, f"{name} is further ahead than MAX AHEAD", faults)
@@ -67,6 +74,24 @@ class Times:
         usable = timely.astype(np.uint8)
         keep_near(np.ascontiguousarray(ts), usable, max(known, default=LEAST), ahead)
         return np.asarray(usable.astype(bool) | ~timely)
+
+
+def first_time(window: Window) -> int:
+    """The first time all of whose windows begin in the year 1 or later.
+
+    >>> first_time(Window(86_400_000_000, 86_400_000_000)) == FIRST
+    True
+    """
+    return (-(-FIRST // window.slide) - 1) * window.slide + window.length
+
+
+def last_time(window: Window) -> int:
+    """The last time all of whose windows end in the year 9999 or before.
+
+    >>> last_time(Window(86_400_000_000, 86_400_000_000)) == LAST - 86_400_000_000
+    True
+    """
+    return ((LAST - window.length) // window.slide + 1) * window.slide - 1
 
 
 def _only(timely: Array, good: Array, reason: str, faults: Faults) -> Array:

@@ -12,10 +12,11 @@
 | `longest_record` | 1 MiB | longer ones are unreadable: how far a quote that is never closed can reach |
 | `cache` | a folder for temporary files | where compressed files are unpacked |
 
-Without declared columns the first records of the first file decide (`sources.text.infer`). With declared columns a
-file may have more, if its header names them. A value that does not fit is bad; a record with another number of fields
-is unreadable, as is one that is not UTF-8 or ends inside quotes. "" in quotes is an empty text, and NULL as anything
-else. Neighbours: `kernels.text.csv` finds the fields, `sources.text.columns` makes columns of them.
+Without declared columns the first records of the first file decide (`sources.text.csv_head`). With declared columns a
+file may have more, if its header names them; case does not matter there. A value that does not fit is bad; a record
+with another number of fields is unreadable, as is one that is not UTF-8 or ends inside quotes. "" in quotes is an empty
+text, and NULL as anything else. Neighbours: `kernels.text.csv` finds the fields, `sources.text.columns` makes columns
+of them.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ import numpy as np
 
 from penstock.errors import SourceError
 from penstock.kernels.text.csv import drop_nulls, find_fields
-from penstock.kernels.text.index import FIELDS, find_lines
+from penstock.kernels.text.index import find_lines
 from penstock.logical.query import Field
 from penstock.logical.types import Kind
 from penstock.sources.files import Address
 from penstock.sources.options import Options
 from penstock.sources.text.blocks import TextPiece
 from penstock.sources.text.columns import Rules, Spans, TimeFormat
-from penstock.sources.text.infer import SAMPLE, types_of
+from penstock.sources.text.csv_head import Head, check_declared, inferred, look, matched
 from penstock.sources.text.options import common_options, letter, one_of, texts
-from penstock.sources.text.source import HEAD, TextLayout, TextSource, refuse_flags, without_mark
-from penstock.sources.unpack import head, with_packed
+from penstock.sources.text.source import TextLayout, TextSource, refuse_flags
+from penstock.sources.unpack import with_packed
 
 Array = np.ndarray[Any, Any]
 SUFFIXES = with_packed((".csv", ".tsv", ".txt", ".log"))
@@ -107,34 +108,27 @@ class CsvFormat:
         return CsvPlan(len(names), slots, tuple(field.type.kind is Kind.STRING for field in asked))
 
     def layout(self, text: bytes, final: bool, name: str, declared: tuple[Field, ...]) -> TextLayout:
-        first = self.first_record(text, final)
-        names = tuple(field.name for field in declared)
-        if first is None or not self._header(first, names, name):
+        found, names = Head(name, text, final, self.first_cells(text, final)), tuple(field.name for field in declared)
+        if not found.cells or not self._header(found.names, names):
             return TextLayout(names)
-        for column in names:
-            if first.count(column) != 1:
-                times = "twice or more" if column in first else "not"
-                raise SourceError(
-                    f"column '{column}' is {times} in the header of '{name}'",
-                    f"it names {', '.join(first)}; without a header say WITH (header = 'false')",
-                )
-        return TextLayout(tuple(first), 1)
+        return TextLayout(matched(found, names), 1)
 
-    def first_record(self, text: bytes, final: bool) -> list[str] | None:
-        """The fields of the first record as text."""
+    def first_cells(self, text: bytes, final: bool) -> tuple[tuple[str, int, int], ...]:
+        """The fields of the first record: text, and where it stands."""
         piece, spans = TextPiece(np.frombuffer(bytearray(text), np.uint8), len(text), final), Spans(MOST, 1)
         spans.first.fill(-1)
         if not self.spans(piece, spans, 1, CsvPlan(0, np.arange(MOST), ())):
-            return None
+            return ()
         count = int((spans.first[:, 0] >= 0).sum())
-        edges = zip(spans.first[:count, 0], spans.stop[:count, 0], strict=True)
-        return [bytes(piece.data[first:stop]).decode(errors="replace") for first, stop in edges]
+        edges = zip(spans.first[:count, 0].tolist(), spans.stop[:count, 0].tolist(), strict=True)
+        return tuple((bytes(piece.data[first:stop]).decode(errors="replace"), first, stop) for first, stop in edges)
 
-    def _header(self, first: list[str], names: tuple[str, ...], name: str) -> bool:
+    def _header(self, first: list[str], names: tuple[str, ...]) -> bool:
         """Whether the first record is a header; `auto`: if it has the name of a declared column."""
         if self.header != "auto":
             return self.header == "true"
-        return not names or any(field in names for field in first)
+        folded = {name.casefold() for name in names}
+        return not names or any(field.casefold() in folded for field in first)
 
     @cached_property
     def _comment(self) -> Array:
@@ -162,44 +156,10 @@ def open_csv(path: str, options: Mapping[str, str], declared: tuple[Field, ...] 
         raise SourceError("delimiter, quote and escape of a csv: source must differ", "change one of them")
     form = CsvFormat(header, delimiter, quote, escape, nulls, comment, times, longest)
     paths = address.required(bool(declared))
-    fields = declared or _inferred(form, paths)
+    fields = declared or inferred(form, paths)
     refuse_flags(fields, f"'{path}'")
     if declared and paths:
-        _check_first(form, paths[0], declared)
+        found = look(form, paths[0])
+        layout = form.layout(found.text, found.final, found.path, declared)
+        check_declared(form, found, layout.columns or (), layout.skip, declared)
     return TextSource(address, fields, cache, tuple(paths), form=form)
-
-
-def _inferred(form: CsvFormat, paths: list[str]) -> tuple[Field, ...]:
-    """Columns of the first file that has a record."""
-    for path in paths:
-        text, final = head(path, HEAD)
-        first = form.first_record(without_mark(text, path), final)
-        if first:
-            return _columns(form, without_mark(text, path), final, first, path)
-    raise SourceError(f"'{paths[0]}' has no record to tell the columns from", "declare the stream's columns")
-
-
-def _columns(form: CsvFormat, text: bytes, final: bool, first: list[str], path: str) -> tuple[Field, ...]:
-    named = form.header != "false"
-    names = first if named else [f"column{number + 1}" for number in range(len(first))]
-    for name in names:
-        if not name or names.count(name) > 1:
-            what = f"column '{name}' occurs twice in" if name else "a column has no name in"
-            raise SourceError(f"{what} the header of '{path}'", "declare the columns, with header = 'false' if need be")
-    return types_of(form, tuple(names), text, final, int(named))
-
-
-def _check_first(form: CsvFormat, path: str, declared: tuple[Field, ...]) -> None:
-    """Notice at once that nothing would fit: no record of the first ones has as many fields as there are columns."""
-    start, final = head(path, HEAD)
-    text = without_mark(start, path)
-    layout = form.layout(text, final, path, declared)
-    piece, spans = TextPiece(np.frombuffer(bytearray(text), np.uint8), len(text), final), Spans(0, SAMPLE)
-    rows = form.spans(piece, spans, SAMPLE, form.plan(layout.columns, []))
-    if rows > layout.skip and (spans.reason[layout.skip : rows] == FIELDS).all():
-        first = form.first_record(text, final) or []
-        fields = f"{len(first)} field{'' if len(first) == 1 else 's'}"
-        raise SourceError(
-            f"the first record of '{path}' has {fields}, not {len(layout.columns or ())}",
-            f"declare all columns, in their order; '{chr(form.delimiter)}' is taken for the delimiter",
-        )

@@ -33,7 +33,7 @@ from penstock.sources.text.blocks import TextPiece
 from penstock.sources.text.columns import Rules, Spans, TimeFormat
 from penstock.sources.text.infer import SAMPLE, types_of
 from penstock.sources.text.options import common_options
-from penstock.sources.text.source import HEAD, TextLayout, TextSource, refuse_flags, without_mark
+from penstock.sources.text.source import HEAD, TextLayout, TextSource, refuse_flags, refuse_returns, without_mark
 from penstock.sources.unpack import head, with_packed
 
 Array = np.ndarray[Any, Any]
@@ -112,6 +112,7 @@ def open_json(path: str, options: Mapping[str, str], declared: tuple[Field, ...]
     form = JsonFormat(_renamed(paths, fields), times, longest)
     if declared and files:
         text, final = head(files[0], HEAD)
+        refuse_returns(text, files[0])
         form.layout(without_mark(text, files[0]), final, files[0], declared)
     return TextSource(address, fields, cache, tuple(files), form=form)
 
@@ -129,6 +130,7 @@ def _inferred(form: JsonFormat, paths: list[str]) -> tuple[Field, ...]:
     for path in paths:
         text, final = head(path, HEAD)
         text = without_mark(text, path)
+        refuse_returns(text, path)
         form.layout(text, final, path, ())
         names: dict[str, None] = {}
         for line in text.splitlines()[:SAMPLE]:

@@ -44,7 +44,7 @@ def letter(text: str) -> int:
     if not given:
         return -1
     if len(given) != 1 or not given.isascii() or given in "\r\n\0":
-        raise ValueError("one ASCII letter, or tab, space or none")
+        raise ValueError("one ASCII character, or tab, space or none")
     return ord(given)
 
 

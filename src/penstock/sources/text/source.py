@@ -11,6 +11,7 @@ Delivery: files must not change while a run lasts. A task that meets another siz
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -142,6 +143,17 @@ def without_mark(text: bytes, path: str) -> bytes:
     if text.startswith(WIDE):
         raise SourceError(f"'{path}' is UTF-16", "convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
     return text.removeprefix(BOM)
+
+
+def refuse_returns(text: bytes, path: str, quote: int = -1) -> None:
+    """Lines that end in a carriage return alone would be one long record."""
+    first = text.find(b"\r")
+    quoted = quote >= 0 and text.count(quote, 0, max(first, 0)) % 2
+    if first >= 0 and b"\n" not in text and not quoted:
+        raise SourceError(
+            f"the lines of '{path}' end in carriage returns alone",
+            f"convert it: tr '\\r' '\\n' < {os.path.basename(path)} > converted{os.path.splitext(path)[1]}",
+        )
 
 
 def refuse_flags(fields: tuple[Field, ...], source: str) -> None:

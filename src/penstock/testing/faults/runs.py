@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ from typing import Any
 
 MARK = "PENSTOCK_TEST_RUN"
 OURS = ("PENSTOCK_FAULT", "PENSTOCK_CLOCK_SKEW")  # not inherited from whoever starts a run
+STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM)  # exit codes of a run that a signal stopped before its end
 POLL_SECONDS = 0.02
 PATIENCE_SECONDS = 600.0  # a guard against hanging, not a claim about speed
 
@@ -151,5 +153,5 @@ def wait(running: Running) -> Ended:
     await_that(running, lambda: running.process.poll() is not None)
     code = running.process.wait()
     text = running.stdout.read_text(errors="replace").strip()
-    summary = json.loads(text) if code == 0 and text else None
+    summary = json.loads(text) if code in (0, *STOPPED) and text else None
     return Ended(code, summary, running.stderr.read_text(errors="replace"), running.fired.exists())

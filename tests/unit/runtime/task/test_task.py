@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve.app import resolve_app
@@ -15,6 +16,7 @@ from penstock.runtime.merge.items import FOREVER
 from penstock.runtime.merge.windows import TaskSegments
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task.task import run_task
+from penstock.runtime.task.times import FIRST, LAST
 from penstock.sharing.plan import unshared_plan
 from penstock.sources.base import Split, fields
 from penstock.sources.parquet.source import open_parquet
@@ -46,11 +48,26 @@ def times(*values: int | None) -> pa.Table:
 
 
 def test_windows_of_a_microsecond_anywhere(tmp_path: Path) -> None:
-    data = times((1 << 62) + 5, (1 << 62) - 5, 7, -(1 << 62) - 5)
+    data = times(LAST - 1, LAST - 5, 7, FIRST)
     reference, result = run(tmp_path, data, "SELECT count(*) AS n FROM s [WINDOW 1 MICROSECOND]", Epoch(0))
     assert reference.account.stream.exact == 4
     starts = result["window_start"].cast(pa.int64()).to_pylist()
-    assert sorted(starts) == [-(1 << 62) - 5, 7, (1 << 62) - 5, (1 << 62) + 5]
+    assert sorted(starts) == [FIRST, 7, LAST - 5, LAST - 1]
+    assert result["window_end"].to_pylist()[starts.index(LAST - 1)].year == 9999
+
+
+@pytest.mark.parametrize("window", ["1 DAY", "10 HOURS", "7 DAYS"])
+def test_every_window_lies_in_the_calendar(window: str, tmp_path: Path) -> None:
+    """Of the last and the first days, a second apart from the edges: what is counted can be shown."""
+    day = 86_400_000_000
+    data = times(*(LAST - day * n - 1 for n in range(30)), *(FIRST + day * n + 1 for n in range(30)))
+    reference, result = run(tmp_path, data, f"SELECT count(*) AS n FROM s [RANGE {window} SLIDE 5 HOURS]", Epoch(0))
+    found = reference.account.stream
+    assert found.exact + found.malformed == 60
+    assert 45 < found.exact < 60
+    assert reference.account.malformed == {"ts has a window outside the years 1 to 9999": found.malformed}
+    ends = [(row["window_start"].year, row["window_end"].year) for row in result.to_pylist()]
+    assert {year for pair in ends for year in pair} == {1, 9999}
 
 
 def test_every_malformed_record_has_a_reason(tmp_path: Path) -> None:
@@ -60,7 +77,7 @@ def test_every_malformed_record_has_a_reason(tmp_path: Path) -> None:
     account = reference.account
     assert account.malformed == {
         "ts is NULL": 1,
-        "ts has a window beyond the calendar": 2,
+        "ts has a window outside the years 1 to 9999": 2,
         "ts is further ahead than MAX AHEAD": 1,
     }
     assert account.stream == account.queries["q"]

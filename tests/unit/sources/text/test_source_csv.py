@@ -381,9 +381,32 @@ def test_headers(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"has 3 fields, not 2"):
         open_csv(write(tmp_path / "three.csv", "1,2,3\n"), {}, a_b)
     with pytest.raises(SourceError, match="column 'a' occurs twice in the header"):
-        open_csv(str(tmp_path / "twice.csv"), {})
+        open_csv(write(tmp_path / "twice.csv", "a,b,a\n1,2,3\n"), {})
     with pytest.raises(SourceError, match="a column has no name"):
-        open_csv(write(tmp_path / "unnamed.csv", "a,,b\n"), {})
+        open_csv(write(tmp_path / "unnamed.csv", "a,,b\n1,2,3\n"), {})
+
+
+def test_case_and_blanks_do_not_matter_in_a_header(tmp_path: Path) -> None:
+    a_b = (Field("a", INT), Field("b", STRING))
+    loose = write(tmp_path / "loose.csv", "B, A ,c\nx,1,y\n")
+    assert read(open_csv(loose, {}, a_b)) == [{"a": 1, "b": "x"}]
+    assert open_csv(loose, {}).schema().names == ["B", "A", "c"]
+    both = write(tmp_path / "both.csv", "A,a,b\n5,1,x\n")
+    assert read(open_csv(both, {}, a_b)) == [{"a": 1, "b": "x"}]
+    with pytest.raises(SourceError, match=r"column 'a' is twice or more in the header"):
+        open_csv(write(tmp_path / "same.csv", "A,A,b\n5,1,x\n"), {}, a_b)
+
+
+def test_columns_come_from_the_first_file_with_records(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "")
+    write(tmp_path / "b.csv", "ts,a\n")
+    write(tmp_path / "c.csv", "ts,a\n2026-01-01,1\n")
+    assert [field.type for field in fields(open_csv(str(tmp_path), {}).schema())] == [TIMESTAMP, BIGINT]
+
+
+def test_a_carriage_return_in_quotes_is_text(tmp_path: Path) -> None:
+    one = write(tmp_path / "a.csv", '1,"x\ry"')
+    assert read(open_csv(one, {}, (Field("a", INT), Field("b", STRING)))) == [{"a": 1, "b": "x\ry"}]
 
 
 def test_types_are_told_from_the_first_records(tmp_path: Path) -> None:
