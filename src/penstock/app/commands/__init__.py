@@ -5,7 +5,8 @@
 | `commands` | where they are registered, and standard error |
 | `options` | options and arguments that several of them have |
 | `loading`, `watching` | the app that is named; a run with its progress |
-| `query`, `check`, `explain`, `run`, `generate`, `state` | the command of that name |
+| `query`, `check`, `explain`, `run`, `generate`, `state`, `prepare` | the command of that name |
+| `values` | values of options, taken in as they are |
 | `checkout` | `bench` and `reproduce`, which need a checkout |
 
 May touch everything; loads nothing heavy before a command is called.
