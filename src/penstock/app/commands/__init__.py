@@ -6,7 +6,7 @@
 | `options` | options and arguments that several of them have |
 | `loading`, `watching` | the app that is named; a run with its progress |
 | `query`, `check`, `explain`, `run`, `generate`, `state`, `prepare` | the command of that name |
-| `values` | values of options, taken in as they are |
+| `light` | keeps typer from loading what is not needed |
 | `checkout` | `bench` and `reproduce`, which need a checkout |
 
 May touch everything; loads nothing heavy before a command is called.

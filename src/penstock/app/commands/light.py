@@ -1,24 +1,43 @@
-"""Values of options without pydantic, which takes as long to load as the rest of a short command.
+"""What typer loads for every command and these commands do without: it takes longer than all the rest of `--help`.
 
-typer has it make sure of every value. Text, paths and flags are right as they come; so are they here. Everything else,
-and whatever is not plainly right, goes typer's own way, which also has the messages.
+* pydantic makes sure of the value of every option. Text, paths and flags are right as they come, and so they are taken.
+  Everything else, and whatever is not plainly right, goes typer's own way, which also has the messages.
+* rich's Markdown is for help that is written in it.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from types import UnionType
+from types import ModuleType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 import typer
 
 PATHS = ("exists", "resolve_path", "path_type", "allow_dash", "writable")  # what a path may be asked for
 PLAIN = (str, bool, Path)
+MARKDOWN = "rich.markdown"
 
 
 def install() -> None:
-    """Have typer take plain values as they are, if it is a typer that is built as expected."""
+    """Have typer do without, if it is a typer that is built as expected."""
+    _take_plain_values()
+    if MARKDOWN not in sys.modules:
+        sys.modules[MARKDOWN] = ModuleType(MARKDOWN)
+        sys.modules[MARKDOWN].__dict__["Markdown"] = _Markdown
+
+
+class _Markdown:
+    """Stands for rich's Markdown until somebody makes one."""
+
+    def __new__(cls, *arguments: Any, **named: Any) -> Any:
+        del sys.modules[MARKDOWN]
+        return import_module(MARKDOWN).Markdown(*arguments, **named)
+
+
+def _take_plain_values() -> None:
     from typer import core
 
     build = getattr(core, "build_runtime_param", None)
