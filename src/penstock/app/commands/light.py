@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from dataclasses import dataclass
 from importlib import import_module
@@ -18,11 +19,13 @@ import typer
 
 PATHS = ("exists", "resolve_path", "path_type", "allow_dash", "writable")  # what a path may be asked for
 PLAIN = (str, bool, Path)
-MARKDOWN = "rich.markdown"
+MARKDOWN, BUILD = "rich.markdown", "build_runtime_param"
 
 
 def install() -> None:
     """Have typer do without, if it is a typer that is built as expected."""
+    # Loading modules makes objects and drops none: looking for garbage meanwhile takes a tenth of the time.
+    gc.set_threshold(50_000, 20, 20)
     _take_plain_values()
     if MARKDOWN not in sys.modules:
         sys.modules[MARKDOWN] = ModuleType(MARKDOWN)
@@ -40,13 +43,13 @@ class _Markdown:
 def _take_plain_values() -> None:
     from typer import core
 
-    build = getattr(core, "build_runtime_param", None)
-    base = getattr(core, "RuntimeParam", None)
+    build: Any = getattr(core, BUILD, None)
+    base: Any = getattr(core, "RuntimeParam", None)
     if build is None or base is None:
         return
 
     @dataclass(frozen=True)
-    class PlainParam(base):  # type: ignore[misc, valid-type]
+    class PlainParam(base):  # type: ignore[misc]
         """A parameter of a plain type, or a list of such."""
 
         kind: type
@@ -70,7 +73,7 @@ def _take_plain_values() -> None:
             return build(descriptor)
         return PlainParam(info, descriptor.annotation, kind, many, descriptor)
 
-    core.build_runtime_param = build_plainly
+    setattr(core, BUILD, build_plainly)
 
 
 def _plain(annotation: Any) -> tuple[type | None, bool]:

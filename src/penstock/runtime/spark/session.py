@@ -72,7 +72,7 @@ def local_retries(master: str) -> str:
 
 def build_session(master: str = "local[*]", app_name: str = "penstock") -> SparkSession:
     """A session of penstock's own."""
-    _check_master(master)
+    check_master(master)
     java_home = ensure_java()
     local = re.match(r"local(\[|$)", master) is not None
     python = worker_python() if local else sys.executable
@@ -101,7 +101,7 @@ def build_session(master: str = "local[*]", app_name: str = "penstock") -> Spark
     return session
 
 
-def _check_master(master: str) -> None:
+def check_master(master: str) -> None:
     """Spark says what is wrong with a master in pages of Java, if at all."""
     if not re.fullmatch(MASTERS, master):
         raise ConfigError(
