@@ -1,4 +1,4 @@
-"""What can be refused is refused before a JVM is started: this Java notes when it is asked for more than its version."""
+"""What can be refused is refused before a JVM is started: this Java notes when it is asked for more than a version."""
 
 from __future__ import annotations
 
