@@ -31,7 +31,7 @@ demo: $(VENV)/.installed $(VENV)/.java ## a dozen queries over a generated trace
 	@$(BIN)/python -m penstock.app.demo
 
 test: lint $(VENV)/.java ## lint and the whole test suite but the long campaigns, on two cores
-	@$(BIN)/python -m penstock.kernels.ahead
+	@$(BIN)/python -m penstock prepare >/dev/null
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-all: lint $(VENV)/.java ## the same with the long campaigns and a ten-minute soak
@@ -82,6 +82,8 @@ $(VENV)/.java: $(VENV)/.installed
 		echo "no Java 17 or later here: installing a Java runtime into .venv ..."; \
 		$(PIP) install -c constraints.txt -e '.[$(EXTRAS),java]' || { echo "$(NO_PIP)" >&2; exit 1; }; \
 		$(BIN)/python -m penstock.runtime.spark.java >/dev/null; }
+	@echo "compiling kernels, and an archive of Spark's classes (once; every later start takes half the time) ..."
+	@$(BIN)/python -m penstock prepare >/dev/null
 	@touch $@
 
 $(PEERS)/.installed: constraints.txt Makefile

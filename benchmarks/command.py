@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.comparisons import multiquery, packets, planning, scaling
+from benchmarks.comparisons import multiquery, packets, planning, scaling, startup
 from benchmarks.measure import table
 from penstock.errors import ConfigError
 
@@ -20,12 +20,14 @@ BENCHMARKS: dict[str, Callable[..., dict[str, Any]]] = {
     "packets": packets.run,
     "planning": planning.run,
     "scaling": scaling.run,
+    "startup": startup.run,
 }
 WHAT = {
     "multiquery": "12, 20 and 78 aggregations on one stream, beside Spark, Flink, DuckDB, Polars and ClickHouse",
     "packets": "a dozen monitoring queries on packet traces, beside nfdump, tshark and pmacct",
     "planning": "how long plans for 6 to 300 queries take, by chooser (--engine: a value of --plan)",
     "scaling": "what a record costs penstock with more queries, more data, more cores",
+    "startup": "how long commands take from call to prompt, beside imports, PySpark and DuckDB (--engine: a command)",
 }
 # Options that not all of them have.
 OPTIONS = {
@@ -33,6 +35,7 @@ OPTIONS = {
     "packets": ("captures",),
     "planning": ("queries",),
     "scaling": ("queries",),
+    "startup": (),
 }
 
 

@@ -1,4 +1,4 @@
-"""Tables of `planning` and `scaling`, and of where penstock's time goes."""
+"""Tables of `planning`, `scaling` and `startup`, and of where penstock's time goes."""
 
 from __future__ import annotations
 
@@ -60,6 +60,26 @@ def show_scaling(report: dict[str, Any], console: Console) -> None:
             console.print(note)
     console.print("warm, on Spark, to Parquet; ratio: against the first line; CPU: all processes")
     console.print("tasks, merges: without Spark, processor time of one thread")
+
+
+def show_startup(report: dict[str, Any], console: Console) -> None:
+    """Seconds of whole processes, and how many times as long as what they are compared with."""
+    for work in dict.fromkeys(line["work"] for line in report["results"]):
+        table = _table(work, "command", ("seconds", "CPU s", "ratio", "CPU ratio", "at most", "beside"))
+        for line in (line for line in report["results"] if line["work"] == work):
+            if line["seconds"] is None:
+                table.add_row(line["engine"], "-")
+                continue
+            ratios = ["" if line[name] is None else f"{line[name]:.2f}x" for name in ("ratio", "cpu_ratio", "most")]
+            table.add_row(
+                line["engine"], f"{line['seconds']:.2f}", f"{line['cpu_seconds']:.2f}", *ratios, line["beside"]
+            )
+        console.print(table)
+    for line in report["results"]:
+        if line["note"]:
+            console.print(f"{line['engine']}: {line['note']}", markup=False)
+    said = "imports: of pyarrow and numba; CPU: all processes of a command"
+    console.print(f"medians of {report['times']}, in turns; {said}")
 
 
 def _costs(line: dict[str, Any]) -> Iterable[str]:

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from benchmarks.measure.figures import show_parts, show_planning, show_scaling
+from benchmarks.measure.figures import show_parts, show_planning, show_scaling, show_startup
 
-OTHERS = {"planning": show_planning, "scaling": show_scaling}
+OTHERS = {"planning": show_planning, "scaling": show_scaling, "startup": show_startup}
 
 
 def show(report: dict[str, Any], console: Console) -> None:

@@ -10,6 +10,7 @@
 | `state_view` | shows what a checkpoint holds |
 | `plan_picture`, `picture` | draw a plan, and the results of the demo; need matplotlib |
 | `demo` | `make demo` |
+| `prepare` | what is done once for an installation |
 | `checkout` | finds `benchmarks/` and `experiments/` |
 
 May touch every other package, but loads pyspark and matplotlib only when they are used.

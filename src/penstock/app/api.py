@@ -261,8 +261,9 @@ class App:
 
         Settings: see `Planning`, `RunSettings` and `TaskSettings`.
         """
+        from penstock.runtime.engine.base import SPARK
         from penstock.runtime.planning.planners import planner_of
-        from penstock.runtime.run.start import check_start, start
+        from penstock.runtime.run.start import check_start, open_run, start
 
         started = time.monotonic()
         app, (planning, rest) = self._app(), _planning(settings)
@@ -270,22 +271,37 @@ class App:
         run_settings = _settings(RunSettings, checkpoint, rest)
         with_spark = self._spark is not None or self._master != PROCESS
         check_start(app, self._functions, run_settings, inputs, with_spark)
+        if self._spark is None and with_spark:
+            self._check_spark()
         planner = planner_of(planning)
+        opened = open_run(SPARK if with_spark else PROCESS, app, inputs, self._functions, run_settings)
         tasks = run_settings.parallelism or os.cpu_count() or 1
         # Spark takes seconds to start, in another process; workers take one.
         look = Thread(target=planner.look, args=(app, inputs.sources, run_settings.batch_rows, tasks), daemon=True)
         look.start()
         planned = time.monotonic()
         on_phase("starting Spark" if with_spark else "starting workers")
-        engine = self._engine(with_spark, run_settings.parallelism)
-        look.join()
+        try:
+            engine = self._engine(with_spark, run_settings.parallelism)
+            look.join()
+        except BaseException:
+            opened.lease.release()
+            raise
         seconds = {"planning": planned - started, "startup": time.monotonic() - planned}
         observers = () if listener is None else (listener,)
         try:
-            return start(engine, app, inputs, self._functions, run_settings, planner, observers, seconds)
+            return start(engine, opened, app, inputs, run_settings, planner, observers, seconds)
         except BaseException:
             engine.close()
             raise
+
+    def _check_spark(self) -> None:
+        """Refuse a master that is none, and a machine without Java, before anything is touched."""
+        from penstock.runtime.spark.java import ensure_java
+        from penstock.runtime.spark.session import check_master
+
+        check_master(self._master)
+        ensure_java()
 
     def _engine(self, with_spark: bool, parallelism: int | None) -> Engine:
         if with_spark:

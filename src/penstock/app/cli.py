@@ -11,7 +11,16 @@ import sys
 
 import typer
 
-from penstock.app.commands import check, checkout, explain, generate, query, run, state  # noqa: F401 - they register
+from penstock.app.commands import (  # noqa: F401 - they register
+    check,
+    checkout,
+    explain,
+    generate,
+    prepare,
+    query,
+    run,
+    state,
+)
 from penstock.app.commands.commands import app, errors
 from penstock.app.commands.options import Version
 from penstock.app.commands.watching import Stopped

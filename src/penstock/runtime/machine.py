@@ -37,6 +37,19 @@ def without_huge_pages() -> None:
     os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
 
 
+def cache_folder() -> Path:
+    """The folder for what may be made again: that of the user, else one below the temporary files."""
+    given = os.environ.get("XDG_CACHE_HOME")
+    if given:
+        return Path(given)
+    try:
+        return Path.home() / ".cache"
+    except RuntimeError:  # a user without a home
+        import tempfile
+
+        return Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"
+
+
 def note_baseline() -> int:
     """Remember, and return, the memory of this process before its first task.
 

@@ -54,6 +54,12 @@ class Lease:
         self._renewer = threading.Thread(target=self._renew, name="penstock-lease", daemon=True)
         self._renewer.start()
 
+    def hold_for(self, processes: list[int]) -> None:
+        """Name the processes of this run anew: its driver first, then those that were started since."""
+        self._processes = [(pid, _started(pid)) for pid in processes]
+        self.check()
+        replace(_path(self._folder, self._number), _record(self._processes))
+
     def check(self) -> None:
         """Raise unless this run is still the owner."""
         if _newest(self._folder) != self._number:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import typer
 from rich.console import Console
 
+from penstock.app.commands import light
+
+light.install()
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="penstock: many continuous aggregate queries on one fast stream, in one Spark streaming query.",

@@ -1,4 +1,4 @@
-"""The fused source as Spark sees it: a streaming data source whose tasks aggregate and yield only references.
+"""The reader of the fused source as Spark sees it: its tasks aggregate and yield only references.
 
 The offset is Spark's write-ahead log, so everything a batch needs to be repeated exactly stands in it. Spark asks for
 `latestOffset` in the driver's source process, after the manifest of the batch before was written; what is behind it all
@@ -7,16 +7,15 @@ is `runtime.batch.fused`.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from penstock.runtime.batch.fused import FusedReader, FusedSplit, split_told
-from penstock.runtime.batch.job import Job, decode
+from penstock.runtime.batch.job import Job
 from penstock.state.data import from_data, to_data
 from penstock.state.protocol import Offset
 
@@ -59,19 +58,3 @@ class SparkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _offset(logged: Logged) -> Offset:
     return from_data(Offset, logged, "an offset")
-
-
-class FusedSource(DataSource):
-    """Registered as format `penstock`; the option `job` says it all."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "penstock"
-
-    def schema(self) -> str:
-        return "reference string"
-
-    def streamReader(self, schema: Any) -> SparkReader:
-        # Called in processes of Spark alone. Ctrl-C reaches all processes of a terminal; the driver answers it.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        return SparkReader(decode(self.options["job"]))

@@ -97,7 +97,7 @@ class SparkEngine:
         if frame is not None and not frame.isStreaming:
             return Once(partial(_run_static, driver, frame))
         if frame is None:
-            from penstock.runtime.engine.source import FusedSource
+            from penstock.runtime.engine.registered import FusedSource
 
             self.session.dataSource.register(FusedSource)
             frame = self.session.readStream.format("penstock").option("job", encode(job)).load()

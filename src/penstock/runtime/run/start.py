@@ -1,15 +1,16 @@
 """Start a run: checkpoint, lease, sinks, sources, driver, and the loop of an engine that calls it.
 
-prepare (app.json, lease, roll forward, sinks) ──► feed, BatchDriver ──► Engine.start ──► Run
+open_run (app.json, lease, roll forward, sinks) ──► an engine ──► feed, BatchDriver ──► Engine.start ──► Run
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,35 +48,74 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def start(
-    engine: Engine,
-    app: QuerySet,
-    inputs: Inputs,
-    functions: Mapping[str, Any],
-    settings: RunSettings,
-    planner: RunPlanner,
-    observers: Sequence[Observer],
-    seconds: dict[str, float],
-) -> Run:
-    """Start the app's batches; returns at once. `functions` are sinks that are no URI, by query."""
+@dataclass
+class Opened:
+    """What a run holds before its engine has started: nothing that can be refused is left to be refused after that."""
+
+    checkpoint: Path
+    sinks: dict[str, Sink]
+    places: dict[str, str]
+    mine: Identity
+    lease: leases.Lease
+    held: Held
+    manifest: Manifest
+    prepared: bool = False  # the sinks
+
+
+def open_run(engine: str, app: QuerySet, inputs: Inputs, functions: Mapping[str, Any], settings: RunSettings) -> Opened:
+    """Take checkpoint and outputs for a run, or refuse to, before an engine is started. Who has it releases the lease.
+
+    `functions` are sinks that are no URI, by query.
+    """
     reach("driver.start")
-    begun = time.monotonic()
     checkpoint = _open_checkpoint(settings.checkpoint)
     identity.check(checkpoint)
     sinks = _open_sinks(app, functions, settings.output, checkpoint)
     places = {name: sink.place() for name, sink in sinks.items()}
     _check(checkpoint, app, inputs, places)
-    mine = _identify(checkpoint, inputs, settings, engine.name)
-    lease = leases.acquire(checkpoint, engine.processes())
+    mine = _identify(checkpoint, inputs, settings, engine)
+    lease = leases.acquire(checkpoint, [os.getpid()])
     try:
         held = Held(checkpoint, Owner(mine.id, str(checkpoint)), lease)
-        manifest = manifests.newest(checkpoint) or first_manifest()
+        opened = Opened(checkpoint, sinks, places, mine, lease, held, manifests.newest(checkpoint) or first_manifest())
+        if not any(sink.needs_spark() for sink in sinks.values()):
+            _prepare(opened, settings, None)
+        return opened
+    except BaseException:
+        lease.release()
+        raise
+
+
+def _prepare(opened: Opened, settings: RunSettings, session: SparkSession | None) -> None:
+    """Publish what a killed run has committed, then claim all outputs."""
+    checkpoint, manifest, sinks = opened.checkpoint, opened.manifest, opened.sinks
+    # What is logged as done was published; consumers may have moved it away since.
+    if manifest.batch >= 0 and not committed(checkpoint, manifest.batch):
+        publish(manifest, sinks | _dropped_sinks(session, checkpoint, manifest, sinks, settings.output))
+    for sink in sinks.values():
+        sink.prepare(opened.held.owner, settings.overwrite)
+    opened.prepared = True
+
+
+def start(
+    engine: Engine,
+    opened: Opened,
+    app: QuerySet,
+    inputs: Inputs,
+    settings: RunSettings,
+    planner: RunPlanner,
+    observers: Sequence[Observer],
+    seconds: dict[str, float],
+) -> Run:
+    """Start the app's batches; returns at once."""
+    begun = time.monotonic()
+    checkpoint, sinks, places, mine = opened.checkpoint, opened.sinks, opened.places, opened.mine
+    lease, held, manifest = opened.lease, opened.held, opened.manifest
+    try:
+        lease.hold_for(engine.processes())
         _bind(engine.session, sinks)
-        # What is logged as done was published; consumers may have moved it away since.
-        if manifest.batch >= 0 and not committed(checkpoint, manifest.batch):
-            publish(manifest, sinks | _dropped_sinks(engine.session, checkpoint, manifest, sinks, settings.output))
-        for sink in sinks.values():
-            sink.prepare(held.owner, settings.overwrite)
+        if not opened.prepared:
+            _prepare(opened, settings, engine.session)
         adopt(checkpoint, app, planner.planning, partial(planner.plans, app), places, manifest)
         history = History()
         job = Job(

@@ -2,7 +2,9 @@
 
 | module | does |
 | --- | --- |
-| `java` | finds a Java runtime |
+| `java`, `workers` | find a Java runtime, and the Python of Spark's processes |
+| `launchers` | small programs in between, and where they are kept |
+| `archive` | the classes of Spark in a form that starts faster |
 | `session` | starts Spark with the settings that matter |
 | `gone` | tells that the JVM has ended under a run |
 | `daemon` | the process that Spark's Python workers are forked from |

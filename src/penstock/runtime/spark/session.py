@@ -22,10 +22,13 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock.errors import ConfigError
+from penstock.runtime.spark import archive
 from penstock.runtime.spark.gone import tells_of_it
 from penstock.runtime.spark.java import ensure_java
+from penstock.runtime.spark.workers import worker_python
 
 ATTEMPTS = 4
+JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _WORKERS = r"(\*|[1-9]\d*)"
 MASTERS = rf"local(\[{_WORKERS}(\s*,\s*\d+)?\])?|local-cluster\[[\d, ]+\]|spark://.+|k8s://.+|yarn"
 
@@ -54,7 +57,7 @@ def spark_settings() -> dict[str, str]:
         "spark.sql.streaming.numRecentProgressUpdates": "10",
         "spark.sql.streaming.pollingDelay": "5ms",
         # Most of a short run is spent warming up the JVM: its first compiler is enough for a driver.
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log} -XX:TieredStopAtLevel=1",
+        JVM_OPTIONS: f"-Dlog4j2.configurationFile=file:{log} -XX:TieredStopAtLevel=1",
     }
 
 
@@ -70,15 +73,20 @@ def local_retries(master: str) -> str:
 
 def build_session(master: str = "local[*]", app_name: str = "penstock") -> SparkSession:
     """A session of penstock's own."""
-    _check_master(master)
-    ensure_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    check_master(master)
+    java_home = ensure_java()
+    local = re.match(r"local(\[|$)", master) is not None
+    python = worker_python() if local else sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", python)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     compiling = compile_kernels()
     builder = SparkSession.builder.master(local_retries(master)).appName(app_name)
-    for key, value in spark_settings().items():
+    settings = spark_settings()
+    if local:
+        settings[JVM_OPTIONS] = " ".join((settings[JVM_OPTIONS], *archive.options(java_home)))
+    for key, value in settings.items():
         builder = builder.config(key, value)
     _quiet_end()
     try:
@@ -94,7 +102,7 @@ def build_session(master: str = "local[*]", app_name: str = "penstock") -> Spark
     return session
 
 
-def _check_master(master: str) -> None:
+def check_master(master: str) -> None:
     """Spark says what is wrong with a master in pages of Java, if at all."""
     if not re.fullmatch(MASTERS, master):
         raise ConfigError(
