@@ -3,6 +3,7 @@
 | module | does |
 | --- | --- |
 | `api` | `App`: collects streams and queries, starts runs |
+| `sessions`, `settings` | the Spark session that an app runs in; settings of a run, checked |
 | `cli`, `options` | the commands, and options that several of them have |
 | `analysis` | runs an app for its counters alone: `explain --analyze` |
 | `state_view` | shows what a checkpoint holds |

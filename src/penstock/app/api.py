@@ -15,14 +15,16 @@ from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from penstock.app.sessions import Sessions
+from penstock.app.settings import planning_of, settings_of
 from penstock.errors import ConfigError, QueryError
 from penstock.logical.query import Field, Query, QuerySet, Stream
 from penstock.logical.resolve.app import resolve_app, resolve_queries, resolve_query, resolve_stream
 from penstock.logical.types import TYPE_NAMES
 from penstock.runtime.batch.job import columns
 from penstock.runtime.engine.inputs import Inputs
-from penstock.runtime.settings import RunSettings, TaskSettings
-from penstock.sharing.options import AUTO, Planning
+from penstock.runtime.settings import TaskSettings
+from penstock.sharing.options import AUTO
 from penstock.sharing.plan import SharedPlan, unshared_plan
 from penstock.sources.base import OF_FRAMES, Source
 from penstock.sources.base import fields as source_fields
@@ -36,19 +38,20 @@ if TYPE_CHECKING:
     from penstock.runtime.engine.base import Engine
     from penstock.runtime.run.run import Run
 
-TASK_SETTINGS = tuple(TaskSettings.__dataclass_fields__)
 FRAME, TABLE = "frame:", "spark:"
-PROCESS = "process"  # a master that is none of Spark's
 
 
 class App:
-    """Streams and queries. With `spark` given, runs in that session; else in one of its own, made at `start`.
+    """Streams and queries. With `spark` given, runs in that session, which is never stopped or changed; else in one of
+    its own, made at `start`: on `master`, or the one of `spark-submit`, or local[*], with the settings of `conf`.
 
     With the master `process` there is no Spark: tasks run in processes that penstock forks, `parallelism` at a time.
     """
 
-    def __init__(self, spark: SparkSession | None = None, master: str = "local[*]") -> None:
-        self._spark, self._master = spark, master
+    def __init__(
+        self, spark: SparkSession | None = None, master: str | None = None, conf: Mapping[str, Any] | None = None
+    ) -> None:
+        self._sessions = Sessions(spark, master, conf)
         self._streams: dict[str, Stream] = {}
         self._queries: dict[str, Query] = {}
         self._frames: dict[str, DataFrame] = {}
@@ -145,13 +148,8 @@ class App:
             raise ConfigError(f"Spark has no table '{name}': {reason}", "spark:NAME reads a table or view") from None
 
     def session(self) -> SparkSession:
-        if self._spark is None and self._master == PROCESS:
-            raise ConfigError("there is no Spark in a run with master 'process'", "give a Spark master, like local[*]")
-        from penstock.runtime.spark.session import build_session
-
-        if self._spark is None:
-            self._spark = build_session(self._master)
-        return self._spark
+        """The session that the app runs in; one of its own is started if need be."""
+        return self._sessions.get()
 
     def query_set(self) -> QuerySet:
         """The app, checked as far as it can be without running it."""
@@ -193,8 +191,8 @@ class App:
         """
         from penstock.runtime.planning.planners import planner_of
 
-        app, (planning, rest) = self._app(), _planning(options)
-        planner, settings = planner_of(planning), _settings(RunSettings, None, rest)
+        app, (planning, rest) = self._app(), planning_of(options)
+        planner, settings = planner_of(planning), settings_of(None, rest)
         planner.look(app, self.inputs(app).sources, settings.batch_rows, settings.parallelism or os.cpu_count() or 1)
         return tuple(planner.plans(app).values())
 
@@ -237,7 +235,9 @@ class App:
 
     def changed(self, change: Callable[[Query], Query], master: str | None = None) -> App:
         """The same app with other queries, and on another master if one is given."""
-        twin = App(self._spark, master or self._master)
+        twin = App(master=master)
+        if master is None:
+            twin._sessions = self._sessions
         twin._streams, twin._frames = dict(self._streams), dict(self._frames)
         twin._queries = {name: change(query) for name, query in self._queries.items()}
         return twin
@@ -258,11 +258,11 @@ class App:
         from penstock.runtime.run.start import check_start, start
 
         started = time.monotonic()
-        app, (planning, rest) = self._app(), _planning(settings)
+        app, (planning, rest) = self._app(), planning_of(settings)
         inputs = self.inputs(app)
-        run_settings = _settings(RunSettings, checkpoint, rest)
-        with_spark = self._spark is not None or self._master != PROCESS
-        check_start(app, self._functions, run_settings, inputs, with_spark)
+        run_settings = settings_of(checkpoint, rest)
+        with_spark = self._sessions.with_spark
+        check_start(app, self._functions, run_settings, inputs, with_spark, self._sessions.master)
         planner = planner_of(planning)
         tasks = run_settings.parallelism or os.cpu_count() or 1
         # Spark takes seconds to start, in another process; workers take one.
@@ -270,7 +270,7 @@ class App:
         look.start()
         planned = time.monotonic()
         on_phase("starting Spark" if with_spark else "starting workers")
-        engine = self._engine(with_spark, run_settings.parallelism)
+        engine = self._engine(with_spark, run_settings.parallelism, on_phase)
         look.join()
         seconds = {"planning": planned - started, "startup": time.monotonic() - planned}
         observers = () if listener is None else (listener,)
@@ -280,45 +280,18 @@ class App:
             engine.close()
             raise
 
-    def _engine(self, with_spark: bool, parallelism: int | None) -> Engine:
+    def _engine(self, with_spark: bool, parallelism: int | None, tell: Callable[[str], None]) -> Engine:
         if with_spark:
             from penstock.runtime.engine.spark import SparkEngine
 
-            return SparkEngine(self.session(), parallelism)
+            return SparkEngine(self._sessions.get(tell), parallelism, tell)
         from penstock.runtime.engine.process import ProcessEngine
 
         return ProcessEngine(parallelism)
 
     def close(self) -> None:
-        """Stop the Spark session."""
-        if self._spark is not None:
-            self._spark.stop()
-            self._spark = None
-
-
-def _planning(given: dict[str, Any]) -> tuple[Planning, dict[str, Any]]:
-    """What plans are asked to be like, and the other settings."""
-    rest = dict(given)
-    asked = {name: rest.pop(name) for name in Planning.__dataclass_fields__ if name in rest}
-    return Planning(**{name: value for name, value in asked.items() if value is not None}).checked(), rest
-
-
-def _settings(kind: Any, checkpoint: str | None, given: dict[str, Any]) -> Any:
-    """RunSettings with TaskSettings inside, from flat keywords; None means the default."""
-    given = {name: value for name, value in given.items() if value is not None}
-    task = {name: given.pop(name) for name in TASK_SETTINGS if name in given}
-    known = set(kind.__dataclass_fields__) - {"task", "checkpoint", "planning"}
-    for name in given:
-        if name not in known:
-            raise ConfigError(
-                f"unknown setting '{name}'", f"settings are {', '.join(sorted(known | set(TASK_SETTINGS)))}"
-            )
-    for name, value in {**given, **task}.items():
-        if isinstance(value, int) and not isinstance(value, bool) and value < 1:
-            raise ConfigError(f"{name} must be at least 1, not {value}")
-    if task.get("slots", 1) > 256:
-        raise ConfigError(f"slots must be at most 256, not {task['slots']}")
-    return kind(checkpoint=checkpoint, task=TaskSettings(**task), **given)
+        """End the Spark session, if it is penstock's own and no other app runs in it."""
+        self._sessions.close()
 
 
 def _used(app: QuerySet, stream: Stream) -> tuple[Field, ...]:

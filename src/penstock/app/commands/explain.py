@@ -15,6 +15,7 @@ from penstock.app.commands.options import (
     Alloc,
     AppFile,
     BatchRows,
+    Conf,
     Json,
     Master,
     Memory,
@@ -50,7 +51,8 @@ def explain(
     ] = None,
     batch_rows: BatchRows = None,
     parallelism: Parallelism = None,
-    master: Master = "local[*]",
+    master: Master = None,
+    conf: Conf = None,
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress of --analyze.")] = False,
 ) -> None:
@@ -59,7 +61,7 @@ def explain(
     from penstock.sharing.explain_text import explained_text
 
     draw = None if plot is None else _drawing(plot)
-    loaded = load_app(path, variables, master)
+    loaded = load_app(path, variables, master, conf)
     options = {
         "plan": plan, "alloc": alloc, "tables": tables, "memory": memory, "peak_load": peak_load,
         "plan_budget": plan_budget, "batch_rows": batch_rows, "parallelism": parallelism,

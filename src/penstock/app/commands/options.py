@@ -41,4 +41,10 @@ PeakLoad = Annotated[
 ]
 BatchRows = Annotated[int | None, typer.Option(metavar="N", help="Most rows of a micro-batch.")]
 Parallelism = Annotated[int | None, typer.Option(metavar="N", help="Tasks per batch; default: cores.")]
-Master = Annotated[str, typer.Option(metavar="URL", help="Spark master; or process: no Spark, its own workers.")]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL", help="Spark master; default: spark-submit's, or local[*]; process: no Spark, its own workers."
+    ),
+]
+Conf = Annotated[list[str] | None, typer.Option("--conf", metavar="K=V", help="A setting of Spark's; may be repeated.")]

@@ -15,6 +15,7 @@ from penstock.app.commands.options import (
     Alloc,
     AppFile,
     BatchRows,
+    Conf,
     Json,
     Master,
     Memory,
@@ -32,7 +33,8 @@ from penstock.app.commands.watching import watch
 def run(
     path: AppFile,
     variables: Set = None,
-    master: Master = "local[*]",
+    master: Master = None,
+    conf: Conf = None,
     checkpoint: Annotated[
         str | None, typer.Option(metavar="DIR", help="Where state lives; a run on it goes on.")
     ] = None,
@@ -55,7 +57,7 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no account.")] = False,
 ) -> None:
     """Run an app until its sources end. Kill it at any moment: with --checkpoint, the next run goes on."""
-    loaded = load_app(path, variables, master)
+    loaded = load_app(path, variables, master, conf)
     settings = {
         "output": output, "overwrite": overwrite, "batch_rows": batch_rows,
         "task_memory": task_memory, "parallelism": parallelism, "until": until,

@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,11 @@ from penstock.runtime.batch.outcome import heard
 from penstock.runtime.engine.base import SPARK
 from penstock.runtime.engine.inputs import Inputs
 from penstock.runtime.engine.once import Once
+from penstock.runtime.engine.places import Places
+from penstock.runtime.engine.slots import SlotsFile, slots_now
+from penstock.runtime.spark.conf import in_one_process
+from penstock.runtime.spark.master import Tell
+from penstock.runtime.spark.probe import probe, told_by_spark
 from penstock.state.checked import RESTORE
 from penstock.state.protocol import TaskReport
 
@@ -46,7 +51,7 @@ class SparkExecutor:
 
     @property
     def parallelism(self) -> int:
-        return max(1, self.asked or self.spark.sparkContext.defaultParallelism)
+        return self.asked or slots_now(self.spark.sparkContext)
 
     def run_tasks(self, given: DataFrame) -> list[TaskReport]:
         """`given` has a row for each task, with what it tells."""
@@ -62,13 +67,14 @@ class SparkExecutor:
         return heard((row.report for row in rows), kind)
 
 
-@dataclass(frozen=True)
 class SparkEngine:
-    """A session, and the parallelism that was asked for."""
+    """A session, the parallelism that was asked for, and who is told what Spark is waiting for."""
 
-    session: SparkSession
-    asked: int | None = None
-    name: str = SPARK
+    name = SPARK
+
+    def __init__(self, session: SparkSession, asked: int | None = None, tell: Tell = lambda phase: None) -> None:
+        self.session, self._asked, self._tell = session, asked, tell
+        self._slots: SlotsFile | None = None
 
     @property
     def version(self) -> str:
@@ -76,7 +82,14 @@ class SparkEngine:
 
     @property
     def executor(self) -> SparkExecutor:
-        return SparkExecutor(self.session, self.asked)
+        return SparkExecutor(self.session, self._asked)
+
+    @property
+    def spread(self) -> bool:
+        return not in_one_process(self.session.sparkContext.master or "")
+
+    def probe(self, places: Places) -> None:
+        probe(self.session.sparkContext, places.folders, places.files, self._tell)
 
     def processes(self) -> list[int]:
         """The lease waits for a dead driver's JVM to end, too."""
@@ -98,6 +111,9 @@ class SparkEngine:
         if frame is None:
             from penstock.runtime.engine.source import FusedSource
 
+            if self.spread and self._asked is None:
+                self._slots = SlotsFile(self.session.sparkContext)
+                job = replace(job, live=self._slots.path)
             self.session.dataSource.register(FusedSource)
             frame = self.session.readStream.format("penstock").option("job", encode(job)).load()
         elif driver.manifest.ended:
@@ -107,7 +123,9 @@ class SparkEngine:
         return writer.option("checkpointLocation", str(Path(job.checkpoint) / "spark")).start()
 
     def close(self) -> None:
-        """The session may be the user's."""
+        """The session stays: it may be the user's, and results are read with it."""
+        if self._slots is not None:
+            self._slots.close()
 
 
 def _run_static(driver: BatchDriver[DataFrame], frame: DataFrame) -> None:
@@ -164,6 +182,9 @@ def _failure(error: PySparkException | PenstockError) -> PenstockError:
     ours = re.search(r"penstock\.errors\.\w+: (.+)(?:\n\s*hint: (.+))?", text)
     if ours is not None:  # raised in the source's process, and wrapped by Spark
         return RunError(ours[1].strip(), (ours[2] or "see penstock state --checkpoint").strip())
+    workers = told_by_spark(text)
+    if workers is not None:
+        return workers
     damaged = re.search(r"Checksum error: file:(\S+)", text)
     if damaged is not None:
         return RunError(f"Spark's log {damaged[1]} is damaged", RESTORE)

@@ -24,11 +24,13 @@ from penstock.runtime.batch.job import END, STOPPED, Job
 from penstock.runtime.batch.report import Observer
 from penstock.runtime.engine.base import SPARK, Engine
 from penstock.runtime.engine.inputs import Inputs
+from penstock.runtime.engine.places import places_of
 from penstock.runtime.planning.planners import Replanning, RunPlanner
 from penstock.runtime.run.changes import Amending, adopt, check_changes
 from penstock.runtime.run.history import History
 from penstock.runtime.run.run import Run
 from penstock.runtime.settings import RunSettings
+from penstock.runtime.spark.conf import in_one_process
 from penstock.sinks.base import Owner, Sink
 from penstock.sinks.registry import check_claims, check_needs
 from penstock.sinks.schema import open_query_sink
@@ -59,6 +61,8 @@ def start(
     """Start the app's batches; returns at once. `functions` are sinks that are no URI, by query."""
     reach("driver.start")
     begun = time.monotonic()
+    if settings.checkpoint is None and engine.spread:
+        raise no_checkpoint()
     checkpoint = _open_checkpoint(settings.checkpoint)
     identity.check(checkpoint)
     sinks = _open_sinks(app, functions, settings.output, checkpoint)
@@ -75,6 +79,8 @@ def start(
             publish(manifest, sinks | _dropped_sinks(engine.session, checkpoint, manifest, sinks, settings.output))
         for sink in sinks.values():
             sink.prepare(held.owner, settings.overwrite)
+        if engine.spread:
+            engine.probe(places_of(checkpoint, sinks, inputs.sources))
         adopt(checkpoint, app, planner.planning, partial(planner.plans, app), places, manifest)
         history = History()
         job = Job(
@@ -99,13 +105,29 @@ def start(
 
 
 def check_start(
-    app: QuerySet, functions: Mapping[str, Any], settings: RunSettings, inputs: Inputs, with_spark: bool
+    app: QuerySet,
+    functions: Mapping[str, Any],
+    settings: RunSettings,
+    inputs: Inputs,
+    with_spark: bool,
+    master: str | None = None,
 ) -> None:
-    """What can be refused before an engine is started: sinks, what needs Spark, and how long to run."""
+    """What can be refused before an engine is started: sinks, what needs Spark, and how long to run. `master` is the
+    one of Spark, if that is known already."""
     _check_until(app, settings.until)
+    if settings.checkpoint is None and with_spark and master is not None and not in_one_process(master):
+        raise no_checkpoint()
     sinks = _open_sinks(app, functions, settings.output, local_path(settings.checkpoint or ".", "checkpoint"))
     check_needs(sinks, with_spark)
     inputs.check_needs(with_spark)
+
+
+def no_checkpoint() -> ConfigError:
+    """What a run without a checkpoint is told where tasks run on other machines."""
+    return ConfigError(
+        "this run has no checkpoint, and a temporary folder of this machine is none that the workers see",
+        "give --checkpoint DIR (App.start(checkpoint=...)), a folder that all machines share",
+    )
 
 
 def _check_until(app: QuerySet, until: str) -> None:

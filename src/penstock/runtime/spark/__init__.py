@@ -3,7 +3,10 @@
 | module | does |
 | --- | --- |
 | `java` | finds a Java runtime |
-| `session` | starts Spark with the settings that matter |
+| `conf` | settings and masters that users give |
+| `session` | starts Spark with the settings that matter, or joins the one that is there |
+| `master` | waits for a master and for workers, and not for ever |
+| `probe` | looks at the workers before a run |
 | `daemon` | the process that Spark's Python workers are forked from |
 
 May touch the root of `runtime`.

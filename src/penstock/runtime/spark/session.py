@@ -1,7 +1,6 @@
 """Start Spark with the settings that were found to matter.
 
-A session of the user's works as well: only the daemon module (kernels compiled before workers fork) and the
-two speed settings are lost if that session was built without `spark_settings`.
+A session of the user's works as well, and stays as it is: what it lacks of `spark_settings` costs time, not results.
 """
 
 from __future__ import annotations
@@ -13,20 +12,35 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark import SparkContext, accumulators
+from pyspark import SparkConf, SparkContext, accumulators
 from pyspark.sql import SparkSession
 
 import penstock
 from penstock.errors import ConfigError
+from penstock.runtime.spark.conf import (
+    MASTER,
+    NAME,
+    OF_THE_JVM,
+    check_master,
+    checked_conf,
+    chosen_master,
+    in_one_process,
+    submitted,
+)
 from penstock.runtime.spark.java import ensure_java
+from penstock.runtime.spark.master import Tell, check_reachable, registered
 
 ATTEMPTS = 4
-_WORKERS = r"(\*|[1-9]\d*)"
-MASTERS = rf"local(\[{_WORKERS}(\s*,\s*\d+)?\])?|local-cluster\[[\d, ]+\]|spark://.+|k8s://.+|yarn"
+DEFAULT = "local[*]"
+BARS = "spark.ui.showConsoleProgress"  # switched on for whatever has no name, unless it is off from the start
+SHELL = "pyspark-shell"  # what Spark calls a session that has no name
+# On other machines a daemon that loads penstock would not start where penstock is missing, and could not say so.
+SPREAD = {"spark.python.daemon.module": "pyspark.daemon"}
 
 
 def spark_settings() -> dict[str, str]:
@@ -34,7 +48,7 @@ def spark_settings() -> dict[str, str]:
     log = Path(__file__).with_name("log4j2.properties")
     return {
         "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
+        BARS: "false",
         "spark.sql.session.timeZone": "UTC",
         # Without it every Python task waits 40 ms for a delayed acknowledgement on its TCP socket.
         "spark.python.unix.domain.socket.enabled": "true",
@@ -53,7 +67,7 @@ def spark_settings() -> dict[str, str]:
         "spark.sql.streaming.numRecentProgressUpdates": "10",
         "spark.sql.streaming.pollingDelay": "5ms",
         # Most of a short run is spent warming up the JVM: its first compiler is enough for a driver.
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log} -XX:TieredStopAtLevel=1",
+        "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile=file:{log} -XX:TieredStopAtLevel=1",
     }
 
 
@@ -67,38 +81,126 @@ def local_retries(master: str) -> str:
     return f"local[{match[1] or 1},{ATTEMPTS}]" if match else master
 
 
-def build_session(master: str = "local[*]", app_name: str = "penstock") -> SparkSession:
-    """A session of penstock's own."""
-    _check_master(master)
+def build_session(
+    master: str | None = None, conf: Mapping[str, str] | None = None, tell: Tell = lambda phase: None
+) -> SparkSession:
+    """A session for penstock, until `release`: one of its own, or the one that this process has.
+
+    A process has one Spark at most. Whoever started it, it is neither stopped nor changed here.
+    """
+    global _own
+    settings = checked_conf(conf or {})
+    asked = chosen_master(master, settings)
     ensure_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    if master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    active = SparkContext._active_spark_context
+    if active is not None and active._jsc is not None:
+        return _joined(active, asked, settings)
+    check_reachable(asked or DEFAULT)
+    _environment(asked, settings)
     compiling = compile_kernels()
-    builder = SparkSession.builder.master(local_retries(master)).appName(app_name)
-    for key, value in spark_settings().items():
-        builder = builder.config(key, value)
     _quiet_end()
+    known = _launch(asked, settings)
+    chosen = known.get(MASTER, None) or DEFAULT
     try:
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
+        if asked is None:
+            check_reachable(chosen)
+        session = _begin(chosen, known, tell)
+        if not known.contains("spark.log.level"):
+            session.sparkContext.setLogLevel("OFF")
+    except ConfigError:
+        raise
     except Exception as error:  # of py4j or PySpark, which have no common root
         raise ConfigError(
-            f"Spark could not be started on '{master}': {reason(error)}", "see that the master is right and Java runs"
+            f"Spark could not be started on '{chosen}': {reason(error)}",
+            "see that the master and the settings are right, and Java runs",
         ) from error
     if compiling is not None:
         compiling.wait()
-    threading.Thread(target=_wake_workers, args=(session,), name="penstock-wake", daemon=True).start()
+    _own = _Own(session.sparkContext)
+    if in_one_process(chosen):  # elsewhere the probe of a run wakes them
+        threading.Thread(target=_wake_workers, args=(session,), name="penstock-wake", daemon=True).start()
     return session
 
 
-def _check_master(master: str) -> None:
-    """Spark says what is wrong with a master in pages of Java, if at all."""
-    if not re.fullmatch(MASTERS, master):
-        raise ConfigError(
-            f"'{master}' is no Spark master", "give one like local[*], local[4], spark://HOST:7077, k8s://URL or yarn"
-        )
+def release(session: SparkSession) -> None:
+    """Its holder needs the session no more: penstock's own ends with the last one; others go on."""
+    global _own
+    if _own is not None and _own.context is session.sparkContext:
+        _own.holders -= 1
+        if _own.holders == 0:
+            _own = None
+            session.stop()
+
+
+@dataclass
+class _Own:
+    """The Spark that penstock has started in this process, and how many hold it."""
+
+    context: SparkContext
+    holders: int = 1
+
+
+_own: _Own | None = None
+
+
+def _joined(active: SparkContext, master: str | None, conf: Mapping[str, str]) -> SparkSession:
+    """The session that is there, if it is what was asked for."""
+    wanted = {**conf, **({} if master is None else {MASTER: local_retries(master)})}
+    for key, value in wanted.items():
+        found = active.getConf().get(key, None)
+        if found not in (value, master if key == MASTER else value):
+            raise ConfigError(
+                f"this process has a Spark session already, with {key}={found}, not {value}",
+                "leave that setting away to run in it, or stop it first: a process can have one only",
+            )
+    if _own is not None and _own.context is active:
+        _own.holders += 1
+    return SparkSession.builder.getOrCreate()
+
+
+def _environment(master: str | None, conf: Mapping[str, str]) -> None:
+    """What Spark reads of the environment, where the user has not set it."""
+    os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python", sys.executable))
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if not submitted() and (master or DEFAULT).startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def _launch(master: str | None, conf: Mapping[str, str]) -> SparkConf:
+    """Start the JVM, unless it is there; returns all settings of a session: see `runtime.spark.conf` for who wins."""
+    ours, running = spark_settings(), SparkContext._gateway is not None or submitted()
+    given = {**conf, **({} if master is None else {MASTER: master})}
+    if not running:
+        first = SparkConf(loadDefaults=False)
+        for key, value in {**{key: ours[key] for key in (*OF_THE_JVM, BARS) if key in ours}, **given}.items():
+            first.set(key, value)
+        try:
+            SparkContext._ensure_initialized(conf=first)
+        except Exception as error:
+            raise ConfigError(f"Java could not be started: {reason(error)}", "see what it says above") from error
+    else:
+        SparkContext._ensure_initialized()
+    known = SparkConf()
+    for key in OF_THE_JVM:
+        if running and key in conf and known.get(key, None) != conf[key]:
+            raise ConfigError(
+                f"{key} cannot be set any more: the JVM of the driver runs already",
+                "give it to spark-submit, or start with it in a new process",
+            )
+    if known.get(NAME, SHELL) == SHELL:
+        known.set(NAME, "penstock")
+    chosen = given.get(MASTER) or known.get(MASTER, None) or DEFAULT
+    for key, value in {**ours, **(SPREAD if not in_one_process(chosen) else {})}.items():
+        known.setIfMissing(key, value)
+    for key, value in given.items():
+        known.set(key, value)
+    check_master(chosen)
+    return known.setMaster(chosen if submitted() else local_retries(chosen))
+
+
+def _begin(master: str, settings: SparkConf, tell: Tell) -> SparkSession:
+    begin = SparkSession.builder.config(conf=settings).getOrCreate
+    return begin() if in_one_process(master) else registered(master, begin, tell)
 
 
 def reason(error: Exception) -> str:
