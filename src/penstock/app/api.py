@@ -56,6 +56,7 @@ class App:
         self._queries: dict[str, Query] = {}
         self._frames: dict[str, DataFrame] = {}
         self._functions: dict[str, Any] = {}  # sinks that are no URI
+        self._last = ""  # checkpoint of the run that was started last
 
     def stream(
         self,
@@ -248,13 +249,17 @@ class App:
         *,
         listener: Observer | None = None,
         on_phase: Callable[[str], None] = lambda phase: None,
+        replace: bool = False,
         **settings: Any,
     ) -> Run:
-        """Run the app; returns at once. `listener` is called after every batch.
+        """Run the app; returns at once. `listener` is called after every batch. With `replace`, a run of this process
+        on the same checkpoint is stopped first (without a checkpoint: the last run of this app); else, while it goes
+        on, a new one is refused.
 
         Settings: see `Planning`, `RunSettings` and `TaskSettings`.
         """
         from penstock.runtime.planning.planners import planner_of
+        from penstock.runtime.run.active import make_way
         from penstock.runtime.run.start import check_start, start
 
         started = time.monotonic()
@@ -262,6 +267,8 @@ class App:
         inputs = self.inputs(app)
         run_settings = settings_of(checkpoint, rest)
         with_spark = self._sessions.with_spark
+        if run_settings.checkpoint or self._last:
+            make_way(run_settings.checkpoint or self._last, replace)
         check_start(app, self._functions, run_settings, inputs, with_spark, self._sessions.master)
         planner = planner_of(planning)
         tasks = run_settings.parallelism or os.cpu_count() or 1
@@ -275,10 +282,12 @@ class App:
         seconds = {"planning": planned - started, "startup": time.monotonic() - planned}
         observers = () if listener is None else (listener,)
         try:
-            return start(engine, app, inputs, self._functions, run_settings, planner, observers, seconds)
+            run = start(engine, app, inputs, self._functions, run_settings, planner, observers, seconds)
         except BaseException:
             engine.close()
             raise
+        self._last = run.checkpoint
+        return run
 
     def _engine(self, with_spark: bool, parallelism: int | None, tell: Callable[[str], None]) -> Engine:
         if with_spark:

@@ -28,7 +28,8 @@ class Sessions:
         elif master == PROCESS:
             if self._conf:
                 raise ConfigError(
-                    "there is no Spark in a run with master 'process', and nothing to set", "leave conf away"
+                    "there is no Spark in a run with master 'process', and nothing to set",
+                    "leave --conf (conf=) away, or give a Spark master",
                 )
         else:
             self._master = chosen_master(master, self._conf)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import pyarrow as pa
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
 
+_registered: WeakSet[SparkSession] = WeakSet()
 POLL = "100 milliseconds"  # how often a run that goes on looks for new records
 
 
@@ -103,7 +105,13 @@ class SparkEngine:
         return FrameFeed(self.executor, checkpoint, inputs.name, job.settings, sampling=job.sampling)
 
     def start(self, job: Job, driver: BatchDriver[DataFrame], inputs: Inputs) -> SparkLoop:
-        return SparkLoop(self._query(job, driver, inputs.frame), driver, job.until)
+        from pyspark.errors import PySparkException
+
+        python = self.session.sparkContext.pythonExec
+        try:
+            return SparkLoop(self._query(job, driver, inputs.frame), driver, job.until, python)
+        except PySparkException as error:
+            raise _failure(error, python) from None
 
     def _query(self, job: Job, driver: BatchDriver[DataFrame], frame: DataFrame | None) -> Any:
         if frame is not None and not frame.isStreaming:
@@ -114,7 +122,9 @@ class SparkEngine:
             if self.spread and self._asked is None:
                 self._slots = SlotsFile(self.session.sparkContext)
                 job = replace(job, live=self._slots.path)
-            self.session.dataSource.register(FusedSource)
+            if self.session not in _registered:  # Spark warns of a second time
+                self.session.dataSource.register(FusedSource)
+                _registered.add(self.session)
             frame = self.session.readStream.format("penstock").option("job", encode(job)).load()
         elif driver.manifest.ended:
             return Once(lambda: None)
@@ -135,10 +145,10 @@ def _run_static(driver: BatchDriver[DataFrame], frame: DataFrame) -> None:
 
 
 class SparkLoop:
-    """A streaming query of Spark's (or what behaves like one) and the driver that it calls."""
+    """A streaming query of Spark's (or what behaves like one), the driver that it calls, and the Python of workers."""
 
-    def __init__(self, query: Any, driver: BatchDriver[DataFrame], until: str) -> None:
-        self._query, self._driver, self._until = query, driver, until
+    def __init__(self, query: Any, driver: BatchDriver[DataFrame], until: str, python: str) -> None:
+        self._query, self._driver, self._until, self._python = query, driver, until, python
 
     def wait(self, timeout: float | None = None) -> bool:
         from pyspark.errors import PySparkException
@@ -150,7 +160,7 @@ class SparkLoop:
             if ended:
                 self._end_stream()
         except (PySparkException, PenstockError) as error:
-            raise self._driver.failure or _failure(error) from None
+            raise self._driver.failure or _failure(error, self._python) from None
         except Exception as error:  # py4j's network errors when the JVM is gone have no common root
             raise RunError(
                 f"Spark ended unexpectedly: {type(error).__name__}", "run again: it goes on from the checkpoint"
@@ -174,7 +184,7 @@ class SparkLoop:
         self._query.stop()
 
 
-def _failure(error: PySparkException | PenstockError) -> PenstockError:
+def _failure(error: PySparkException | PenstockError, python: str) -> PenstockError:
     """One sentence out of Spark's report."""
     if isinstance(error, PenstockError):
         return error
@@ -182,7 +192,7 @@ def _failure(error: PySparkException | PenstockError) -> PenstockError:
     ours = re.search(r"penstock\.errors\.\w+: (.+)(?:\n\s*hint: (.+))?", text)
     if ours is not None:  # raised in the source's process, and wrapped by Spark
         return RunError(ours[1].strip(), (ours[2] or "see penstock state --checkpoint").strip())
-    workers = told_by_spark(text)
+    workers = told_by_spark(text, python)
     if workers is not None:
         return workers
     damaged = re.search(r"Checksum error: file:(\S+)", text)

@@ -26,6 +26,7 @@ from penstock.runtime.engine.base import SPARK, Engine
 from penstock.runtime.engine.inputs import Inputs
 from penstock.runtime.engine.places import places_of
 from penstock.runtime.planning.planners import Replanning, RunPlanner
+from penstock.runtime.run import active
 from penstock.runtime.run.changes import Amending, adopt, check_changes
 from penstock.runtime.run.history import History
 from penstock.runtime.run.run import Run
@@ -98,7 +99,9 @@ def start(
         loop = engine.start(job, driver, inputs)
         seconds["startup"] = seconds.get("startup", 0.0) + time.monotonic() - begun
         amending = Amending(engine.session, held, planner, sinks, job.sources, feed.abilities, settings)
-        return Run(engine, driver, loop, amending, history, seconds)
+        run = Run(engine, driver, loop, amending, history, seconds)
+        active.note(run)
+        return run
     except BaseException:
         lease.release()
         raise

@@ -83,7 +83,7 @@ def _looked(context: SparkContext, look: Callable[[Iterable[int]], Iterable[Any]
     try:
         told = context.parallelize(range(count), count).mapPartitions(look).collect()
     except Exception as error:  # of py4j or PySpark, which have no common root
-        found = in_report(str(error))
+        found = in_report(str(error), context.pythonExec)
         return [found or Trouble(TASK, "a worker", str(error).strip().partition("\n")[0])]
     return [Trouble(kind, host, fact) for host, kind, fact in told]
 
@@ -132,20 +132,20 @@ def _look(
     return look
 
 
-def in_report(text: str) -> Trouble | None:
+def in_report(text: str, python: str) -> Trouble | None:
     """What Spark's report of a failed task says about the Python of a worker, if that is the reason."""
     place = re.search(r"\((\S+) executor \S+?\)", text)
     host = place[1] if place else "this machine"
     if match := re.search(r"Cannot run program \"([^\"]+)\".*?(?:error=\d+, ([^\n]+))?\n", text):
         return Trouble(PYTHON, host, f"{match[1]} cannot be started: {match[2] or 'no such program'}")
     if match := re.search(r"different version[:\s]+(\d+\.\d+)\D+?(\d+\.\d+)", text):
-        return Trouble(PYTHON, host, f"its Python is {match[1]}, the driver's {match[2]}")
+        return Trouble(PYTHON, host, f"{python} is Python {match[1]}, the driver's {match[2]}")
     if match := re.search(r"No module named '?((?:penstock|pyarrow|numba|numpy|pyspark|xxhash)[\w.]*)'?", text):
-        return Trouble(IMPORT, host, f"its Python has no module '{match[1]}'")
+        return Trouble(IMPORT, host, f"{python} has no module '{match[1]}'")
     return None
 
 
-def told_by_spark(text: str) -> PenstockError | None:
+def told_by_spark(text: str, python: str) -> PenstockError | None:
     """The same as an error, for reports of runs that are under way."""
-    found = in_report(text)
+    found = in_report(text, python)
     return None if found is None else trouble([found])

@@ -145,12 +145,12 @@ _own: _Own | None = None
 
 def _joined(active: SparkContext, master: str | None, conf: Mapping[str, str]) -> SparkSession:
     """The session that is there, if it is what was asked for."""
-    wanted = {**conf, **({} if master is None else {MASTER: local_retries(master)})}
-    for key, value in wanted.items():
+    for key, value in {**conf, **({} if master is None else {MASTER: master})}.items():
         found = active.getConf().get(key, None)
-        if found not in (value, master if key == MASTER else value):
+        if found not in (value, local_retries(value)):
+            has = f"without {key}" if found is None else f"with {key}={found}"
             raise ConfigError(
-                f"this process has a Spark session already, with {key}={found}, not {value}",
+                f"this process has a Spark session already, {has}, not {value}",
                 "leave that setting away to run in it, or stop it first: a process can have one only",
             )
     if _own is not None and _own.context is active:
