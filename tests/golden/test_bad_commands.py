@@ -56,8 +56,6 @@ def fake_java(version: str) -> object:
     return write
 
 
-java = fake_java("17.0.1")
-
 CASES = [
     # The app.
     Case("app_missing", "check none.sql"),
@@ -156,8 +154,8 @@ CASES = [
 NO_SESSION = [
     Case("master_unknown", f"{RUN} --master nonsense", APP),
     Case("master_without_cores", f"{RUN} --master local[0]", APP),
-    Case("master_without_port", f"{RUN} --master spark://127.0.0.1", APP, java),
-    Case("master_that_does_not_answer", f"{RUN} --master spark://127.0.0.1:1", APP, java),
+    Case("master_without_port", f"{RUN} --master spark://127.0.0.1", APP),
+    Case("master_that_does_not_answer", f"{RUN} --master spark://127.0.0.1:1", APP),
     Case("java_missing", RUN, APP),
     Case("java_too_old", RUN, APP, fake_java("11.0.20")),
     Case("java_that_does_not_run", RUN, APP, fake_java("")),

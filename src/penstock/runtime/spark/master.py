@@ -62,7 +62,7 @@ def registered(master: str, begin: Callable[[], T], tell: Tell) -> T:
 
     thread = threading.Thread(target=work, name="penstock-register", daemon=True)
     thread.start()
-    started = time.monotonic()
+    started, told = time.monotonic(), _news(tell)
     while thread.is_alive():
         thread.join(POLL_SECONDS)
         passed = time.monotonic() - started
@@ -72,7 +72,7 @@ def registered(master: str, begin: Callable[[], T], tell: Tell) -> T:
                 "give the address that the master's web page shows, which is not that of the page itself",
             )
         if passed > 2:
-            tell(f"registering with {master}, {passed:.0f} s")
+            told(f"registering with {master}, {passed:.0f} s")
     if failure:
         raise failure[0]
     return outcome[0]
@@ -81,7 +81,7 @@ def registered(master: str, begin: Callable[[], T], tell: Tell) -> T:
 def await_executors(context: SparkContext, tell: Tell) -> None:
     """Wait until a worker has taken up the app."""
     patience = _seconds(setting(context, PATIENCE, "30s"))
-    started = time.monotonic()
+    started, told = time.monotonic(), _news(tell)
     if executors(context) == 0 and setting(context, DYNAMIC, "false") == "true":
         _ask(context)
     while executors(context) == 0:
@@ -95,7 +95,7 @@ def await_executors(context: SparkContext, tell: Tell) -> None:
                 f"see on the master's web page that workers are alive with {cores} free core(s) and {memory} of "
                 f"memory; to wait longer, set {PATIENCE}=5min",
             )
-        tell(f"waiting for workers of {context.master}, {passed:.0f} of {patience:.0f} s")
+        told(f"waiting for workers of {context.master}, {passed:.0f} of {patience:.0f} s")
         time.sleep(POLL_SECONDS)
 
 
@@ -107,6 +107,18 @@ def executors(context: SparkContext) -> int:
 def setting(context: SparkContext, key: str, default: str) -> str:
     """A setting of Spark's, by a single question to the JVM."""
     return str(context._jsc.sc().conf().get(key, default))
+
+
+def _news(tell: Tell) -> Tell:
+    """Tells only what it has not told just now."""
+    last = [""]
+
+    def told(phase: str) -> None:
+        if phase != last[0]:
+            last[0] = phase
+            tell(phase)
+
+    return told
 
 
 def _ask(context: SparkContext) -> None:

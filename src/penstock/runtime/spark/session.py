@@ -38,6 +38,7 @@ from penstock.runtime.spark.master import Tell, check_reachable, registered
 ATTEMPTS = 4
 DEFAULT = "local[*]"
 BARS = "spark.ui.showConsoleProgress"  # switched on for whatever has no name, unless it is off from the start
+LEVEL = "spark.log.level"
 SHELL = "pyspark-shell"  # what Spark calls a session that has no name
 # On other machines a daemon that loads penstock would not start where penstock is missing, and could not say so.
 SPREAD = {"spark.python.daemon.module": "pyspark.daemon"}
@@ -91,11 +92,11 @@ def build_session(
     global _own
     settings = checked_conf(conf or {})
     asked = chosen_master(master, settings)
+    check_reachable(asked or DEFAULT)
     ensure_java()
     active = SparkContext._active_spark_context
     if active is not None and active._jsc is not None:
         return _joined(active, asked, settings)
-    check_reachable(asked or DEFAULT)
     _environment(asked, settings)
     compiling = compile_kernels()
     _quiet_end()
@@ -105,7 +106,7 @@ def build_session(
         if asked is None:
             check_reachable(chosen)
         session = _begin(chosen, known, tell)
-        if not known.contains("spark.log.level"):
+        if _silent and not known.contains(LEVEL):
             session.sparkContext.setLogLevel("OFF")
     except ConfigError:
         raise
@@ -141,6 +142,7 @@ class _Own:
 
 
 _own: _Own | None = None
+_silent = False  # the JVM works for penstock alone: its log, which only Spark writes to, may be switched off
 
 
 def _joined(active: SparkContext, master: str | None, conf: Mapping[str, str]) -> SparkSession:
@@ -168,6 +170,7 @@ def _environment(master: str | None, conf: Mapping[str, str]) -> None:
 
 def _launch(master: str | None, conf: Mapping[str, str]) -> SparkConf:
     """Start the JVM, unless it is there; returns all settings of a session: see `runtime.spark.conf` for who wins."""
+    global _silent
     ours, running = spark_settings(), SparkContext._gateway is not None or submitted()
     given = {**conf, **({} if master is None else {MASTER: master})}
     if not running:
@@ -181,6 +184,9 @@ def _launch(master: str | None, conf: Mapping[str, str]) -> SparkConf:
     else:
         SparkContext._ensure_initialized()
     known = SparkConf()
+    _silent = _silent or not running or submitted()
+    if submitted():  # its JVM would say a lot before there is a session
+        known.setIfMissing(LEVEL, "OFF")
     for key in OF_THE_JVM:
         if running and key in conf and known.get(key, None) != conf[key]:
             raise ConfigError(
