@@ -105,6 +105,7 @@ CASES = [
     Case("until_unknown", f"{RUN} --until tomorrow", APP),
     Case("conf_without_equals", f"{RUN} --conf spark.executor.memory", APP),
     Case("conf_of_others", f"{RUN} --conf executor.memory=4g", APP),
+    Case("conf_no_size", f"{RUN} --conf spark.driver.memory=lots", APP),
     Case("conf_without_spark", f"{RUN} --master process --conf spark.executor.memory=4g", APP),
     Case("conf_master_twice", "explain app.sql --analyze --master local[2] --conf spark.master=yarn", APP),
     # Places of state and results.

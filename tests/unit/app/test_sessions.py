@@ -14,6 +14,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"conf": {"executor.memory": "4g"}}, "'executor.memory' is no Spark setting"),
     ({"conf": {"spark.executor.memory": ["4g"]}}, "spark.executor.memory is a list"),
     ({"conf": {"spark.executor.memory": None}}, "spark.executor.memory is a NoneType"),
+    ({"conf": {"spark.driver.memory": "lots"}}, "spark.driver.memory=lots is no size"),
+    ({"conf": {"spark.executor.cores": 0}}, "spark.executor.cores=0 is no count"),
     ({"conf": {"spark.master": "nonsense"}}, "'nonsense' is no Spark master"),
     ({"master": "local[2]", "conf": {"spark.master": "yarn"}}, "the master is given twice"),
     ({"master": "process", "conf": {"spark.ui.enabled": True}}, "no Spark in a run with master 'process'"),

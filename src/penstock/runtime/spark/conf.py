@@ -24,6 +24,8 @@ OF_THE_JVM = (
 _WORKERS = r"(\*|[1-9]\d*)"
 LOCAL = rf"local(\[{_WORKERS}(\s*,\s*\d+)?\])?"
 MASTERS = rf"{LOCAL}|local-cluster\[[\d, ]+\]|spark://.+|k8s://.+|yarn"
+SIZES = (".memory", ".memoryOverhead", ".maxResultSize")
+COUNTS = (".cores", ".cores.max", ".task.cpus")
 FORM = "write it like --conf spark.executor.memory=4g"
 
 
@@ -51,7 +53,16 @@ def checked_conf(given: Mapping[str, object]) -> dict[str, str]:
         if not isinstance(value, str | int | float):
             raise ConfigError(f"{key} is a {type(value).__name__}", "give text, a number, True or False")
         settings[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        _check_value(key, settings[key])
     return settings
+
+
+def _check_value(key: str, value: str) -> None:
+    """What the JVM would not start with, or Spark not say a clear word about."""
+    if key.endswith(SIZES) and not re.fullmatch(r"\d+\s*([kmgtp]i?b?|b)?", value, re.IGNORECASE):
+        raise ConfigError(f"{key}={value} is no size", f"write it like {key}=4g")
+    if key.endswith(COUNTS) and not re.fullmatch(r"[1-9]\d*", value):
+        raise ConfigError(f"{key}={value} is no count", f"write it like {key}=2")
 
 
 def chosen_master(master: str | None, conf: Mapping[str, str]) -> str | None:

@@ -115,12 +115,26 @@ def build_session(
             f"Spark could not be started on '{chosen}': {reason(error)}",
             "see that the master and the settings are right, and Java runs",
         ) from error
+    _own = _Own(session.sparkContext)
+    _check_values(session, settings)
     if compiling is not None:
         compiling.wait()
-    _own = _Own(session.sparkContext)
     if in_one_process(chosen):  # elsewhere the probe of a run wakes them
         threading.Thread(target=_wake_workers, args=(session,), name="penstock-wake", daemon=True).start()
     return session
+
+
+def _check_values(session: SparkSession, conf: Mapping[str, str]) -> None:
+    """Spark looks at the values of SQL settings when it uses them, unless they are set in a session."""
+    for key, value in conf.items():
+        try:
+            if key.startswith("spark.sql."):
+                session.conf.set(key, value)
+        except Exception as error:
+            if "CANNOT_MODIFY" in str(error):  # one that a session has from its start
+                continue
+            release(session)
+            raise ConfigError(f"{key}={value}: {reason(error)}", "give a value that Spark takes") from error
 
 
 def release(session: SparkSession) -> None:
@@ -180,7 +194,8 @@ def _launch(master: str | None, conf: Mapping[str, str]) -> SparkConf:
         try:
             SparkContext._ensure_initialized(conf=first)
         except Exception as error:
-            raise ConfigError(f"Java could not be started: {reason(error)}", "see what it says above") from error
+            with_what = f" with {', '.join(f'{key}={value}' for key, value in given.items())}" if given else ""
+            raise ConfigError(f"Spark's JVM does not start{with_what}", "mend what it says above") from error
     else:
         SparkContext._ensure_initialized()
     known = SparkConf()
