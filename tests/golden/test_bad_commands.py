@@ -106,7 +106,13 @@ CASES = [
     Case("plot_over_a_folder", "explain app.sql --plot plan.png", APP, lambda folder: (folder / "plan.png").mkdir()),
     Case("memory_negative", "explain app.sql --memory -5", APP),
     Case("until_unknown", f"{RUN} --until tomorrow", APP),
+    Case("conf_without_equals", f"{RUN} --conf spark.executor.memory", APP),
+    Case("conf_of_others", f"{RUN} --conf executor.memory=4g", APP),
+    Case("conf_no_size", f"{RUN} --conf spark.driver.memory=lots", APP),
+    Case("conf_without_spark", f"{RUN} --master process --conf spark.executor.memory=4g", APP),
+    Case("conf_master_twice", "explain app.sql --analyze --master local[2] --conf spark.master=yarn", APP),
     # Places of state and results.
+    Case("checkpoint_temporary_on_a_cluster", "run app.sql --quiet --master spark://127.0.0.1:1", APP),
     Case("checkpoint_on_s3", "run app.sql --quiet --checkpoint s3://bucket/ckpt", APP),
     Case("checkpoint_is_a_file", "run app.sql --quiet --checkpoint app.sql", APP),
     Case("checkpoint_below_a_file", "run app.sql --quiet --checkpoint app.sql/ckpt", APP),
@@ -153,6 +159,8 @@ CASES = [
 NO_SESSION = [
     Case("master_unknown", f"{RUN} --master nonsense", APP),
     Case("master_without_cores", f"{RUN} --master local[0]", APP),
+    Case("master_without_port", f"{RUN} --master spark://127.0.0.1", APP),
+    Case("master_that_does_not_answer", f"{RUN} --master spark://127.0.0.1:1", APP),
     Case("java_missing", RUN, APP),
     Case("java_too_old", RUN, APP, fake_java("11.0.20")),
     Case("java_that_does_not_run", RUN, APP, fake_java("")),

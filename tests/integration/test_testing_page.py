@@ -34,7 +34,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_oracle(place: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.runtime.spark.session.build_session", lambda master: spark)
+    monkeypatch.setattr("penstock.runtime.spark.session.build_session", lambda *_: spark)
     monkeypatch.setattr("penstock.app.api.App.close", lambda self: None)
     (text,) = blocks("")
     names: dict[str, Any] = {}

@@ -4,6 +4,7 @@
 | --- | --- |
 | `api` | `App`: collects streams and queries, starts runs |
 | `streams` | what a stream is made of in Python: tables, columns with types |
+| `sessions`, `settings` | the Spark session that an app runs in; settings of a run, checked |
 | `shown` | an app in a notebook |
 | `cli` | the command line; its commands stand in `commands` |
 | `analysis` | runs an app for its counters alone: `explain --analyze` |

@@ -38,7 +38,6 @@ class Analysis:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._app._spark = self._twin._spark
         self._folder.cleanup()
 
     def start(

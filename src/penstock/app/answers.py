@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.app.api import PROCESS, App
+from penstock.app.api import App
+from penstock.app.sessions import PROCESS
 from penstock.logical.query import Query
 from penstock.sinks.schema import result_schema
 

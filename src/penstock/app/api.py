@@ -15,14 +15,16 @@ from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from penstock.app.sessions import PROCESS, Sessions
+from penstock.app.settings import planning_of, settings_of
 from penstock.app.streams import is_frame, table_of, typed_fields, with_types
 from penstock.errors import ConfigError, QueryError
 from penstock.logical.query import Field, Query, QuerySet, Stream
 from penstock.logical.resolve.app import resolve_app, resolve_queries, resolve_query, resolve_stream
 from penstock.runtime.batch.job import columns
 from penstock.runtime.engine.inputs import Inputs
-from penstock.runtime.settings import RunSettings, TaskSettings
-from penstock.sharing.options import AUTO, Planning
+from penstock.runtime.settings import TaskSettings
+from penstock.sharing.options import AUTO
 from penstock.sharing.plan import SharedPlan, unshared_plan
 from penstock.sources.base import OF_FRAMES, Source
 from penstock.sources.base import fields as source_fields
@@ -38,24 +40,26 @@ if TYPE_CHECKING:
     from penstock.sharing.explain_html import Explanation
     from penstock.sources.arrow.table import TableSource
 
-TASK_SETTINGS = tuple(TaskSettings.__dataclass_fields__)
 FRAME, VIEW, TABLE = "frame:", "spark:", "table:"
-PROCESS = "process"  # a master that is none of Spark's
 
 
 class App:
-    """Streams and queries. With `spark` given, runs in that session; else in one of its own, made at `start`.
+    """Streams and queries. With `spark` given, runs in that session, which is never stopped or changed; else in one of
+    its own, made at `start`: on `master`, or the one of `spark-submit`, or local[*], with the settings of `conf`.
 
     With the master `process` there is no Spark: tasks run in processes that penstock forks, `parallelism` at a time.
     """
 
-    def __init__(self, spark: SparkSession | None = None, master: str = "local[*]") -> None:
-        self._spark, self._master = spark, master
+    def __init__(
+        self, spark: SparkSession | None = None, master: str | None = None, conf: Mapping[str, Any] | None = None
+    ) -> None:
+        self._sessions = Sessions(spark, master, conf)
         self._streams: dict[str, Stream] = {}
         self._queries: dict[str, Query] = {}
         self._frames: dict[str, DataFrame] = {}
         self._tables: dict[str, TableSource] = {}  # in memory
         self._functions: dict[str, Any] = {}  # sinks that are no URI
+        self._last = ""  # checkpoint of the run that was started last
 
     def stream(
         self,
@@ -152,13 +156,8 @@ class App:
             raise ConfigError(f"Spark has no table '{name}': {reason}", "spark:NAME reads a table or view") from None
 
     def session(self) -> SparkSession:
-        if self._spark is None and self._master == PROCESS:
-            raise ConfigError("there is no Spark in a run with master 'process'", "give a Spark master, like local[*]")
-        from penstock.runtime.spark.session import build_session
-
-        if self._spark is None:
-            self._spark = build_session(self._master)
-        return self._spark
+        """The session that the app runs in; one of its own is started if need be."""
+        return self._sessions.get()
 
     def query_set(self) -> QuerySet:
         """The app, checked as far as it can be without running it."""
@@ -200,8 +199,8 @@ class App:
         """
         from penstock.runtime.planning.planners import planner_of
 
-        app, (planning, rest) = self._app(), _planning(options)
-        planner, settings = planner_of(planning), _settings(RunSettings, None, rest)
+        app, (planning, rest) = self._app(), planning_of(options)
+        planner, settings = planner_of(planning), settings_of(None, rest)
         planner.look(app, self.inputs(app).sources, settings.batch_rows, settings.parallelism or os.cpu_count() or 1)
         return tuple(planner.plans(app).values())
 
@@ -244,7 +243,9 @@ class App:
 
     def changed(self, change: Callable[[Query], Query], master: str | None = None) -> App:
         """The same app with other queries, and on another master if one is given."""
-        twin = App(self._spark, master or self._master)
+        twin = App(master=master)
+        if master is None:
+            twin._sessions = self._sessions
         twin._streams, twin._frames, twin._tables = dict(self._streams), dict(self._frames), dict(self._tables)
         twin._queries = {name: change(query) for name, query in self._queries.items()}
         return twin
@@ -255,24 +256,29 @@ class App:
         *,
         listener: Observer | None = None,
         on_phase: Callable[[str], None] = lambda phase: None,
+        replace: bool = False,
         **settings: Any,
     ) -> Run:
-        """Run the app; returns at once. `listener` is called after every batch.
+        """Run the app; returns at once. `listener` is called after every batch. With `replace`, a run of this process
+        on the same checkpoint is stopped first (without a checkpoint: the last run of this app); else, while it goes
+        on, a new one is refused.
 
         Settings: see `Planning`, `RunSettings` and `TaskSettings`.
         """
         from penstock.runtime.engine.base import SPARK
         from penstock.runtime.planning.planners import planner_of
+        from penstock.runtime.run.active import make_way
         from penstock.runtime.run.start import check_start, open_run, start
 
         started = time.monotonic()
-        app, (planning, rest) = self._app(), _planning(settings)
+        app, (planning, rest) = self._app(), planning_of(settings)
         inputs = self.inputs(app)
-        run_settings = _settings(RunSettings, checkpoint, rest)
-        with_spark = self._spark is not None or self._master != PROCESS
-        check_start(app, self._functions, run_settings, inputs, with_spark)
-        if self._spark is None and with_spark:
-            self._check_spark()
+        run_settings = settings_of(checkpoint, rest)
+        with_spark = self._sessions.with_spark
+        if run_settings.checkpoint or self._last:
+            make_way(run_settings.checkpoint or self._last, replace)
+        check_start(app, self._functions, run_settings, inputs, with_spark, self._sessions.master)
+        self._sessions.check()
         planner = planner_of(planning)
         opened = open_run(SPARK if with_spark else PROCESS, app, inputs, self._functions, run_settings)
         tasks = run_settings.parallelism or os.cpu_count() or 1
@@ -282,7 +288,7 @@ class App:
         planned = time.monotonic()
         on_phase("starting Spark" if with_spark else "starting workers")
         try:
-            engine = self._engine(with_spark, run_settings.parallelism)
+            engine = self._engine(with_spark, run_settings.parallelism, on_phase)
             look.join()
         except BaseException:
             opened.lease.release()
@@ -290,24 +296,18 @@ class App:
         seconds = {"planning": planned - started, "startup": time.monotonic() - planned}
         observers = () if listener is None else (listener,)
         try:
-            return start(engine, opened, app, inputs, run_settings, planner, observers, seconds)
+            run = start(engine, opened, app, inputs, run_settings, planner, observers, seconds)
         except BaseException:
             engine.close()
             raise
+        self._last = run.checkpoint
+        return run
 
-    def _check_spark(self) -> None:
-        """Refuse a master that is none, and a machine without Java, before anything is touched."""
-        from penstock.runtime.spark.java import ensure_java
-        from penstock.runtime.spark.session import check_master
-
-        check_master(self._master)
-        ensure_java()
-
-    def _engine(self, with_spark: bool, parallelism: int | None) -> Engine:
+    def _engine(self, with_spark: bool, parallelism: int | None, tell: Callable[[str], None]) -> Engine:
         if with_spark:
             from penstock.runtime.engine.spark import SparkEngine
 
-            return SparkEngine(self.session(), parallelism)
+            return SparkEngine(self._sessions.get(tell), parallelism, tell)
         from penstock.runtime.engine.process import ProcessEngine
 
         return ProcessEngine(parallelism)
@@ -322,35 +322,8 @@ class App:
         return app_html(self._streams.values(), self._queries.values())
 
     def close(self) -> None:
-        """Stop the Spark session."""
-        if self._spark is not None:
-            self._spark.stop()
-            self._spark = None
-
-
-def _planning(given: dict[str, Any]) -> tuple[Planning, dict[str, Any]]:
-    """What plans are asked to be like, and the other settings."""
-    rest = dict(given)
-    asked = {name: rest.pop(name) for name in Planning.__dataclass_fields__ if name in rest}
-    return Planning(**{name: value for name, value in asked.items() if value is not None}).checked(), rest
-
-
-def _settings(kind: Any, checkpoint: str | None, given: dict[str, Any]) -> Any:
-    """RunSettings with TaskSettings inside, from flat keywords; None means the default."""
-    given = {name: value for name, value in given.items() if value is not None}
-    task = {name: given.pop(name) for name in TASK_SETTINGS if name in given}
-    known = set(kind.__dataclass_fields__) - {"task", "checkpoint", "planning"}
-    for name in given:
-        if name not in known:
-            raise ConfigError(
-                f"unknown setting '{name}'", f"settings are {', '.join(sorted(known | set(TASK_SETTINGS)))}"
-            )
-    for name, value in {**given, **task}.items():
-        if isinstance(value, int) and not isinstance(value, bool) and value < 1:
-            raise ConfigError(f"{name} must be at least 1, not {value}")
-    if task.get("slots", 1) > 256:
-        raise ConfigError(f"slots must be at most 256, not {task['slots']}")
-    return kind(checkpoint=checkpoint, task=TaskSettings(**task), **given)
+        """End the Spark session, if it is penstock's own and no other app runs in it."""
+        self._sessions.close()
 
 
 def _used(app: QuerySet, stream: Stream) -> tuple[Field, ...]:

@@ -16,6 +16,7 @@ from penstock.app.commands.options import (
     Alloc,
     AppFile,
     BatchRows,
+    Conf,
     Json,
     LogFormat,
     LogLevel,
@@ -53,7 +54,8 @@ def explain(
     ] = None,
     batch_rows: BatchRows = None,
     parallelism: Parallelism = None,
-    master: Master = "local[*]",
+    master: Master = None,
+    conf: Conf = None,
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress of --analyze.")] = False,
     log_level: LogLevel = None,
@@ -67,7 +69,7 @@ def explain(
     check_asked(log_level, log_format)
     if not analyze and (log_level or log_format):
         raise ConfigError("without --analyze nothing runs, and there is no log", "add --analyze")
-    loaded = load_app(path, variables, master)
+    loaded = load_app(path, variables, master, conf)
     options = {
         "plan": plan, "alloc": alloc, "tables": tables, "memory": memory, "peak_load": peak_load,
         "plan_budget": plan_budget, "batch_rows": batch_rows, "parallelism": parallelism,

@@ -8,9 +8,10 @@ from typing import Any
 from penstock.errors import ConfigError, QueryError
 
 
-def load_app(path: Path, variables: list[str] | None, master: str = "local[*]") -> Any:
+def load_app(path: Path, variables: list[str] | None, master: str | None = None, conf: list[str] | None = None) -> Any:
     from penstock.app.api import App
     from penstock.logical.resolve.addresses import address_of
+    from penstock.runtime.spark.conf import parse_conf
 
     if address_of(str(path)) is not None:
         raise QueryError(
@@ -32,4 +33,4 @@ def load_app(path: Path, variables: list[str] | None, master: str = "local[*]") 
         if not equals or not key:
             raise ConfigError(f"--set {setting} is not of the form K=V", "write it like --set trace=flows.parquet")
         pairs[key] = value
-    return App(master=master).sql(text, str(path), pairs)
+    return App(master=master, conf=parse_conf(conf or [])).sql(text, str(path), pairs)

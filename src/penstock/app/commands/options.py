@@ -48,4 +48,10 @@ LogFormat = Annotated[
     str | None, typer.Option("--log-format", metavar="FORM", help="text, or json: an object for each line.")
 ]
 Parallelism = Annotated[int | None, typer.Option(metavar="N", help="Tasks per batch; default: cores.")]
-Master = Annotated[str, typer.Option(metavar="URL", help="Spark master; or process: no Spark, its own workers.")]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL", help="Spark master; default: spark-submit's, or local[*]; process: no Spark, its own workers."
+    ),
+]
+Conf = Annotated[list[str] | None, typer.Option("--conf", metavar="K=V", help="A setting of Spark's; may be repeated.")]

@@ -16,6 +16,7 @@ from penstock.app.commands.options import (
     Alloc,
     AppFile,
     BatchRows,
+    Conf,
     Json,
     LogFormat,
     LogLevel,
@@ -35,7 +36,8 @@ from penstock.app.commands.watching import Stopped, watch
 def run(
     path: AppFile,
     variables: Set = None,
-    master: Master = "local[*]",
+    master: Master = None,
+    conf: Conf = None,
     checkpoint: Annotated[
         str | None, typer.Option(metavar="DIR", help="Where state lives; a run on it goes on.")
     ] = None,
@@ -61,7 +63,7 @@ def run(
 ) -> None:
     """Run an app until its sources end. Kill it at any moment: with --checkpoint, the next run goes on."""
     check_asked(log_level, log_format)
-    loaded = load_app(path, variables, master)
+    loaded = load_app(path, variables, master, conf)
     settings = {
         "output": output, "overwrite": overwrite, "batch_rows": batch_rows,
         "task_memory": task_memory, "parallelism": parallelism, "until": until,

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from penstock.errors import RunError, why
 from penstock.faults import reach
-from penstock.runtime.batch.job import END, Job, columns
+from penstock.runtime.batch.job import END, Job, columns, parallelism_now
 from penstock.runtime.batch.offsets import decide, epoch_of, in_order, manifest_before, position
 from penstock.runtime.batch.outcome import told
 from penstock.runtime.settings import TaskSettings
@@ -84,7 +84,7 @@ class FusedReader:
         source = self.sources[stream]
         if one or start >= stop or not source.abilities.random_access:
             return [Split(start, stop)]
-        return source.splits(start, stop, self.job.parallelism)
+        return source.splits(start, stop, parallelism_now(self.job))
 
     def tasks(self, begin: Offset, offset: Offset) -> FusedTasks:
         return FusedTasks(self.job.settings, self.checkpoint, tuple(self.splits(begin, offset)))

@@ -6,6 +6,7 @@ import base64
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import SharedPlan
@@ -17,7 +18,7 @@ END, STOPPED = "end", "stopped"
 @dataclass(frozen=True)
 class Job:
     """One app on one checkpoint. `until`: the run ends with its sources, or goes on until it is stopped; `sampling`:
-    tasks leave samples for the planner."""
+    tasks leave samples for the planner; `live`: a file with the parallelism of now, where that changes during a run."""
 
     sources: Mapping[str, Source]
     settings: TaskSettings
@@ -26,11 +27,22 @@ class Job:
     parallelism: int
     until: str = END
     sampling: bool = False
+    live: str = ""
 
 
 def columns(plan: SharedPlan) -> list[str]:
     """Names of the columns that some query reads, and of the time."""
     return [field.name for field in plan.fields]
+
+
+def parallelism_now(job: Job) -> int:
+    """How many tasks a batch that is cut now should have."""
+    if not job.live:
+        return job.parallelism
+    try:
+        return max(1, int(Path(job.live).read_text()))
+    except (OSError, ValueError):  # the run is about to end
+        return job.parallelism
 
 
 def encode(job: Job) -> str:

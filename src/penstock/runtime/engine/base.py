@@ -18,6 +18,7 @@ from penstock.runtime.batch.executor import Executor
 from penstock.runtime.batch.feed import Feed
 from penstock.runtime.batch.job import Job
 from penstock.runtime.engine.inputs import Inputs
+from penstock.runtime.engine.places import Places
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,6 +56,15 @@ class Engine(Protocol):
 
     @property
     def executor(self) -> Executor[Any]: ...
+
+    @property
+    def spread(self) -> bool:
+        """Whether tasks may run on other machines."""
+        ...
+
+    def probe(self, places: Places) -> None:
+        """See that tasks can run, and reach these places, wherever they run; a ConfigError where they cannot."""
+        ...
 
     def processes(self) -> list[int]:
         """Those that may still write after this one was killed; the next run on the checkpoint waits for them."""

@@ -23,6 +23,7 @@ from penstock.runtime.engine.base import PROCESS
 from penstock.runtime.engine.batches import LoggedFeed, MicroBatches
 from penstock.runtime.engine.inputs import Inputs
 from penstock.runtime.engine.once import Once
+from penstock.runtime.engine.places import Places
 from penstock.runtime.engine.pool import AGAIN, Pool
 from penstock.state.protocol import TaskReport
 
@@ -53,6 +54,7 @@ class ProcessEngine:
     name = PROCESS
     session: SparkSession | None = None
     version: str | None = None
+    spread = False
 
     def __init__(self, parallelism: int | None = None) -> None:
         count = max(1, parallelism or os.cpu_count() or 1)
@@ -62,6 +64,9 @@ class ProcessEngine:
     @property
     def executor(self) -> ProcessExecutor:
         return self._executor
+
+    def probe(self, places: Places) -> None:
+        """Tasks run here, with the driver's files."""
 
     def processes(self) -> list[int]:
         return [os.getpid()] if self._pool is None else [os.getpid(), self._pool.zygote]

@@ -10,10 +10,11 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import pyarrow as pa
 
@@ -27,7 +28,12 @@ from penstock.runtime.batch.outcome import heard
 from penstock.runtime.engine.base import SPARK
 from penstock.runtime.engine.inputs import Inputs
 from penstock.runtime.engine.once import Once
+from penstock.runtime.engine.places import Places
+from penstock.runtime.engine.slots import SlotsFile, slots_now
+from penstock.runtime.spark.conf import in_one_process
 from penstock.runtime.spark.gone import jvm_gone, tells_of_it
+from penstock.runtime.spark.master import Tell
+from penstock.runtime.spark.probe import probe, told_by_spark
 from penstock.state.checked import RESTORE
 from penstock.state.protocol import TaskReport
 
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
 
+_registered: WeakSet[SparkSession] = WeakSet()
 POLL = "100 milliseconds"  # how often a run that goes on looks for new records
 
 
@@ -47,7 +54,7 @@ class SparkExecutor:
 
     @property
     def parallelism(self) -> int:
-        return max(1, self.asked or self.spark.sparkContext.defaultParallelism)
+        return self.asked or slots_now(self.spark.sparkContext)
 
     def run_tasks(self, given: DataFrame) -> list[TaskReport]:
         """`given` has a row for each task, with what it tells."""
@@ -63,13 +70,14 @@ class SparkExecutor:
         return heard((row.report for row in rows), kind)
 
 
-@dataclass(frozen=True)
 class SparkEngine:
-    """A session, and the parallelism that was asked for."""
+    """A session, the parallelism that was asked for, and who is told what Spark is waiting for."""
 
-    session: SparkSession
-    asked: int | None = None
-    name: str = SPARK
+    name = SPARK
+
+    def __init__(self, session: SparkSession, asked: int | None = None, tell: Tell = lambda phase: None) -> None:
+        self.session, self._asked, self._tell = session, asked, tell
+        self._slots: SlotsFile | None = None
 
     @property
     def version(self) -> str:
@@ -77,7 +85,14 @@ class SparkEngine:
 
     @property
     def executor(self) -> SparkExecutor:
-        return SparkExecutor(self.session, self.asked)
+        return SparkExecutor(self.session, self._asked)
+
+    @property
+    def spread(self) -> bool:
+        return not in_one_process(self.session.sparkContext.master or "")
+
+    def probe(self, places: Places) -> None:
+        probe(self.session.sparkContext, places.folders, places.files, self._tell)
 
     def processes(self) -> list[int]:
         """The lease waits for a dead driver's JVM to end, too."""
@@ -91,7 +106,13 @@ class SparkEngine:
         return FrameFeed(self.executor, checkpoint, inputs.name, job.settings, sampling=job.sampling)
 
     def start(self, job: Job, driver: BatchDriver[DataFrame], inputs: Inputs) -> SparkLoop:
-        return SparkLoop(self._query(job, driver, inputs.frame), driver, job.until)
+        from pyspark.errors import PySparkException
+
+        python = self.session.sparkContext.pythonExec
+        try:
+            return SparkLoop(self._query(job, driver, inputs.frame), driver, job.until, python)
+        except PySparkException as error:
+            raise _failure(error, python) from None
 
     def _query(self, job: Job, driver: BatchDriver[DataFrame], frame: DataFrame | None) -> Any:
         if frame is not None and not frame.isStreaming:
@@ -99,7 +120,12 @@ class SparkEngine:
         if frame is None:
             from penstock.runtime.engine.registered import FusedSource
 
-            self.session.dataSource.register(FusedSource)
+            if self.spread and self._asked is None:
+                self._slots = SlotsFile(self.session.sparkContext)
+                job = replace(job, live=self._slots.path)
+            if self.session not in _registered:  # Spark warns of a second time
+                self.session.dataSource.register(FusedSource)
+                _registered.add(self.session)
             frame = self.session.readStream.format("penstock").option("job", encode(job)).load()
         elif driver.manifest.ended:
             return Once(lambda: None)
@@ -108,7 +134,9 @@ class SparkEngine:
         return writer.option("checkpointLocation", str(Path(job.checkpoint) / "spark")).start()
 
     def close(self) -> None:
-        """The session may be the user's."""
+        """The session stays: it may be the user's, and results are read with it."""
+        if self._slots is not None:
+            self._slots.close()
 
 
 def _run_static(driver: BatchDriver[DataFrame], frame: DataFrame) -> None:
@@ -118,10 +146,10 @@ def _run_static(driver: BatchDriver[DataFrame], frame: DataFrame) -> None:
 
 
 class SparkLoop:
-    """A streaming query of Spark's (or what behaves like one) and the driver that it calls."""
+    """A streaming query of Spark's (or what behaves like one), the driver that it calls, and the Python of workers."""
 
-    def __init__(self, query: Any, driver: BatchDriver[DataFrame], until: str) -> None:
-        self._query, self._driver, self._until = query, driver, until
+    def __init__(self, query: Any, driver: BatchDriver[DataFrame], until: str, python: str) -> None:
+        self._query, self._driver, self._until, self._python = query, driver, until, python
 
     def wait(self, timeout: float | None = None) -> bool:
         from pyspark.errors import PySparkException
@@ -135,7 +163,7 @@ class SparkLoop:
         except (PySparkException, PenstockError) as error:
             if self._driver.failure is None and not isinstance(error, PenstockError) and tells_of_it(error):
                 raise jvm_gone() from error
-            raise self._driver.failure or _failure(error) from None
+            raise self._driver.failure or _failure(error, self._python) from None
         except Exception as error:  # py4j's network errors when the JVM is gone have no common root
             if tells_of_it(error):
                 raise jvm_gone() from error
@@ -161,7 +189,7 @@ class SparkLoop:
         self._query.stop()
 
 
-def _failure(error: PySparkException | PenstockError) -> PenstockError:
+def _failure(error: PySparkException | PenstockError, python: str) -> PenstockError:
     """One sentence out of Spark's report."""
     if isinstance(error, PenstockError):
         return error
@@ -169,6 +197,9 @@ def _failure(error: PySparkException | PenstockError) -> PenstockError:
     ours = re.search(r"penstock\.errors\.\w+: (.+)(?:\n\s*hint: (.+))?", text)
     if ours is not None:  # raised in the source's process, and wrapped by Spark
         return RunError(ours[1].strip(), (ours[2] or "see penstock state --checkpoint").strip())
+    workers = told_by_spark(text, python)
+    if workers is not None:
+        return workers
     damaged = re.search(r"Checksum error: file:(\S+)", text)
     if damaged is not None:
         return RunError(f"Spark's log {damaged[1]} is damaged", RESTORE)

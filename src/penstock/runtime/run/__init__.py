@@ -8,6 +8,7 @@
 | `results` | orders a query's rows, and hands them to pandas |
 | `told` | what its log says |
 | `shown` | a run and its account in a notebook |
+| `active` | which runs of this process hold a checkpoint |
 | `history`, `summary` | what a run remembers of its batches, and tells at its end |
 
 May touch all of `runtime`.

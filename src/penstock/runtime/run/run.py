@@ -14,6 +14,7 @@ from penstock.errors import ConfigError, PenstockError
 from penstock.logs import tell
 from penstock.runtime.batch.driver import BatchDriver
 from penstock.runtime.engine.base import Engine, Loop
+from penstock.runtime.run import active
 from penstock.runtime.run.changes import Amending
 from penstock.runtime.run.history import History
 from penstock.runtime.run.results import as_pandas, by_window
@@ -58,7 +59,7 @@ class Run:
         """The plan in use, for every stream and for every query whose results are read."""
         return self._driver.held.version.plans
 
-    def await_end(self, timeout: int | None = None) -> bool:
+    def await_end(self, timeout: float | None = None) -> bool:
         """Wait until the source has ended; False if `timeout` seconds passed first. Raises what went wrong."""
         if self._ended_at is not None:
             return True
@@ -95,6 +96,7 @@ class Run:
             self._engine.close()  # whoever could still write is gone before the lease is
             self._driver.held.lease.release()
             tell_end(self.state, self._driver.manifest)
+            active.forget(self)
 
     def progress(self) -> dict[str, Any]:
         """Rows so far, rows in all, windows closed, watermark, bytes written, read and kept."""

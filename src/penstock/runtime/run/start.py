@@ -25,12 +25,15 @@ from penstock.runtime.batch.job import END, STOPPED, Job
 from penstock.runtime.batch.report import Observer
 from penstock.runtime.engine.base import SPARK, Engine
 from penstock.runtime.engine.inputs import Inputs
+from penstock.runtime.engine.places import places_of
 from penstock.runtime.planning.planners import Replanning, RunPlanner
+from penstock.runtime.run import active
 from penstock.runtime.run.changes import Amending, adopt, check_changes
 from penstock.runtime.run.history import History
 from penstock.runtime.run.run import Run
 from penstock.runtime.run.told import tell_batch, tell_start
 from penstock.runtime.settings import RunSettings
+from penstock.runtime.spark.conf import in_one_process
 from penstock.sinks.base import Owner, Sink
 from penstock.sinks.registry import check_claims, check_needs
 from penstock.sinks.schema import open_query_sink
@@ -114,8 +117,12 @@ def start(
     try:
         lease.hold_for(engine.processes())
         _bind(engine.session, sinks)
+        if settings.checkpoint is None and engine.spread:
+            raise no_checkpoint()
         if not opened.prepared:
             _prepare(opened, settings, engine.session)
+        if engine.spread:
+            engine.probe(places_of(checkpoint, sinks, inputs.sources))
         adopt(checkpoint, app, planner.planning, partial(planner.plans, app), places, manifest)
         history = History()
         job = Job(
@@ -134,20 +141,38 @@ def start(
         loop = engine.start(job, driver, inputs)
         seconds["startup"] = seconds.get("startup", 0.0) + time.monotonic() - begun
         amending = Amending(engine.session, held, planner, sinks, job.sources, feed.abilities, settings)
-        return Run(engine, driver, loop, amending, history, seconds)
+        run = Run(engine, driver, loop, amending, history, seconds)
+        active.note(run)
+        return run
     except BaseException:
         lease.release()
         raise
 
 
 def check_start(
-    app: QuerySet, functions: Mapping[str, Any], settings: RunSettings, inputs: Inputs, with_spark: bool
+    app: QuerySet,
+    functions: Mapping[str, Any],
+    settings: RunSettings,
+    inputs: Inputs,
+    with_spark: bool,
+    master: str | None = None,
 ) -> None:
-    """What can be refused before an engine is started: sinks, what needs Spark, and how long to run."""
+    """What can be refused before an engine is started: sinks, what needs Spark, and how long to run. `master` is the
+    one of Spark, if that is known already."""
     _check_until(app, settings.until)
+    if settings.checkpoint is None and with_spark and master is not None and not in_one_process(master):
+        raise no_checkpoint()
     sinks = _open_sinks(app, functions, settings.output, local_path(settings.checkpoint or ".", "checkpoint"))
     check_needs(sinks, with_spark)
     inputs.check_needs(with_spark)
+
+
+def no_checkpoint() -> ConfigError:
+    """What a run without a checkpoint is told where tasks run on other machines."""
+    return ConfigError(
+        "this run has no checkpoint, and a temporary folder of this machine is none that the workers see",
+        "give --checkpoint DIR (App.start(checkpoint=...)), a folder that all machines share",
+    )
 
 
 def _check_until(app: QuerySet, until: str) -> None:

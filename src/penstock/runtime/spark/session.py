@@ -1,7 +1,6 @@
 """Start Spark with the settings that were found to matter.
 
-A session of the user's works as well: only the daemon module (kernels compiled before workers fork) and the
-two speed settings are lost if that session was built without `spark_settings`.
+A session of the user's works as well, and stays as it is: what it lacks of `spark_settings` costs time, not results.
 """
 
 from __future__ import annotations
@@ -13,24 +12,40 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark import SparkContext, accumulators
+from pyspark import SparkConf, SparkContext, accumulators
 from pyspark.sql import SparkSession
 
 import penstock
 from penstock.errors import ConfigError
 from penstock.runtime.spark import archive
+from penstock.runtime.spark.conf import (
+    DEFAULT,
+    MASTER,
+    NAME,
+    OF_THE_JVM,
+    check_master,
+    checked_conf,
+    chosen_master,
+    in_one_process,
+    submitted,
+)
 from penstock.runtime.spark.gone import tells_of_it
 from penstock.runtime.spark.java import ensure_java
+from penstock.runtime.spark.master import Tell, check_reachable, registered
 from penstock.runtime.spark.workers import worker_python
 
 ATTEMPTS = 4
-JVM_OPTIONS = "spark.driver.extraJavaOptions"
-_WORKERS = r"(\*|[1-9]\d*)"
-MASTERS = rf"local(\[{_WORKERS}(\s*,\s*\d+)?\])?|local-cluster\[[\d, ]+\]|spark://.+|k8s://.+|yarn"
+JVM_OPTIONS = "spark.driver.defaultJavaOptions"
+BARS = "spark.ui.showConsoleProgress"  # switched on for whatever has no name, unless it is off from the start
+LEVEL = "spark.log.level"
+SHELL = "pyspark-shell"  # what Spark calls a session that has no name
+# On other machines a daemon that loads penstock would not start where penstock is missing, and could not say so.
+SPREAD = {"spark.python.daemon.module": "pyspark.daemon"}
 
 
 def spark_settings() -> dict[str, str]:
@@ -38,7 +53,7 @@ def spark_settings() -> dict[str, str]:
     log = Path(__file__).with_name("log4j2.properties")
     return {
         "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
+        BARS: "false",
         "spark.sql.session.timeZone": "UTC",
         # Without it every Python task waits 40 ms for a delayed acknowledgement on its TCP socket.
         "spark.python.unix.domain.socket.enabled": "true",
@@ -71,43 +86,150 @@ def local_retries(master: str) -> str:
     return f"local[{match[1] or 1},{ATTEMPTS}]" if match else master
 
 
-def build_session(master: str = "local[*]", app_name: str = "penstock") -> SparkSession:
-    """A session of penstock's own."""
-    check_master(master)
+def build_session(
+    master: str | None = None, conf: Mapping[str, str] | None = None, tell: Tell = lambda phase: None
+) -> SparkSession:
+    """A session for penstock, until `release`: one of its own, or the one that this process has.
+
+    A process has one Spark at most. Whoever started it, it is neither stopped nor changed here.
+    """
+    global _own
+    settings = checked_conf(conf or {})
+    asked = chosen_master(master, settings)
+    check_reachable(asked or DEFAULT)
     java_home = ensure_java()
-    local = re.match(r"local(\[|$)", master) is not None
-    python = worker_python() if local else sys.executable
-    os.environ.setdefault("PYSPARK_PYTHON", python)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)
-    if master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    active = SparkContext._active_spark_context
+    if active is not None and active._jsc is not None:
+        return _joined(active, asked, settings)
+    _environment(asked, settings)
     compiling = compile_kernels()
-    builder = SparkSession.builder.master(local_retries(master)).appName(app_name)
-    settings = spark_settings()
-    if local:
-        settings[JVM_OPTIONS] = " ".join((settings[JVM_OPTIONS], *archive.options(java_home)))
-    for key, value in settings.items():
-        builder = builder.config(key, value)
     _quiet_end()
+    known = _launch(asked, settings, java_home)
+    chosen = known.get(MASTER, None) or DEFAULT
     try:
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
+        if asked is None:
+            check_reachable(chosen)
+        session = _begin(chosen, known, tell)
+        if _silent and not known.contains(LEVEL):
+            session.sparkContext.setLogLevel("OFF")
+    except ConfigError:
+        raise
     except Exception as error:  # of py4j or PySpark, which have no common root
         raise ConfigError(
-            f"Spark could not be started on '{master}': {reason(error)}", "see that the master is right and Java runs"
+            f"Spark could not be started on '{chosen}': {reason(error)}",
+            "see that the master and the settings are right, and Java runs",
         ) from error
+    _own = _Own(session.sparkContext)
+    _check_values(session, settings)
     if compiling is not None:
         compiling.wait()
-    threading.Thread(target=_wake_workers, args=(session,), name="penstock-wake", daemon=True).start()
+    if in_one_process(chosen):  # elsewhere the probe of a run wakes them
+        threading.Thread(target=_wake_workers, args=(session,), name="penstock-wake", daemon=True).start()
     return session
 
 
-def check_master(master: str) -> None:
-    """Spark says what is wrong with a master in pages of Java, if at all."""
-    if not re.fullmatch(MASTERS, master):
-        raise ConfigError(
-            f"'{master}' is no Spark master", "give one like local[*], local[4], spark://HOST:7077, k8s://URL or yarn"
-        )
+def _check_values(session: SparkSession, conf: Mapping[str, str]) -> None:
+    """Spark looks at the values of SQL settings when it uses them, unless they are set in a session."""
+    for key, value in conf.items():
+        try:
+            if key.startswith("spark.sql."):
+                session.conf.set(key, value)
+        except Exception as error:
+            if "CANNOT_MODIFY" in str(error):  # one that a session has from its start
+                continue
+            release(session)
+            raise ConfigError(f"{key}={value}: {reason(error)}", "give a value that Spark takes") from error
+
+
+def release(session: SparkSession) -> None:
+    """Its holder needs the session no more: penstock's own ends with the last one; others go on."""
+    global _own
+    if _own is not None and _own.context is session.sparkContext:
+        _own.holders -= 1
+        if _own.holders == 0:
+            _own = None
+            session.stop()
+
+
+@dataclass
+class _Own:
+    """The Spark that penstock has started in this process, and how many hold it."""
+
+    context: SparkContext
+    holders: int = 1
+
+
+_own: _Own | None = None
+_silent = False  # the JVM works for penstock alone: its log, which only Spark writes to, may be switched off
+
+
+def _joined(active: SparkContext, master: str | None, conf: Mapping[str, str]) -> SparkSession:
+    """The session that is there, if it is what was asked for."""
+    for key, value in {**conf, **({} if master is None else {MASTER: master})}.items():
+        found = active.getConf().get(key, None)
+        if found not in (value, local_retries(value)):
+            has = f"without {key}" if found is None else f"with {key}={found}"
+            raise ConfigError(
+                f"this process has a Spark session already, {has}, not {value}",
+                "leave that setting away to run in it, or stop it first: a process can have one only",
+            )
+    if _own is not None and _own.context is active:
+        _own.holders += 1
+    return SparkSession.builder.getOrCreate()
+
+
+def _environment(master: str | None, conf: Mapping[str, str]) -> None:
+    """What Spark reads of the environment, where the user has not set it."""
+    here = in_one_process(master or DEFAULT) and not submitted()
+    python = worker_python() if here else sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python", python))
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)
+    if not submitted() and (master or DEFAULT).startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def _launch(master: str | None, conf: Mapping[str, str], java_home: str) -> SparkConf:
+    """Start the JVM, unless it is there; returns all settings of a session: see `runtime.spark.conf` for who wins."""
+    global _silent
+    ours, running = spark_settings(), SparkContext._gateway is not None or submitted()
+    given = {**conf, **({} if master is None else {MASTER: master})}
+    if not running:
+        if in_one_process(master or DEFAULT):
+            ours[JVM_OPTIONS] = " ".join((ours[JVM_OPTIONS], *archive.options(java_home)))
+        first = SparkConf(loadDefaults=False)
+        for key, value in {**{key: ours[key] for key in (*OF_THE_JVM, BARS) if key in ours}, **given}.items():
+            first.set(key, value)
+        try:
+            SparkContext._ensure_initialized(conf=first)
+        except Exception as error:
+            with_what = f" with {', '.join(f'{key}={value}' for key, value in given.items())}" if given else ""
+            raise ConfigError(f"Spark's JVM does not start{with_what}", "mend what it says above") from error
+    else:
+        SparkContext._ensure_initialized()
+    known = SparkConf()
+    _silent = _silent or not running or submitted()
+    if submitted():  # its JVM would say a lot before there is a session
+        known.setIfMissing(LEVEL, "OFF")
+    for key in OF_THE_JVM:
+        if running and key in conf and known.get(key, None) != conf[key]:
+            raise ConfigError(
+                f"{key} cannot be set any more: the JVM of the driver runs already",
+                "give it to spark-submit, or start with it in a new process",
+            )
+    if known.get(NAME, SHELL) == SHELL:
+        known.set(NAME, "penstock")
+    chosen = given.get(MASTER) or known.get(MASTER, None) or DEFAULT
+    for key, value in {**ours, **(SPREAD if not in_one_process(chosen) else {})}.items():
+        known.setIfMissing(key, value)
+    for key, value in given.items():
+        known.set(key, value)
+    check_master(chosen)
+    return known.setMaster(chosen if submitted() else local_retries(chosen))
+
+
+def _begin(master: str, settings: SparkConf, tell: Tell) -> SparkSession:
+    begin = SparkSession.builder.config(conf=settings).getOrCreate
+    return begin() if in_one_process(master) else registered(master, begin, tell)
 
 
 def reason(error: Exception) -> str:
