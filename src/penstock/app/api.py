@@ -15,6 +15,7 @@ from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from penstock.app.sizes import sized
 from penstock.app.streams import is_frame, table_of, typed_fields, with_types
 from penstock.errors import ConfigError, QueryError
 from penstock.logical.query import Field, Query, QuerySet, Stream
@@ -160,11 +161,24 @@ class App:
             self._spark = build_session(self._master)
         return self._spark
 
-    def query_set(self) -> QuerySet:
-        """The app, checked as far as it can be without running it."""
+    def query_set(self, *, opened: bool = True) -> QuerySet:
+        """The app; `opened`: its sources were opened, and have what queries need."""
         app = self._app()
-        self.inputs(app)
+        if opened:
+            self.inputs(app)
         return app
+
+    def check(self, checkpoint: str | None = None, **settings: Any) -> QuerySet:
+        """The app, if `start` with these settings would not refuse it before anything runs."""
+        from penstock.runtime.run.admission import check_start
+
+        app, (_, rest) = self._app(), _planning(settings)
+        inputs, run_settings = self.inputs(app), _settings(RunSettings, checkpoint, rest)
+        check_start(app, self._functions, run_settings, inputs, self._with_spark())
+        return app
+
+    def _with_spark(self) -> bool:
+        return self._spark is not None or self._master != PROCESS
 
     def _app(self) -> QuerySet:
         if not self._queries:
@@ -185,6 +199,8 @@ class App:
         stream = app.stream(name)
         for query in app.readers(name):
             check_window(query.name, query.window, OF_FRAMES)
+        if stream.options:
+            raise QueryError(f"the DataFrame '{name}' has no options, but is given '{stream.options[0][0]}'")
         check_fields(_used(app, stream), _arrow_schema(frame), f"the DataFrame '{name}'")
         return Inputs(frame=frame, name=name)
 
@@ -262,13 +278,14 @@ class App:
         Settings: see `Planning`, `RunSettings` and `TaskSettings`.
         """
         from penstock.runtime.planning.planners import planner_of
-        from penstock.runtime.run.start import check_start, start
+        from penstock.runtime.run.admission import check_start
+        from penstock.runtime.run.start import start
 
         started = time.monotonic()
         app, (planning, rest) = self._app(), _planning(settings)
         inputs = self.inputs(app)
         run_settings = _settings(RunSettings, checkpoint, rest)
-        with_spark = self._spark is not None or self._master != PROCESS
+        with_spark = self._with_spark()
         check_start(app, self._functions, run_settings, inputs, with_spark)
         planner = planner_of(planning)
         tasks = run_settings.parallelism or os.cpu_count() or 1
@@ -314,7 +331,7 @@ class App:
 
 def _planning(given: dict[str, Any]) -> tuple[Planning, dict[str, Any]]:
     """What plans are asked to be like, and the other settings."""
-    rest = dict(given)
+    rest = sized(given)
     asked = {name: rest.pop(name) for name in Planning.__dataclass_fields__ if name in rest}
     return Planning(**{name: value for name, value in asked.items() if value is not None}).checked(), rest
 
