@@ -49,7 +49,8 @@ def test_text_reads_back_as_what_was_generated(name: str, tmp_path: Path) -> Non
 
 def test_more_records_than_are_written_at_a_time(tmp_path: Path) -> None:
     lines = written(tmp_path, "x.csv", "zipf", {"rows": "140000"}).read_text().splitlines()
-    assert len(lines) == len({line.partition(",")[0] for line in lines}) == 140_001
+    assert len(lines) == 140_001
+    assert lines.count(lines[0]) == 1
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.json"])
