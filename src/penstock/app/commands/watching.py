@@ -12,6 +12,8 @@ from typing import Any
 from penstock.app.commands.commands import errors
 from penstock.errors import PenstockError, RunError, why
 
+WAITING = "waiting for files"
+
 
 def watch(loaded: Any, checkpoint: str | None, settings: dict[str, Any], quiet: bool) -> dict[str, Any]:
     """Run a loaded app to its end with a progress display; Ctrl-C and SIGTERM stop it between two batches."""
@@ -44,6 +46,8 @@ def _await_end(start: Callable[..., Any], display: Any) -> dict[str, Any]:
                 display.phase("stopping after this batch")
                 running.stop()
                 break
+            if running.waiting():
+                display.phase(WAITING)
     except PenstockError as error:  # whatever was wrong, it was met while running
         raise RunError(error.fact, error.hint) from error
     summary: dict[str, Any] = running.summary()
