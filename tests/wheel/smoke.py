@@ -21,6 +21,7 @@ CREATE STREAM flows (ts TIMESTAMP, src INET, bytes INT) FROM 'csv:flows.csv' WAT
 CREATE QUERY talkers INTO 'csv:${out}' AS
   SELECT src, count(*) AS n, sum(bytes) AS bytes FROM flows [RANGE '1 minute'] GROUP BY src;
 """
+QUERY = "SELECT src, count(*) AS n, sum(bytes) AS bytes FROM 'flows.csv' GROUP BY src ORDER BY src"
 RECORDS = [(f"2026-01-01T00:00:{second:02d}Z", f"10.0.0.{second % 3}", 100 + second) for second in range(10)]
 EXPECTED = [["10.0.0.0", "4", "418"], ["10.0.0.1", "3", "312"], ["10.0.0.2", "3", "315"]]
 NOTEBOOK = """
@@ -69,6 +70,8 @@ def main() -> None:
         require(say([PENSTOCK, "--version"]) == f"penstock {version}\n", "--version")
         require(say([sys.executable, "-m", "penstock", "--version"]) == f"penstock {version}\n", "-m penstock")
         require("1 query over stream 'flows'" in say([PENSTOCK, "check", "app.sql", "--set", "out=o"]), "check")
+        asked = say([PENSTOCK, "query", QUERY, "--format", "csv", "--quiet"])
+        require([row[:3] for row in csv.reader(asked.splitlines())][1:] == EXPECTED, f"query: {asked}")
         check_run("process", "process")
         check_run("spark", "local[2]")
         require(repr(EXPECTED) in say_of_session(), "the notebook's rows")

@@ -1,6 +1,6 @@
 """Records of a source as one file, in the format that its name says: for `penstock generate KIND -o FILE`.
 
-CSV and JSON are written as the sinks of that name write results.
+CSV and JSON are written as the sinks of that name write results; a capture has packets without payload.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from penstock.logical.types import Kind
 from penstock.sinks.csv import as_text
 from penstock.sinks.json import write_json
 from penstock.sources.base import Source, logical_type
+from penstock.sources.capture.write import file_header, frames
 from penstock.sources.parquet.write import Progress, refuse_folder, tables, whole_file, write_parquet
 
 Write = Callable[[Source, Path, Progress], None]
@@ -52,6 +53,13 @@ def _json(source: Source, path: Path, progress: Progress) -> None:
             write_json(_readable(table), file)
 
 
+def _pcap(source: Source, path: Path, progress: Progress) -> None:
+    with _opened(path) as file:
+        file.write(file_header())
+        for table in tables(source, progress=progress):
+            file.write(frames(table))
+
+
 def _readable(table: pa.Table) -> pa.Table:
     """The same records, with addresses as text: a source may have them as numbers."""
     for place, field in enumerate(table.schema):
@@ -78,5 +86,5 @@ def _opened(path: Path) -> Iterator[Any]:
             yield packed
 
 
-FORMATS: dict[str, Write] = {".parquet": _parquet, ".csv": _csv, ".json": _json, ".jsonl": _json}
-ENDINGS = ".parquet, .csv, .json or .jsonl; text also in .gz"
+FORMATS: dict[str, Write] = {".parquet": _parquet, ".csv": _csv, ".json": _json, ".jsonl": _json, ".pcap": _pcap}
+ENDINGS = ".parquet, .csv, .json, .jsonl or .pcap; all but Parquet also in .gz"

@@ -21,7 +21,9 @@ def generate(
     kind: Annotated[str, typer.Argument(help="uniform, zipf, clustered (or flows), bursty")],
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", metavar="FILE", help="To write: .parquet, .csv, .json, .jsonl, .csv.gz, ..."),
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="To write: .parquet, .csv, .json, .jsonl, .pcap, .csv.gz, ..."
+        ),
     ],
     rows: Annotated[
         int | None,
