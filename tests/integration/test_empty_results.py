@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -114,11 +115,13 @@ def test_stopped_and_ended_later(tmp_path: Path) -> None:
     running = (
         ps.App(master="process").sql(app).start(str(tmp_path / "ckpt"), output=str(tmp_path / "out"), until="stopped")
     )
+    while not running.waiting():  # batch 0 has no records
+        time.sleep(0.05)
     running.stop()
     assert files(tmp_path / "out") == []
     assert not running.summary()["ended"]
     run(app_of(tmp_path), tmp_path)
-    check(tmp_path / "out", 0)
+    check(tmp_path / "out", 1)
     assert pq.read_table(next((tmp_path / "out" / "some").glob("*.parquet"))).num_rows == 2
 
 

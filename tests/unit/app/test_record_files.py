@@ -69,3 +69,10 @@ def test_no_records(tmp_path: Path) -> None:
 def test_other_endings(name: str) -> None:
     with pytest.raises(ConfigError, match="no format has that ending"):
         writer_of(Path(name))
+
+
+def test_a_capture(tmp_path: Path) -> None:
+    found = open_source(f"pcap:{written(tmp_path, 'x.pcap', 'bursty')}", {})
+    assert found.rows() == 3000
+    assert written(tmp_path, "y.pcap.gz", "bursty").stat().st_size < (tmp_path / "x.pcap").stat().st_size
+    assert open_source(f"pcap:{tmp_path / 'y.pcap.gz'}", {}).rows() == 3000
