@@ -21,7 +21,7 @@ class Command(TyperCommand):
         super().__init__(*arguments, **settings)
         for option in self.params:
             if isinstance(option, TyperOption) and not option.is_eager:
-                option.envvar = variable(option.opts)
+                option.envvar = variable(option.opts, str(self.name))
                 option.show_envvar = False  # one line of the help says it of all
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -31,13 +31,14 @@ class Command(TyperCommand):
             _taken[:] = [str(option.envvar) for option in self.params if _from_environment(ctx, option)]
 
 
-def variable(options: list[str]) -> str:
-    """The variable of an option that may have several names.
+def variable(options: list[str], command: str) -> str:
+    """The variable of an option. Where one answer goes, `-o`, is said for each command apart from the output of runs.
 
-    >>> variable(["-o", "--output"]), variable(["--batch-rows"])
-    ('PENSTOCK_OUTPUT', 'PENSTOCK_BATCH_ROWS')
+    >>> variable(["--output"], "run"), variable(["-o", "--output"], "query"), variable(["--batch-rows"], "run")
+    ('PENSTOCK_OUTPUT', 'PENSTOCK_QUERY_OUTPUT', 'PENSTOCK_BATCH_ROWS')
     """
-    return PREFIX + max(options, key=len).lstrip("-").replace("-", "_").upper()
+    words = max(options, key=len).lstrip("-").replace("-", "_")
+    return PREFIX + (f"{command}_{words}" if "-o" in options else words).upper()
 
 
 def taken() -> list[str]:
