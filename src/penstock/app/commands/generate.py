@@ -34,6 +34,7 @@ def generate(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Write a synthetic stream: seeded, repeatable, the same as the source generate:KIND."""
+    from rich.console import Console
     from rich.progress import Progress
 
     from penstock.app.record_files import writer_of
@@ -47,7 +48,7 @@ def generate(
         options[key] = value
     source = open_generate(kind, options)
     write = writer_of(output)
-    with Progress(console=errors, disable=quiet) as progress:
+    with Progress(console=Console(quiet=True) if quiet else errors, disable=quiet) as progress:
         task = progress.add_task(f"generating {kind}", total=source.rows())
         write(source, output, lambda done: progress.update(task, completed=done))
     print(f"{output}: {source.rows():,} records")
