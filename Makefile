@@ -22,7 +22,7 @@ NO_FLINK = Flink could not be installed (it is built for Python 3.9 to 3.12); th
 	With another Python: make PYTHON=/path/to/python3.11 bench-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench bench-peers clean clean-venv
+.PHONY: help demo test test-all wheel lint bench bench-peers clean clean-venv
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ test: lint $(VENV)/.java ## lint and the whole test suite but the long campaigns
 
 test-all: lint $(VENV)/.java ## the same with the long campaigns and a ten-minute soak
 	@$(BIN)/python -m pytest -m ''
+
+wheel: $(VENV)/.made ## the wheel in empty environments, with the newest and the oldest versions it allows
+	@echo "trying the wheel in empty environments (a few minutes) ..."
+	@$(BIN)/python tests/wheel/ends.py
 
 lint: $(VENV)/.tested ## ruff (rules and format) and mypy
 	@$(BIN)/ruff check .

@@ -6,6 +6,7 @@ import test_bad_checkpoints
 import test_bad_commands
 import test_bad_permissions
 import test_bad_records
+import test_bad_settings
 import test_bad_sources
 from commands import GOLDEN
 
@@ -16,6 +17,7 @@ def test_no_message_without_case() -> None:
         *test_bad_commands.CASES,
         *test_bad_commands.NO_SESSION,
         test_bad_commands.NO_PICTURE,
+        *test_bad_settings.CASES,
         *test_bad_checkpoints.CASES,
         *test_bad_checkpoints.READING,
         *test_bad_permissions.CASES,

@@ -7,7 +7,9 @@
 | `sessions`, `settings` | the Spark session that an app runs in; settings of a run, checked |
 | `shown` | an app in a notebook |
 | `cli` | the command line; its commands stand in `commands` |
+| `sizes` | reads sizes and counts as people write them: 256KiB, 500k |
 | `analysis` | runs an app for its counters alone: `explain --analyze` |
+| `record_files` | writes records of a source to a file: `generate -o` |
 | `state_view` | shows what a checkpoint holds |
 | `plan_picture`, `picture` | draw a plan, and the results of the demo; need matplotlib |
 | `demo` | `make demo` |

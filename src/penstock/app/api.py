@@ -159,10 +159,20 @@ class App:
         """The session that the app runs in; one of its own is started if need be."""
         return self._sessions.get()
 
-    def query_set(self) -> QuerySet:
-        """The app, checked as far as it can be without running it."""
+    def query_set(self, *, opened: bool = True) -> QuerySet:
+        """The app; `opened`: its sources were opened, and have what queries need."""
         app = self._app()
-        self.inputs(app)
+        if opened:
+            self.inputs(app)
+        return app
+
+    def check(self, checkpoint: str | None = None, **settings: Any) -> QuerySet:
+        """The app, if `start` with these settings would not refuse it before anything runs."""
+        from penstock.runtime.run.admission import check_start
+
+        app, (_, rest) = self._app(), planning_of(settings)
+        sessions, run_settings = self._sessions, settings_of(checkpoint, rest)
+        check_start(app, self._functions, run_settings, self.inputs(app), sessions.with_spark, sessions.master)
         return app
 
     def _app(self) -> QuerySet:
@@ -184,6 +194,8 @@ class App:
         stream = app.stream(name)
         for query in app.readers(name):
             check_window(query.name, query.window, OF_FRAMES)
+        if stream.options:
+            raise QueryError(f"the DataFrame '{name}' has no options, but is given '{stream.options[0][0]}'")
         check_fields(_used(app, stream), _arrow_schema(frame), f"the DataFrame '{name}'")
         return Inputs(frame=frame, name=name)
 
@@ -268,7 +280,8 @@ class App:
         from penstock.runtime.engine.base import SPARK
         from penstock.runtime.planning.planners import planner_of
         from penstock.runtime.run.active import make_way
-        from penstock.runtime.run.start import check_start, open_run, start
+        from penstock.runtime.run.admission import check_start
+        from penstock.runtime.run.start import open_run, start
 
         started = time.monotonic()
         app, (planning, rest) = self._app(), planning_of(settings)

@@ -22,6 +22,7 @@ from penstock.app.commands import (  # noqa: F401 - they register
     state,
 )
 from penstock.app.commands.commands import app, errors
+from penstock.app.commands.environment import taken
 from penstock.app.commands.options import Version
 from penstock.app.commands.watching import Stopped
 from penstock.errors import ConfigError, PenstockError, RunError, why
@@ -73,6 +74,8 @@ def _misused(error: typer.TyperException) -> None:
 
 def _fail(error: PenstockError, code: int) -> None:
     errors.print(f"error: {error}", markup=False, soft_wrap=True)
+    if code == 2 and taken():
+        errors.print(f"  note: from the environment: {', '.join(taken())}", markup=False, soft_wrap=True)
     sys.exit(code)
 
 

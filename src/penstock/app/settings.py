@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.app.sizes import sized
 from penstock.errors import ConfigError
 from penstock.runtime.settings import RunSettings, TaskSettings
 from penstock.sharing.options import Planning
@@ -20,7 +21,7 @@ WORDS = {"int": "a whole number", "float": "a number", "bool": "True or False", 
 
 def planning_of(given: Mapping[str, Any]) -> tuple[Planning, dict[str, Any]]:
     """What plans are asked to be like, and the other settings."""
-    rest = dict(given)
+    rest = sized(given)
     asked = {name: rest.pop(name) for name in Planning.__dataclass_fields__ if name in rest}
     return Planning(**_typed(Planning, asked)).checked(), rest
 

@@ -107,6 +107,16 @@ def read_text(text: str, file: str, variables: Mapping[str, str]) -> AppText:
     return expanded
 
 
+def variables_of(text: str) -> frozenset[str]:
+    """Names of the variables that an app's text has.
+
+    >>> sorted(variables_of("FROM 'csv:${folder}/${name}.csv' -- not ${this}"))
+    ['folder', 'name']
+    """
+    written = (_VARIABLE_NAME.fullmatch(text, span.start, span.end) for span, _ in _variables(text))
+    return frozenset(name.group(1) for name in written if name is not None)
+
+
 def _fill(plain: AppText, variables: Mapping[str, str]) -> AppText:
     # A byte order mark is no part of the text, but must keep its offset.
     source = plain.original.replace("\ufeff", " ")

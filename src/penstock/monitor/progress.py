@@ -35,7 +35,8 @@ class ProgressDisplay:
                 "{task.fields[kept]}  {task.fields[lag]}"
             ),
             TimeElapsedColumn(),
-            console=console,
+            # Older versions of rich end a line that was never begun: a console that is quiet swallows it.
+            console=Console(quiet=True) if quiet else console,
             disable=quiet,
         )
         self._task = self._progress.add_task(

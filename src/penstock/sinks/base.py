@@ -78,6 +78,10 @@ class Sink(Protocol):
         """Task: write rows aside; returns [staged, final] names for the manifest."""
         ...
 
+    def stage_empty(self, batch: int, attempt: str) -> list[str]:
+        """Driver: stage a result without rows, for a query that ends without any; [] where rows are only handed on."""
+        ...
+
     def publish(self, batch: int, parts: list[Part]) -> None:
         """Driver, after the commit: deliver all parts of the query in this batch, in order. Doing it again
         does nothing, or nothing worse than the sink's delivery says; without parts it does nothing."""

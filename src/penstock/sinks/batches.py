@@ -69,6 +69,9 @@ class BatchSink(ABC):
         stage_file(staged, self.folder, partial(self.write, table))
         return [str(staged), str(Path(self.folder) / DELIVERED)]
 
+    def stage_empty(self, batch: int, attempt: str) -> list[str]:
+        return []
+
     def publish(self, batch: int, parts: list[Part]) -> None:
         if not parts:
             return

@@ -34,6 +34,9 @@ class DiscardSink:
     def stage(self, table: pa.Table, batch: int, part: int, attempt: str) -> list[str]:
         return ["", ""]
 
+    def stage_empty(self, batch: int, attempt: str) -> list[str]:
+        return []
+
     def publish(self, batch: int, parts: list[Part]) -> None:
         """and nothing to show."""
 

@@ -106,6 +106,9 @@ class FolderSink(ABC):
         stage_file(staged, self.folder, partial(self.write, table))
         return [str(staged), str(folder / f"{name}{self.suffix}")]
 
+    def stage_empty(self, batch: int, attempt: str) -> list[str]:
+        return self.stage(self.schema.empty_table(), batch, 0, attempt)
+
     def publish(self, batch: int, parts: list[Part]) -> None:
         try:
             reach("sink.publish")

@@ -3,6 +3,7 @@
 | module | has |
 | --- | --- |
 | `commands` | where they are registered, and standard error |
+| `environment` | options from the environment: `PENSTOCK_...` |
 | `options` | options and arguments that several of them have |
 | `loading`, `watching` | the app that is named; a run with its progress |
 | `lines` | whether that is a bar, or lines of a log |

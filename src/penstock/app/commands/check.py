@@ -6,13 +6,20 @@ import json
 
 from penstock.app.commands.commands import command
 from penstock.app.commands.loading import load_app
-from penstock.app.commands.options import AppFile, Json, Set
+from penstock.app.commands.options import AppFile, Json, Master, Output, Set, Until
 
 
-@command(epilog="Example: penstock check app.sql")
-def check(path: AppFile, variables: Set = None, as_json: Json = False) -> None:
-    """Parse and resolve only: errors with line, column and caret, and what is not executable yet."""
-    queries = load_app(path, variables).query_set()
+@command(epilog="Examples: penstock check app.sql; penstock check app.sql --until stopped --master process")
+def check(
+    path: AppFile,
+    variables: Set = None,
+    master: Master = None,
+    output: Output = "penstock-out",
+    until: Until = "end",
+    as_json: Json = False,
+) -> None:
+    """Whether an app would run: its text (errors with line, column and caret), sources and sinks. Runs nothing."""
+    queries = load_app(path, variables, master).check("checkpoint", output=output, until=until)
     streams = [stream.name for stream in queries.streams]
     names = [query.name for query in queries.queries if not query.hidden]
     if as_json:

@@ -5,10 +5,14 @@ Modules of commands load what they need when they are called: `--help` must not 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import typer
 from rich.console import Console
 
 from penstock.app.commands import light
+from penstock.app.commands.environment import Command
 
 light.install()
 app = typer.Typer(
@@ -17,7 +21,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="penstock: many continuous aggregate queries on one fast stream, in one Spark streaming query.",
     epilog="Start with: [bold]penstock generate flows -o flows.parquet --rows 1000000[/], then "
-    "[bold]penstock run examples/flows.sql --set trace=flows.parquet[/].",
+    "[bold]penstock run examples/flows.sql --set trace=flows.parquet[/]. "
+    "Every option may come from the environment: --batch-rows as PENSTOCK_BATCH_ROWS.",
 )
 errors = Console(stderr=True, highlight=False)
-command = app.command
+
+
+def command(**settings: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function as the command of its name."""
+    return app.command(cls=Command, **settings)

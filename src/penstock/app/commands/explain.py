@@ -35,7 +35,7 @@ from penstock.errors import ConfigError, why
 
 @command(
     epilog="Examples: penstock explain app.sql --json; penstock explain app.sql --analyze --plot plan.png; "
-    "penstock explain app.sql --plan gc --memory 65536. How to read it: docs/plans.md"
+    "penstock explain app.sql --plan gc --memory 64KiB. How to read it: docs/plans.md"
 )
 def explain(
     path: AppFile,

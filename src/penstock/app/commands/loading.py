@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from penstock.app.commands.commands import errors
 from penstock.errors import ConfigError, QueryError
 
 
 def load_app(path: Path, variables: list[str] | None, master: str | None = None, conf: list[str] | None = None) -> Any:
     from penstock.app.api import App
     from penstock.logical.resolve.addresses import address_of
+    from penstock.logical.resolve.unused import unused
     from penstock.runtime.spark.conf import parse_conf
 
     if address_of(str(path)) is not None:
@@ -33,4 +35,7 @@ def load_app(path: Path, variables: list[str] | None, master: str | None = None,
         if not equals or not key:
             raise ConfigError(f"--set {setting} is not of the form K=V", "write it like --set trace=flows.parquet")
         pairs[key] = value
-    return App(master=master, conf=parse_conf(conf or [])).sql(text, str(path), pairs)
+    app = App(master=master, conf=parse_conf(conf or [])).sql(text, str(path), pairs)
+    for sentence in unused(text, str(path), pairs, app.query_set(opened=False)):
+        errors.print(f"warning: {sentence}", markup=False, soft_wrap=True)
+    return app

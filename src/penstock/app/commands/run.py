@@ -22,17 +22,21 @@ from penstock.app.commands.options import (
     LogLevel,
     Master,
     Memory,
+    Output,
     Parallelism,
     PeakLoad,
     PlanBudget,
     PlanKind,
+    Replan,
     Set,
     Tables,
+    TaskMemory,
+    Until,
 )
 from penstock.app.commands.watching import Stopped, watch
 
 
-@command(epilog="Example: penstock run app.sql --checkpoint ckpt --output out --batch-rows 500000 --json")
+@command(epilog="Example: penstock run app.sql --checkpoint ckpt --output out --batch-rows 500k --json")
 def run(
     path: AppFile,
     variables: Set = None,
@@ -41,21 +45,19 @@ def run(
     checkpoint: Annotated[
         str | None, typer.Option(metavar="DIR", help="Where state lives; a run on it goes on.")
     ] = None,
-    output: Annotated[str, typer.Option(metavar="DIR", help="For queries without INTO.")] = "penstock-out",
+    output: Output = "penstock-out",
     overwrite: Annotated[bool, typer.Option(help="Remove another run's results from the output first.")] = False,
     plan: PlanKind = "auto",
     alloc: Alloc = "auto",
     tables: Tables = "auto",
     memory: Memory = None,
-    replan: Annotated[str, typer.Option(help="auto: plan anew as the data change; off: keep the first plan.")] = "auto",
+    replan: Replan = "auto",
     peak_load: PeakLoad = None,
     plan_budget: PlanBudget = None,
     batch_rows: BatchRows = None,
-    task_memory: Annotated[int | None, typer.Option(metavar="BYTES", help="Cap on a task's tables.")] = None,
+    task_memory: TaskMemory = None,
     parallelism: Parallelism = None,
-    until: Annotated[
-        str, typer.Option(help="end: until the sources end; stopped: on, as files arrive, until Ctrl-C.")
-    ] = "end",
+    until: Until = "end",
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no account.")] = False,
     log_level: LogLevel = None,

@@ -11,6 +11,7 @@ from typing import Any
 from penstock.app.commands.commands import errors
 from penstock.errors import PenstockError, RunError, why
 
+WAITING = "waiting for files"
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
 
@@ -72,6 +73,8 @@ def _await_end(start: Callable[..., Any], display: Any, asked: list[int]) -> dic
                 display.phase("stopping after this batch")
                 running.stop()
                 break
+            if running.waiting():
+                display.phase(WAITING)
     except PenstockError as error:  # whatever was wrong, it was met while running
         raise RunError(error.fact, error.hint) from error
     summary: dict[str, Any] = running.summary()

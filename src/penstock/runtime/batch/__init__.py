@@ -10,7 +10,7 @@
 | `outcome` | reports and errors on their way from a task |
 | `driver` | one batch, from reports to the committed manifest and published results |
 | `context`, `held` | what all steps of a batch work with; the checkpoint that a run holds |
-| `close` | which windows close, level by level |
+| `close` | which windows close, level by level; results without rows |
 | `merge_job` | the tasks that merge, finish and stage them |
 | `compaction` | many small segments into few |
 | `report` | what observers are told |

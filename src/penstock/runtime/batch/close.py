@@ -7,6 +7,7 @@ segments ──► spans (watermark) ──► closing windows ──► items �
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,7 +23,7 @@ from penstock.runtime.epoch import Epoch, first_window, landmark_start
 from penstock.runtime.merge.items import FOREVER, Due, Reading, Wanting, due, items, share_out, span
 from penstock.runtime.merge.tally import gathered, least_kept
 from penstock.sinks.base import Sink
-from penstock.state.protocol import MergeReport, SegmentRef, StreamState, TaskReport
+from penstock.state.protocol import MergeReport, Results, SegmentRef, Staged, StreamState, TaskReport
 from penstock.state.segments.opened import Segments
 from penstock.state.segments.read import Block
 from penstock.state.versions import Version
@@ -177,6 +178,25 @@ class Hfta:
 
 def _known(*times: int | None) -> list[int]:
     return [time for time in times if time is not None]
+
+
+def stage_empty(
+    context: Context, streams: Streams, results: Mapping[str, Results], sinks: Mapping[str, Sink]
+) -> list[Staged]:
+    """Parts without rows, of queries that this batch ends without any: readers find their columns. `streams` and
+    `results` are those after it. The manifest names them as any other: they appear once, whenever a run is killed. A
+    run that goes on until it is stopped ends no query."""
+    app, attempt = context.version.app, uuid.uuid4().hex[:8]
+    ended = [
+        query.name
+        for query in app.queries
+        if query.name in sinks
+        and roots_state(app, query, streams).ended
+        and not roots_state(app, query, context.before.streams).ended
+        and not results[query.name].rows
+    ]
+    parts = {name: sinks[name].stage_empty(context.batch, attempt) for name in ended}
+    return [Staged(name, *part) for name, part in parts.items() if part]
 
 
 def open_panes(version: Version, streams: Streams) -> dict[str, int]:

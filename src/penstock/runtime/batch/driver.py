@@ -22,7 +22,7 @@ from penstock.errors import PenstockError, RunError, StateError
 from penstock.faults import reach
 from penstock.logs import tell
 from penstock.runtime import work
-from penstock.runtime.batch.close import Array, Hfta, live, open_panes
+from penstock.runtime.batch.close import Array, Hfta, live, open_panes, stage_empty
 from penstock.runtime.batch.compaction import compact, keeps_of
 from penstock.runtime.batch.context import Context
 from penstock.runtime.batch.executor import Executor
@@ -153,6 +153,9 @@ class BatchDriver(Generic[Given]):
         kept = [s if s.unit else replace(s, unit=str(context.batch)) for s in live(hfta.segments, floors)]
         kept, compacted = compact(context, kept, self.opened, keeps_of(version, floors, hfta.streams))
         written = [*tasks, *hfta.feeds]
+        results = _add_results(before.results, version, hfta)
+        staged = [part for report in hfta.reports for part in report.staged]
+        staged += stage_empty(context, hfta.streams, results, self.sinks)
         manifest = Manifest(
             batch=context.batch,
             digest=digest,
@@ -161,10 +164,10 @@ class BatchDriver(Generic[Given]):
             ended=offset.end,
             segments=tuple(kept),
             account=self._account(before, written),
-            results=_add_results(before.results, version, hfta),
+            results=results,
             work=work.added(before.work, version.plans.values(), written),
             volume=_add_volume(before.volume, written, hfta.reports, compacted),
-            staged=tuple(part for report in hfta.reports for part in report.staged),
+            staged=tuple(staged),
             rows=sum(task.rows for task in tasks),
         )
         return Advanced(manifest, hfta.accounts, tasks, hfta.reports, compacted)

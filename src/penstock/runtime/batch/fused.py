@@ -64,7 +64,9 @@ class FusedReader:
             rows[name] = source.cut(at, self.job.batch_rows) if at < source.rows() else at
             ends[name] = begin.stream(name).end or (self.job.until == END and rows[name] >= source.rows())
         moved = (rows[name] > position(begin, name) or ends[name] != begin.stream(name).end for name in rows)
-        return decide(self.checkpoint, begin, before, rows, ends) if any(moved) else begin
+        # Spark runs a first batch whatever it is told: where nothing has arrived yet, it is one without records.
+        first = not begin.n
+        return decide(self.checkpoint, begin, before, rows, ends) if first or any(moved) else begin
 
     def splits(self, begin: Offset, offset: Offset) -> list[FusedSplit]:
         """The tasks of the batch that goes from one offset to the next."""

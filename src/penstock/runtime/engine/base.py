@@ -33,6 +33,10 @@ class Loop(Protocol):
         """Wait until all batches are done; False if `timeout` seconds passed first. Raises what went wrong."""
         ...
 
+    def waiting(self) -> bool:
+        """Whether all that has arrived is done, and the loop looks for more."""
+        ...
+
     def stop(self) -> None:
         """End between two batches."""
         ...

@@ -62,6 +62,7 @@ class MicroBatches:
     driver: BatchDriver[Any]
     feed: LoggedFeed
     until: str
+    waiting: bool = False  # for more records than there are
     _stopping: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
@@ -80,7 +81,8 @@ class MicroBatches:
     def step(self) -> bool:
         """The next batch; False if there is none now."""
         before = self.driver.manifest
-        if not self.feed.upcoming(before):
+        self.waiting = not self.feed.upcoming(before)
+        if self.waiting:
             return False
         self.driver(before.offset, before.batch + 1)
         return True

@@ -102,6 +102,9 @@ class ProcessLoop:
         except Exception as error:  # a bug: one sentence for users, the trace for whoever looks for it
             raise RunError(f"the run stopped: {type(error).__name__}: {error}", AGAIN) from error
 
+    def waiting(self) -> bool:
+        return self._batches.waiting
+
     def stop(self) -> None:
         self._batches.stop()
         self._once.stop()

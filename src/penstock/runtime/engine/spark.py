@@ -6,6 +6,7 @@ DataFrames ──► `batch.frames`                  ─┴─► writeStream.fo
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -177,6 +178,14 @@ class SparkLoop:
         driver = self._driver
         if self._until == END and not driver.manifest.ended and driver.feed.end_batch():
             driver(None, driver.manifest.batch + 1)
+
+    def waiting(self) -> bool:
+        """By what Spark says between two triggers: `Waiting for next trigger`, or `... for data to arrive`."""
+        if self._until == END:
+            return False
+        with contextlib.suppress(Exception):  # of a JVM that is gone: whoever waits for the end is told
+            return str(self._query.status.get("message", "")).startswith("Waiting")
+        return False
 
     def stop(self) -> None:
         before = self._driver.done

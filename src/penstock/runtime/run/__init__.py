@@ -2,6 +2,7 @@
 
 | module | does |
 | --- | --- |
+| `admission` | refuses what cannot run, before anything is started |
 | `start` | opens the checkpoint and starts the batches |
 | `changes` | says what may change about an app, and changes it |
 | `run` | what users have in hand: wait, stop, progress, results |

@@ -75,6 +75,10 @@ class Run:
             self._close()
         return ended
 
+    def waiting(self) -> bool:
+        """Whether a run that goes on has done all that has arrived, and waits for more."""
+        return self._ended_at is None and self._loop.waiting()
+
     def stop(self) -> None:
         """Stop between two batches; a later run on the checkpoint goes on from there."""
         self._loop.stop()

@@ -18,24 +18,22 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import ConfigError, StateError
 from penstock.faults import reach
 from penstock.logical.query import QuerySet
-from penstock.logical.window import TIME
 from penstock.runtime.batch.driver import BatchDriver, publish
 from penstock.runtime.batch.held import Held, committed
-from penstock.runtime.batch.job import END, STOPPED, Job
+from penstock.runtime.batch.job import STOPPED, Job
 from penstock.runtime.batch.report import Observer
 from penstock.runtime.engine.base import SPARK, Engine
 from penstock.runtime.engine.inputs import Inputs
 from penstock.runtime.engine.places import places_of
 from penstock.runtime.planning.planners import Replanning, RunPlanner
 from penstock.runtime.run import active
+from penstock.runtime.run.admission import no_checkpoint, open_sinks
 from penstock.runtime.run.changes import Amending, adopt, check_changes
 from penstock.runtime.run.history import History
 from penstock.runtime.run.run import Run
 from penstock.runtime.run.told import tell_batch, tell_start
 from penstock.runtime.settings import RunSettings
-from penstock.runtime.spark.conf import in_one_process
 from penstock.sinks.base import Owner, Sink
-from penstock.sinks.registry import check_claims, check_needs
 from penstock.sinks.schema import open_query_sink
 from penstock.sources.base import Position, kept_sources
 from penstock.sources.tail import check_files, continued
@@ -73,7 +71,7 @@ def open_run(engine: str, app: QuerySet, inputs: Inputs, functions: Mapping[str,
     reach("driver.start")
     checkpoint = _open_checkpoint(settings.checkpoint)
     identity.check(checkpoint)
-    sinks = _open_sinks(app, functions, settings.output, checkpoint)
+    sinks = open_sinks(app, functions, settings.output, checkpoint)
     places = {name: sink.place() for name, sink in sinks.items()}
     _check(checkpoint, app, inputs, places)
     mine = _identify(checkpoint, inputs, settings, engine)
@@ -149,45 +147,6 @@ def start(
         raise
 
 
-def check_start(
-    app: QuerySet,
-    functions: Mapping[str, Any],
-    settings: RunSettings,
-    inputs: Inputs,
-    with_spark: bool,
-    master: str | None = None,
-) -> None:
-    """What can be refused before an engine is started: sinks, what needs Spark, and how long to run. `master` is the
-    one of Spark, if that is known already."""
-    _check_until(app, settings.until)
-    if settings.checkpoint is None and with_spark and master is not None and not in_one_process(master):
-        raise no_checkpoint()
-    sinks = _open_sinks(app, functions, settings.output, local_path(settings.checkpoint or ".", "checkpoint"))
-    check_needs(sinks, with_spark)
-    inputs.check_needs(with_spark)
-
-
-def no_checkpoint() -> ConfigError:
-    """What a run without a checkpoint is told where tasks run on other machines."""
-    return ConfigError(
-        "this run has no checkpoint, and a temporary folder of this machine is none that the workers see",
-        "give --checkpoint DIR (App.start(checkpoint=...)), a folder that all machines share",
-    )
-
-
-def _check_until(app: QuerySet, until: str) -> None:
-    """A run that goes on needs watermarks, or it would never close a window of time."""
-    if until not in (END, STOPPED):
-        raise ConfigError(f"--until {until} is not possible", f"use {END} or {STOPPED}")
-    for query in app.queries:
-        for stream in app.roots(query):
-            if until == STOPPED and stream.delay is None and query.window.axis == TIME:
-                raise ConfigError(
-                    f"stream '{stream.name}' has no WATERMARK: until stopped, no window of '{query.name}' would close",
-                    "add WATERMARK column DELAY '...' to the stream, or run until its end",
-                )
-
-
 def _open_checkpoint(uri: str | None) -> Path:
     path = local_path(uri, "checkpoint") if uri else Path(tempfile.mkdtemp(prefix="penstock-"))
     try:
@@ -226,16 +185,6 @@ def _check(checkpoint: Path, app: QuerySet, inputs: Inputs, places: Mapping[str,
     manifest = manifests.newest(checkpoint)
     read = {name: Position(state.row) for name, state in (manifest.streams if manifest else {}).items()}
     check_files(checkpoint, inputs.sources, read)
-
-
-def _open_sinks(app: QuerySet, functions: Mapping[str, Any], output: str, checkpoint: Path) -> dict[str, Sink]:
-    sinks = {
-        query.name: open_query_sink(query, functions.get(query.name), output, checkpoint)
-        for query in app.queries
-        if not query.hidden
-    }
-    check_claims(sinks)
-    return sinks
 
 
 def _dropped_sinks(

@@ -1,0 +1,90 @@
+"""Records of a source as one file, in the format that its name says: for `penstock generate KIND -o FILE`.
+
+CSV and JSON are written as the sinks of that name write results; a capture has packets without payload.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+from penstock.errors import ConfigError
+from penstock.logical.types import Kind
+from penstock.sinks.csv import as_text
+from penstock.sinks.json import write_json
+from penstock.sources.base import Source, logical_type
+from penstock.sources.capture.write import file_header, frames
+from penstock.sources.parquet.write import Progress, refuse_folder, tables, whole_file, write_parquet
+
+Write = Callable[[Source, Path, Progress], None]
+PACKED = ".gz"
+
+
+def writer_of(path: Path) -> Write:
+    """What writes a file of this name; other names are refused."""
+    refuse_folder(path)
+    name = path.name.lower()
+    suffix = Path(name.removesuffix(PACKED)).suffix
+    if suffix not in FORMATS or (name.endswith(PACKED) and suffix == ".parquet"):
+        raise ConfigError(f"cannot write '{path}': no format has that ending", f"its name must end in {ENDINGS}")
+    return FORMATS[suffix]
+
+
+def _parquet(source: Source, path: Path, progress: Progress) -> None:
+    write_parquet(source, path, progress=progress)
+
+
+def _csv(source: Source, path: Path, progress: Progress) -> None:
+    schema = as_text(_readable(source.schema().empty_table())).schema
+    with _opened(path) as file, pa.csv.CSVWriter(file, schema) as writer:
+        for table in tables(source, progress=progress):
+            writer.write_table(as_text(_readable(table)))
+
+
+def _json(source: Source, path: Path, progress: Progress) -> None:
+    with _opened(path) as file:
+        for table in tables(source, progress=progress):
+            write_json(_readable(table), file)
+
+
+def _pcap(source: Source, path: Path, progress: Progress) -> None:
+    with _opened(path) as file:
+        file.write(file_header())
+        for table in tables(source, progress=progress):
+            file.write(frames(table))
+
+
+def _readable(table: pa.Table) -> pa.Table:
+    """The same records, with addresses as text: a source may have them as numbers."""
+    for place, field in enumerate(table.schema):
+        kind = logical_type(field)
+        if kind is not None and kind.kind is Kind.INET and pa.types.is_integer(field.type):
+            table = table.set_column(place, field.name, _addresses(table.column(place)))
+    return table
+
+
+def _addresses(numbers: pa.ChunkedArray) -> pa.Array:
+    each = numbers.combine_chunks().cast(pa.int64()).dictionary_encode()
+    text = [socket.inet_ntoa(number.to_bytes(4, "big")) for number in each.dictionary.to_pylist()]
+    return pa.DictionaryArray.from_arrays(each.indices, pa.array(text, pa.string()))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A file to write to, packed if its name says so."""
+    with whole_file(path) as aside, pa.OSFile(str(aside), "wb") as plain:
+        if not path.name.lower().endswith(PACKED):
+            yield plain
+            return
+        with pa.CompressedOutputStream(plain, "gzip") as packed:
+            yield packed
+
+
+FORMATS: dict[str, Write] = {".parquet": _parquet, ".csv": _csv, ".json": _json, ".jsonl": _json, ".pcap": _pcap}
+ENDINGS = ".parquet, .csv, .json, .jsonl or .pcap; all but Parquet also in .gz"

@@ -1,0 +1,83 @@
+"""Sizes and counts as people write them: `256KiB`, `2GiB`, `500k`; of options of commands and of settings in Python.
+
+`sized` is what `app.api` gives all settings through, `size` and `count` read single options of the command line.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.errors import ConfigError
+
+SIZES = ("memory", "task_memory")
+COUNTS = ("batch_rows", "chunk_rows", "table_rows", "slots", "parallelism")
+_BINARY = {letter: 1 << 10 * power for power, letter in enumerate("kmgt", 1)}
+_DECIMAL = {letter: 1000**power for power, letter in enumerate("kmgt", 1)}
+# A letter alone is binary, as in settings of Spark and Java.
+_BYTES = {"": 1, "b": 1} | {
+    unit: scale
+    for letter in "kmgt"
+    for unit, scale in ((letter, _BINARY[letter]), (f"{letter}ib", _BINARY[letter]), (f"{letter}b", _DECIMAL[letter]))
+}
+_ROWS = {"": 1, **_DECIMAL}
+_WRITTEN = re.compile(r"\+?(\d[\d_]*(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
+_SIZE_HINT = "write bytes, or a unit with them: 262144, 256KiB, 64MiB, 2GiB"
+_COUNT_HINT = "write a whole number, such as 500000, 500k or 2M"
+
+
+def size(text: str, option: str) -> int:
+    """Bytes that an option gives.
+
+    >>> [size(text, "--memory") for text in ("262144", "256KiB", "2 GiB", "1.5MB", "2g")]
+    [262144, 262144, 2147483648, 1500000, 2147483648]
+    """
+    found = _number(text, _BYTES)
+    if found is None:
+        raise ConfigError(f"{option} {text} is no size", _SIZE_HINT)
+    return found
+
+
+def count(text: str, option: str) -> int:
+    """A number of rows or tasks that an option gives.
+
+    >>> [count(text, "--batch-rows") for text in ("500000", "500_000", "500k", "1.5M")]
+    [500000, 500000, 500000, 1500000]
+    """
+    found = _number(text, _ROWS)
+    if found is None:
+        raise ConfigError(f"{option} {text} is no whole number", _COUNT_HINT)
+    return found
+
+
+def sized(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings from Python with all sizes and counts as whole numbers."""
+    return {name: _setting(name, value) for name, value in settings.items()}
+
+
+def _setting(name: str, value: Any) -> Any:
+    if value is None or name not in (*SIZES, *COUNTS):
+        return value
+    if isinstance(value, str):
+        return size(value, name) if name in SIZES else count(value, name)
+    try:
+        whole = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
+    except TypeError:
+        whole = None
+    if whole is None or isinstance(value, bool):
+        raise ConfigError(f"{name} {value!r} is no whole number", _SIZE_HINT if name in SIZES else _COUNT_HINT)
+    return whole
+
+
+def _number(text: str, units: Mapping[str, int]) -> int | None:
+    """What number and unit make together, if that is whole."""
+    match = _WRITTEN.fullmatch(text.strip())
+    scale = units.get(match[2].lower()) if match else None
+    if match is None or scale is None:
+        return None
+    number, _, fraction = match[1].partition(".")
+    over = 10 ** len(fraction)
+    value, rest = divmod(int(number + fraction) * scale, over)
+    return None if rest else value
