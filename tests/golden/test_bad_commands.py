@@ -197,6 +197,6 @@ def test_no_session(
 def test_no_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("penstock.runtime.spark.session.build_session", lambda *_: NoSpark())
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "penstock.app.plan_picture", raising=False)
+    monkeypatch.delitem(sys.modules, "penstock.app.pictures.plans", raising=False)
     arrange(NO_PICTURE, tmp_path)
     compare(NO_PICTURE, penstock(NO_PICTURE.command, tmp_path, monkeypatch, capfd), tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import test_bad_checkpoints
 import test_bad_commands
 import test_bad_permissions
+import test_bad_queries
 import test_bad_records
 import test_bad_settings
 import test_bad_sources
@@ -21,6 +22,7 @@ def test_no_message_without_case() -> None:
         *test_bad_checkpoints.CASES,
         *test_bad_checkpoints.READING,
         *test_bad_permissions.CASES,
+        *test_bad_queries.CASES,
         *test_bad_records.FAILING,
         *test_bad_records.COMPLETING,
     ]

@@ -11,7 +11,7 @@
 | `analysis` | runs an app for its counters alone: `explain --analyze` |
 | `record_files` | writes records of a source to a file: `generate -o` |
 | `state_view` | shows what a checkpoint holds |
-| `plan_picture`, `picture` | draw a plan, and the results of the demo; need matplotlib |
+| `pictures` | of a plan, and of the results of the demo; need matplotlib |
 | `demo` | `make demo` |
 | `prepare` | what is done once for an installation |
 | `checkout` | finds `benchmarks/` and `experiments/` |

@@ -156,7 +156,7 @@ def time_lines(summary: dict[str, Any]) -> list[str]:
 def draw(folder: Path, console: Console) -> None:
     """The picture, where matplotlib is installed."""
     try:
-        from penstock.app.picture import draw_demo
+        from penstock.app.pictures.traffic import draw_demo
     except ImportError:
         console.print("  no picture: matplotlib is not installed (pip install 'penstock[plot]')", markup=False)
         return

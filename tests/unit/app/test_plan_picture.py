@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib")
 
 import itertools
 
-from penstock.app.plan_picture import draw_plans, place
+from penstock.app.pictures.plans import draw_plans, place
 
 PLAN = shared_plan()
 EXPLAINED = explain_plan(PLAN, 1_000_000, 32)

@@ -96,7 +96,7 @@ def _analyzed(loaded: Any, options: dict[str, Any], quiet: bool) -> list[dict[st
 def _drawing(path: Path) -> Callable[[list[dict[str, Any]]], None]:
     """What draws a picture of plans there, if that is possible: said before anything runs."""
     try:
-        from penstock.app.plan_picture import FORMATS, draw_plans
+        from penstock.app.pictures.plans import FORMATS, draw_plans
     except ImportError:
         raise ConfigError("--plot needs matplotlib, which is not installed", "pip install 'penstock[plot]'") from None
     if path.suffix.lower() not in FORMATS:

@@ -18,7 +18,7 @@ from penstock.logical.values.attributes import attribute_name, attribute_of
 from penstock.logical.values.scalars import resolve_scalar
 from penstock.logical.values.type_rules import is_null
 
-_ADDED = ("window_start", "window_end")  # columns that every result has besides its select list
+WINDOW_COLUMNS = ("window_start", "window_end")  # that results have besides their select list
 
 
 def spell_out(select: Select, columns: StreamColumns) -> Select:
@@ -40,14 +40,18 @@ def _column(name: str, star: exp.Expr) -> Item:
     return Item(node, None)
 
 
-def grouped_outputs(select: Select, grouping: Grouping, columns: StreamColumns) -> tuple[OutputColumn, ...]:
-    """Outputs made of keys and aggregates."""
+def grouped_outputs(
+    select: Select, grouping: Grouping, columns: StreamColumns, added: tuple[str, ...]
+) -> tuple[OutputColumn, ...]:
+    """Outputs made of keys and aggregates; `added` are names that the result has besides."""
     scope = group_scope(grouping, columns)
     found = [(item, resolve_scalar(item.expression, scope)) for item in select.items]
-    return _named(found, grouping, columns.text)
+    return _named(found, grouping, columns.text, added)
 
 
-def tuple_outputs(select: Select, grouping: Grouping, columns: StreamColumns) -> tuple[OutputColumn, ...]:
+def tuple_outputs(
+    select: Select, grouping: Grouping, columns: StreamColumns, added: tuple[str, ...]
+) -> tuple[OutputColumn, ...]:
     """Outputs made of each record alone; all but constants become keys."""
     scope = TupleScope(columns, clause="a query without GROUP BY")
     found: list[tuple[Item, Expression]] = []
@@ -58,10 +62,12 @@ def tuple_outputs(select: Select, grouping: Grouping, columns: StreamColumns) ->
             check_key(expression, item.expression, columns.text)
             grouping.add(expression)
         found.append((item, expression))
-    return _named(found, grouping, columns.text)
+    return _named(found, grouping, columns.text, added)
 
 
-def _named(found: list[tuple[Item, Expression]], grouping: Grouping, text: AppText) -> tuple[OutputColumn, ...]:
+def _named(
+    found: list[tuple[Item, Expression]], grouping: Grouping, text: AppText, added: tuple[str, ...]
+) -> tuple[OutputColumn, ...]:
     outputs: list[OutputColumn] = []
     taken: set[str] = set()
     for item, expression in found:
@@ -70,7 +76,7 @@ def _named(found: list[tuple[Item, Expression]], grouping: Grouping, text: AppTe
             hint = "cast it, like CAST(NULL AS BIGINT)"
             raise text.error(item.span, "a bare NULL in the select list has no type", hint)
         name = _output_name(item, expression, grouping, text)
-        if name.casefold() in _ADDED:
+        if name.casefold() in added:
             raise text.error(span, f"'{name}' is a column that every result has", "choose another name with AS")
         if name.casefold() in taken:
             raise text.error(span, f"two columns are called '{name}'", "choose another name with AS")

@@ -18,7 +18,7 @@ from penstock.logical.expressions import Aggregate, Expression, walk
 from penstock.logical.query import Key, OutputColumn, Query
 from penstock.logical.resolve.grouping import Grouping, group_scope, resolve_grouping
 from penstock.logical.resolve.ordering import resolve_limit, resolve_order
-from penstock.logical.resolve.outputs import grouped_outputs, key_name, spell_out, tuple_outputs
+from penstock.logical.resolve.outputs import WINDOW_COLUMNS, grouped_outputs, key_name, spell_out, tuple_outputs
 from penstock.logical.resolve.scopes import Input, StreamColumns, TupleScope
 from penstock.logical.resolve.windows import resolve_window
 from penstock.logical.values.aggregates import uses_aggregates
@@ -44,7 +44,8 @@ def resolve_select(
     per_tuple = _per_tuple(select, text)
     grouping = resolve_grouping(_distinct_grouped(select), columns)
     window = resolve_window(text, select, source.window, grouping.bucket, source.span, source.input)
-    outputs = (tuple_outputs if per_tuple else grouped_outputs)(select, grouping, columns)
+    added = () if window.whole else WINDOW_COLUMNS
+    outputs = (tuple_outputs if per_tuple else grouped_outputs)(select, grouping, columns, added)
     _check_distinct(select, grouping, outputs, text)
     having = _having(select, grouping, columns, outputs)
     order = resolve_order(select, outputs, grouping, columns, per_tuple)

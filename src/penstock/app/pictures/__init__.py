@@ -1,0 +1,3 @@
+"""Pictures, with matplotlib where that is installed: of the demo's traffic (`traffic`), and of plans (`plans`)."""
+
+from __future__ import annotations
