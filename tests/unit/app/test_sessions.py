@@ -23,7 +23,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "words"), WRONG, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("given", "words"), WRONG, ids=[words for _, words in WRONG])
 def test_refused_at_once(given: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words.replace("(", r"\(")):
         App(**given)
