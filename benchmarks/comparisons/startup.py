@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks.comparisons.peers import named
 from benchmarks.measure import machine
-from benchmarks.measure.cpu import adopt, own_seconds, wait_for_all
+from benchmarks.measure.cpu import adopt, children, own_seconds, wait_for_new
 
 Progress = Callable[[str], None]
 
@@ -139,12 +139,12 @@ def commands(ten: Path, many: Path, app: Path, rows: int) -> tuple[Command, ...]
 
 def measure(command: Command, work: Path, into: Measured, counted: bool) -> None:
     """Run it once; a note where it does not end as it should."""
-    before, begin = own_seconds(), time.perf_counter()
+    known, before, begin = children(), own_seconds(), time.perf_counter()
     done = subprocess.run(
         [sys.executable, *command.arguments], cwd=work, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     wall = time.perf_counter() - begin
-    wait_for_all()
+    wait_for_new(known)
     if done.returncode != command.code:
         said = done.stderr.strip().splitlines()[-1:] or [f"ended with {done.returncode}"]
         into.note = "missing: this penstock has no such command" if MISSING.lower() in done.stderr.lower() else said[0]

@@ -13,6 +13,7 @@ import resource
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -66,3 +67,20 @@ def wait_for_all() -> None:
             os.wait()
         except ChildProcessError:
             return
+
+
+def children() -> set[int]:
+    """Process ids of the children that this process has now; Linux only, elsewhere none are seen."""
+    me, found = Path(f"/proc/{os.getpid()}/task"), set[int]()
+    for thread in me.iterdir() if me.exists() else ():
+        with suppress(OSError):
+            found |= {int(pid) for pid in (thread / "children").read_text().split()}
+    return found
+
+
+def wait_for_new(before: set[int]) -> None:
+    """Wait for children that were not there before, also adopted ones."""
+    while new := children() - before:
+        for pid in new:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
