@@ -35,7 +35,7 @@ from penstock.runtime.run.told import tell_batch, tell_start
 from penstock.runtime.settings import RunSettings
 from penstock.sinks.base import Owner, Sink
 from penstock.sinks.schema import open_query_sink
-from penstock.sources.base import Position, kept_sources
+from penstock.sources.base import Position, Source, kept_sources
 from penstock.sources.tail import check_files, continued
 from penstock.state import identity, versions
 from penstock.state import lease as leases
@@ -60,6 +60,7 @@ class Opened:
     lease: leases.Lease
     held: Held
     manifest: Manifest
+    sources: Mapping[str, Source]
     prepared: bool = False  # the sinks
 
 
@@ -78,7 +79,9 @@ def open_run(engine: str, app: QuerySet, inputs: Inputs, functions: Mapping[str,
     lease = leases.acquire(checkpoint, [os.getpid()])
     try:
         held = Held(checkpoint, Owner(mine.id, str(checkpoint)), lease)
-        opened = Opened(checkpoint, sinks, places, mine, lease, held, manifests.newest(checkpoint) or first_manifest())
+        sources = continued(checkpoint, kept_sources(checkpoint, inputs.sources), settings.until == STOPPED)
+        manifest = manifests.newest(checkpoint) or first_manifest()
+        opened = Opened(checkpoint, sinks, places, mine, lease, held, manifest, sources)
         if not any(sink.needs_spark() for sink in sinks.values()):
             _prepare(opened, settings, None)
         return opened
@@ -124,7 +127,7 @@ def start(
         adopt(checkpoint, app, planner.planning, partial(planner.plans, app), places, manifest)
         history = History()
         job = Job(
-            continued(checkpoint, kept_sources(checkpoint, inputs.sources), settings.until == STOPPED),
+            opened.sources,
             replace(settings.task, slots=mine.slots),
             str(checkpoint),
             settings.batch_rows,
