@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from penstock.errors import ConfigError
@@ -60,14 +61,15 @@ def sized(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _setting(name: str, value: Any) -> Any:
     if value is None or name not in (*SIZES, *COUNTS):
         return value
+    whole = None
     if isinstance(value, str):
-        return size(value, name) if name in SIZES else count(value, name)
-    try:
-        whole = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
-    except TypeError:
-        whole = None
-    if whole is None or isinstance(value, bool):
-        raise ConfigError(f"{name} {value!r} is no whole number", _SIZE_HINT if name in SIZES else _COUNT_HINT)
+        whole = _number(value, _BYTES if name in SIZES else _ROWS)
+    elif not isinstance(value, bool):
+        with suppress(TypeError):
+            whole = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
+    if whole is None:
+        what, hint = ("a size", _SIZE_HINT) if name in SIZES else ("a whole number", _COUNT_HINT)
+        raise ConfigError(f"{name} must be {what}, not {value!r}", hint)
     return whole
 
 

@@ -29,7 +29,7 @@ def loaded(folder: Path, *arguments: str) -> set[str]:
     return {name.partition(".")[0] for name in done.stderr.split()}
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("run", "--help"), ("--version",), ("--show-completion", "bash")])
+@pytest.mark.parametrize("arguments", [("--help",), ("run", "--help"), ("--version",)])
 def test_help_loads_nothing_heavy(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert not loaded(tmp_path, *arguments) & {"pyspark", "numba", "pyarrow", "numpy", "sqlglot", "pandas"}
 

@@ -28,6 +28,7 @@ from penstock.runtime.batch.context import Context
 from penstock.runtime.batch.executor import Executor
 from penstock.runtime.batch.feed import Feed
 from penstock.runtime.batch.held import Held
+from penstock.runtime.batch.merge_job import staged_size
 from penstock.runtime.batch.report import BatchReport, Observer, peaks
 from penstock.runtime.settings import TaskSettings
 from penstock.sinks.base import Sink
@@ -41,6 +42,7 @@ from penstock.state.protocol import (
     MergeReport,
     Offset,
     Results,
+    Staged,
     StreamState,
     TaskReport,
     Volume,
@@ -155,7 +157,7 @@ class BatchDriver(Generic[Given]):
         written = [*tasks, *hfta.feeds]
         results = _add_results(before.results, version, hfta)
         staged = [part for report in hfta.reports for part in report.staged]
-        staged += stage_empty(context, hfta.streams, results, self.sinks)
+        empty = stage_empty(context, hfta.streams, results, self.sinks)
         manifest = Manifest(
             batch=context.batch,
             digest=digest,
@@ -166,8 +168,8 @@ class BatchDriver(Generic[Given]):
             account=self._account(before, written),
             results=results,
             work=work.added(before.work, version.plans.values(), written),
-            volume=_add_volume(before.volume, written, hfta.reports, compacted),
-            staged=tuple(staged),
+            volume=_add_volume(before.volume, written, hfta.reports, compacted, empty),
+            staged=(*staged, *empty),
             rows=sum(task.rows for task in tasks),
         )
         return Advanced(manifest, hfta.accounts, tasks, hfta.reports, compacted)
@@ -240,13 +242,19 @@ def _add_results(before: Mapping[str, Results], version: Version, hfta: Hfta) ->
 
 
 def _add_volume(
-    before: Volume, tasks: Iterable[TaskReport], merged: Iterable[MergeReport], compacted: Sequence[CompactionReport]
+    before: Volume,
+    tasks: Iterable[TaskReport],
+    merged: Iterable[MergeReport],
+    compacted: Sequence[CompactionReport],
+    empty: Iterable[Staged],
 ) -> Volume:
     merged = list(merged)
     return Volume(
         before.written + sum(task.segment.bytes for task in tasks),
         before.read + sum(report.read for report in merged),
         before.compacted + sum(report.segment.bytes for report in compacted),
-        before.results + sum(report.staged_bytes for report in merged),
+        before.results
+        + sum(report.staged_bytes for report in merged)
+        + sum(staged_size(part.staged) for part in empty),
         before.compactions + bool(compacted),
     )

@@ -84,7 +84,7 @@ def _merge_items(
             rows[merged.query] += table.num_rows
             if closed.sink is not None:
                 staged.append(Staged(merged.query, *closed.sink.stage(table, work.batch, item.cut.part, attempt)))
-                size += _size(staged[-1].staged)
+                size += staged_size(staged[-1].staged)
             if closed.readers is not None:
                 if merged.query not in feeds:
                     task = f"m{number:03d}-{attempt}"
@@ -93,7 +93,7 @@ def _merge_items(
     return MergeReport(tuple(staged), size, rows, tuple(windows), opened.bytes_read, _ended(feeds))
 
 
-def _size(staged: str) -> int:
+def staged_size(staged: str) -> int:
     """Bytes of a staged part; a sink that keeps nothing names no file."""
     return Path(staged).stat().st_size if staged else 0
 

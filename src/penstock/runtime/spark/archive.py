@@ -11,11 +11,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import time
 from pathlib import Path
 
 import pyspark
 
+from penstock.clock import now
 from penstock.runtime.machine import cache_folder
 from penstock.runtime.spark.java import java_of
 
@@ -68,7 +68,7 @@ def keep(aside: Path, path: Path) -> bool:
     aside.replace(path)
     for other in path.parent.glob("*.jsa*"):
         with contextlib.suppress(OSError):
-            if other != path and time.time() - other.stat().st_mtime > UNUSED:
+            if other != path and now() - other.stat().st_mtime > UNUSED:
                 other.unlink()
     return True
 
