@@ -142,3 +142,13 @@ def test_several_files_and_formats_give_the_same(tmp_path: Path) -> None:
     lines = answer(text.format(tmp_path / "*.jsonl"), Place("process", 1, "none")).tables["query"]
     assert sum(parquet.column("n").to_pylist()) == 300
     assert parquet.to_pylist() == lines.to_pylist()
+
+
+def test_a_query_on_windows_needs_none(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(records(random.Random(3), 500), path)
+    text = f"SELECT max(n) AS peak, count(*) AS windows FROM (SELECT count(*) AS n FROM '{path}' [RANGE '7 seconds'])"
+    found = answer(text, Place("process", 1, "none")).tables["query"]
+    per_window = f"SELECT count(*) AS n FROM '{path}' GROUP BY epoch_us(ts) // {STEP}"
+    expected = duckdb.sql(f"SELECT max(n), count(*) FROM ({per_window})").fetchall()
+    assert [tuple(row.values()) for row in found.to_pylist()] == expected

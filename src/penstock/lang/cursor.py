@@ -207,6 +207,10 @@ class Cursor(Parser):
         word = self._curr.text if self._curr else ""
         if word.upper() == "CREATE" and self._index:
             return MISSING_END
+        if word == "[" and self._index:
+            return "a window stands right behind the stream: FROM flows [RANGE '1 minute'] WHERE ... GROUP BY ..."
+        if expected == "a unit of time":
+            return "write it like '10 seconds'"
         if expected == "BY":
             return f"write {self._prev.text.upper()} BY"
         return OTHER_SIGNS.get(word[:1], "")

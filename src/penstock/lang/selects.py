@@ -129,7 +129,10 @@ class SelectGrammar(ExpressionGrammar):
             hint = "the window stands after the stream: FROM stream [RANGE '5 minutes']"
             raise self.app_text.error(self.here(), "expected a stream, found '['", hint)
         file = self._curr.token_type is TokenType.STRING
-        name = self.string("a file") if file else self.name("a stream")
+        name = self.string("a file") if file else self.name("a stream, or a file in quotes")
+        if not file and self._curr.token_type in (TokenType.DOT, TokenType.SLASH):
+            self._advance()
+            raise self.app_text.error(self.since(index), "a file stands in quotes", "write it like FROM 'trace.pcap'")
         if not file:
             self._refuse_foreign_window(name)
         window, alias = self._window_and_alias()

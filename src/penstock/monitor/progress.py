@@ -39,9 +39,7 @@ class ProgressDisplay:
             console=Console(quiet=True) if quiet else console,
             disable=quiet,
         )
-        self._task = self._progress.add_task(
-            "starting Spark", total=None, rows="0", rate="", windows=0, kept="", lag=""
-        )
+        self._task = self._progress.add_task("starting", total=None, rows="0", rate="", windows=0, kept="", lag="")
         self._rows = 0
         self._first: tuple[float, int] | None = None  # clock and rows after the first batch: the start is no rate
 

@@ -55,7 +55,7 @@ class AppCatalog:
             raise text.error(name.span, f"unknown stream or query '{name.text}'", hint)
         if isinstance(found, CreateQuery):
             self._check_path(found, name, text)
-            return results_input(self.query(found, text), found.name.text)
+            return results_input(self.query(found, text), found.name.text, self.bounded)
         return Input(self._stream(found, name, text), found.name.text, bounded=self._bounded(found))
 
     def file(self, address: Word, text: AppText) -> Input:
@@ -111,11 +111,12 @@ class FixedCatalog:
 
     streams: tuple[Stream, ...]
     queries: tuple[Query, ...] = ()
+    bounded: bool = False
 
     def find(self, name: Word, text: AppText) -> Input:
         shown = [query for query in self.queries if not query.hidden]
         known = [Input(stream, stream.name) for stream in self.streams]
-        known += [results_input(query, query.name) for query in shown]
+        known += [results_input(query, query.name, self.bounded) for query in shown]
         found = [candidate for candidate in known if name.same(candidate.name)]
         exact = [candidate for candidate in found if candidate.name == name.text]
         if not found:

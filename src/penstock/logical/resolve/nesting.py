@@ -22,7 +22,10 @@ _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Catalog(Protocol):
-    """Where streams and queries are found by name, and files by address."""
+    """Where streams and queries are found by name, and files by address; whether all that is read has an end."""
+
+    @property
+    def bounded(self) -> bool: ...
 
     def find(self, name: Word, text: AppText) -> Input: ...
 
@@ -36,10 +39,14 @@ class _Common:
     outside: Catalog
     named: tuple[tuple[Word, Query], ...] = ()
 
+    @property
+    def bounded(self) -> bool:
+        return self.outside.bounded
+
     def find(self, name: Word, text: AppText) -> Input:
         for word, query in self.named:
             if name.same(word.text):
-                return results_input(query, word.text)
+                return results_input(query, word.text, self.bounded)
         return self.outside.find(name, text)
 
     def file(self, address: Word, text: AppText) -> Input:
@@ -80,7 +87,7 @@ def _source(name: str, source: FromClause | Derived, text: AppText, catalog: Cat
     called = source.alias.text if source.alias else "sub1"
     inner = resolve_nested(_hidden_name(name, called, inside), source.select, text, catalog, hidden=True)
     inside.extend(inner)
-    found = results_input(inner[-1], called)
+    found = results_input(inner[-1], called, catalog.bounded)
     return FromItem(found, alias, source.window, source.span)
 
 

@@ -74,14 +74,15 @@ class Input:
     def starred(self) -> tuple[Field, ...]:
         """What `*` stands for: all columns; of results the select list, as every result has its own times."""
         fields = self.stream.fields
-        if not self.results or self.bounded:
+        if not self.results or not self.stream.time:
             return fields
         return fields[: [field.name for field in fields].index("window_start")]
 
 
-def results_input(query: Query, name: str) -> Input:
-    """The results of a query, as another one reads them. Those of a query without a window have an end."""
-    return Input(results_stream(query), name, results=True, bounded=query.window.whole)
+def results_input(query: Query, name: str, bounded: bool) -> Input:
+    """The results of a query, as another one reads them. Those of a query without a window have an end, and all have
+    where everything that is read is `bounded`."""
+    return Input(results_stream(query), name, results=True, bounded=bounded or query.window.whole)
 
 
 @dataclass(frozen=True)
