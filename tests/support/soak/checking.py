@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from penstock.sources.base import Split
 from penstock.sources.generate.source import GeneratedSource, open_generate
 from penstock.sources.generate.synthetic import BLOCK
+from penstock.state.protocol import StreamState
 from penstock.testing.faults import Output
 from penstock.testing.oracle.answers import FLOAT_TOLERANCE
 from support.soak.queries import COUNTED, COUNTED_SLIDE, CYCLE, KEYS, QUERIES, RATE, UNSURE, SoakQuery, options
@@ -82,8 +83,9 @@ class Written:
         return low + int(np.searchsorted(times, time))
 
 
-def written(output: Output, state: dict[str, Any], summary: dict[str, Any], seed: int) -> Written:
-    return Written(output, state["row"], state["watermark"], summary, open_generate("bursty", options(seed)))
+def written(output: Output, state: StreamState, summary: dict[str, Any], seed: int) -> Written:
+    assert state.watermark is not None
+    return Written(output, state.row, state.watermark, summary, open_generate("bursty", options(seed)))
 
 
 def check_all(result: Written, samples: int, seed: int, restarts: Iterable[int]) -> Iterator[Finding]:
