@@ -152,3 +152,13 @@ def test_a_query_on_windows_needs_none(tmp_path: Path) -> None:
     per_window = f"SELECT count(*) AS n FROM '{path}' GROUP BY epoch_us(ts) // {STEP}"
     expected = duckdb.sql(f"SELECT max(n), count(*) FROM ({per_window})").fetchall()
     assert [tuple(row.values()) for row in found.to_pylist()] == expected
+
+
+def test_without_a_window_a_record_needs_no_time_but_must_be_readable(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("ts,a\n2026-01-01 00:00:01,1\nno time,2\n,3\n2026-01-01 00:00:02,4,5,6\n")
+    stream = f"CREATE STREAM x (ts TIMESTAMP, a INT) FROM 'csv:{tmp_path / 'x.csv'}'"
+    found = answer(f"{stream}; SELECT count(*) AS n FROM x; SELECT sum(a) AS s FROM x", Place("process", 1, "none"))
+    assert found.tables["query1"].to_pylist() == [{"n": 3}]
+    assert found.tables["query2"].to_pylist() == [{"s": 6}]
+    account = found.summary["queries"]["query1"]["accounting"]
+    assert (account["input"], account["exact"], account["malformed"]) == (4, 3, 1)
