@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.app.cli import main
+from penstock.app.cli import program
 
-main()
+program()

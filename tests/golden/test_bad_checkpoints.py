@@ -203,7 +203,7 @@ def test_reading(
     case: Case, folder: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("penstock.runtime.spark.session.build_session", lambda *_: spark)
-    monkeypatch.setattr(App, "close", lambda self: None)
+    monkeypatch.setattr(App, "close", lambda self, wait=True: None)
     arrange(case, folder)
     results = sorted((folder / "out").rglob("*.parquet"))
     compare(case, penstock(case.command, folder, monkeypatch, capfd), folder)

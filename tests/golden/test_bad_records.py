@@ -172,7 +172,7 @@ COMPLETING = [
 def session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
     """The command line runs in the session of the tests, and leaves it running."""
     monkeypatch.setattr("penstock.runtime.spark.session.build_session", lambda *_: spark)
-    monkeypatch.setattr(App, "close", lambda self: None)
+    monkeypatch.setattr(App, "close", lambda self, wait=True: None)
     return spark
 
 

@@ -35,7 +35,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_oracle(place: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.runtime.spark.session.build_session", lambda *_: spark)
-    monkeypatch.setattr("penstock.app.api.App.close", lambda self: None)
+    monkeypatch.setattr("penstock.app.api.App.close", lambda self, wait=True: None)
     (text,) = blocks("")
     names: dict[str, Any] = {}
     exec(compile(text, "docs/testing.md", "exec"), names)

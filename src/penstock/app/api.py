@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from penstock.app.sessions import PROCESS, Sessions
@@ -278,7 +277,7 @@ class App:
         Settings: see `Planning`, `RunSettings` and `TaskSettings`.
         """
         from penstock.runtime.engine.base import SPARK
-        from penstock.runtime.planning.planners import planner_of
+        from penstock.runtime.planning.first_look import FirstLook
         from penstock.runtime.run.active import make_way
         from penstock.runtime.run.admission import check_start
         from penstock.runtime.run.start import open_run, start
@@ -292,17 +291,14 @@ class App:
             make_way(run_settings.checkpoint or self._last, replace)
         check_start(app, self._functions, run_settings, inputs, with_spark, self._sessions.master)
         self._sessions.check()
-        planner = planner_of(planning)
         opened = open_run(SPARK if with_spark else PROCESS, app, inputs, self._functions, run_settings)
         tasks = run_settings.parallelism or os.cpu_count() or 1
-        # Spark takes seconds to start, in another process; workers take one.
-        look = Thread(target=planner.look, args=(app, inputs.sources, run_settings.batch_rows, tasks), daemon=True)
-        look.start()
+        look = FirstLook(planning, lambda planner: planner.look(app, inputs.sources, run_settings.batch_rows, tasks))
         planned = time.monotonic()
         on_phase("starting Spark" if with_spark else "starting workers")
         try:
             engine = self._engine(with_spark, run_settings.parallelism, on_phase)
-            look.join()
+            planner = look.planner()
         except BaseException:
             opened.lease.release()
             raise
@@ -334,9 +330,15 @@ class App:
 
         return app_html(self._streams.values(), self._queries.values())
 
-    def close(self) -> None:
-        """End the Spark session, if it is penstock's own and no other app runs in it."""
-        self._sessions.close()
+    @property
+    def with_spark(self) -> bool:
+        """Whether it runs on Spark."""
+        return self._sessions.with_spark
+
+    def close(self, wait: bool = True) -> None:
+        """End the Spark session, if it is penstock's own and no other app runs in it. Without `wait`: this process ends
+        now, and a Spark that is on this machine alone by itself after it."""
+        self._sessions.close(wait)
 
 
 def _used(app: QuerySet, stream: Stream) -> tuple[Field, ...]:

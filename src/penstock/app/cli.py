@@ -7,25 +7,41 @@ output has the answer (with `--json` nothing else), standard error everything fo
 
 from __future__ import annotations
 
+import atexit
+import os
 import sys
+import threading
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
 
 import typer
 
-from penstock.app.commands import (  # noqa: F401 - they register
-    check,
-    checkout,
-    explain,
-    generate,
-    prepare,
-    query,
-    run,
-    state,
-)
+from penstock.app.commands import watching
 from penstock.app.commands.commands import app, errors
 from penstock.app.commands.environment import taken
 from penstock.app.commands.options import Version
-from penstock.app.commands.watching import Stopped
 from penstock.errors import ConfigError, PenstockError, RunError, why
+
+# The modules of commands, which register them when they are loaded; those of every day first.
+MODULES = {
+    "query": "query",
+    "run": "run",
+    "check": "check",
+    "explain": "explain",
+    "state": "state",
+    "generate": "generate",
+    "prepare": "prepare",
+    "bench": "checkout",
+    "reproduce": "checkout",
+}
+
+
+def load_commands(arguments: Sequence[str]) -> None:
+    """The command that is asked for; all of them for help, completion, and words that name none."""
+    named = next((word for word in arguments if not word.startswith("-")), "")
+    for module in [MODULES[named]] if named in MODULES else MODULES.values():
+        import_module(f"penstock.app.commands.{module}")
 
 
 @app.callback()
@@ -33,11 +49,37 @@ def options(version: Version = False) -> None:
     """Options of penstock itself."""
 
 
+def program() -> None:
+    """The process of a command, to its end. Python would take every module down one by one, a fifth of a second."""
+    code, watching.leaving = 0, True
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    leave(code)
+
+
+def leave(code: int) -> NoReturn:
+    """End this process: what waits for its end is done, what was written is flushed, nothing else is."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):  # its reader is gone; it is closed; there is none
+            code = code or 1
+    os._exit(code)
+
+
 def main() -> None:
-    """Entry point: turns errors meant for users into one message and an exit code."""
+    """Turns errors meant for users into one message and an exit code."""
+    load_commands(sys.argv[1:])
     try:
         sys.exit(app(standalone_mode=False, prog_name="penstock"))
-    except Stopped as stopped:
+    except watching.Stopped as stopped:
         errors.print(str(stopped), markup=False, soft_wrap=True)
         sys.exit(stopped.code)
     except typer.TyperException as error:
@@ -80,4 +122,4 @@ def _fail(error: PenstockError, code: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program()

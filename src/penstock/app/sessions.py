@@ -65,12 +65,12 @@ class Sessions:
             _check_alive(self._given)
         return self._session
 
-    def close(self) -> None:
-        """Let go of a session of penstock's own; one that was given stays."""
+    def close(self, wait: bool = True) -> None:
+        """Let go of a session of penstock's own; one that was given stays. See `App.close`."""
         if self._given is None and self._session is not None:
             from penstock.runtime.spark.session import release
 
-            release(self._session)
+            release(self._session, wait)
             self._session = None
 
 

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import njit, types
-from numba.core.caching import NullCache
+from numba.core.caching import FunctionCache, NullCache
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime.nrt import rtsys
 
 from penstock.kernels.store import kept
 
@@ -39,6 +40,16 @@ UNCOUNTED: dict[str, Any] = {"_nrt": False}
 
 _loading = threading.RLock()
 _trying = threading.local()
+
+
+class _Loaded(FunctionCache):
+    """Kernels that were compiled before. They need numba's runtime; numba makes all of its compiler ready as well, a
+    tenth of a second in every process."""
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        rtsys.initialize(target)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(signature, target)
 
 
 class Kernel(CPUDispatcher):
@@ -97,6 +108,8 @@ def _declared(signatures: list[Any], counting: dict[str, Any]) -> Callable[[Call
         made = kept(lambda cache: njit(cache=cache, nogil=True, error_model="numpy", **counting)(function))
         made.__class__ = Kernel
         made.declared = tuple(signatures)
+        if type(made._cache) is FunctionCache:
+            made._cache.__class__ = _Loaded
         _kernels.append(made)
         return made  # type: ignore[no-any-return]
 

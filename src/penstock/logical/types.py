@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+# What to do about a column whose type is not read.
+NOT_READ = "leave it out, or write it to the file as a number, text, BOOLEAN, date or timestamp"
+
 
 class Kind(Enum):
     BOOLEAN = "BOOLEAN"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -13,11 +14,8 @@ from penstock.errors import ConfigError
 from penstock.sinks import batches, memory
 from penstock.sinks.base import DriverOnly, Sink
 from penstock.sinks.console import ConsoleSink
-from penstock.sinks.csv import CsvSink
 from penstock.sinks.discard import DiscardSink
-from penstock.sinks.folder import FolderSink
 from penstock.sinks.function import FunctionSink, function_name
-from penstock.sinks.json import JsonSink
 from penstock.sinks.memory import MemorySink
 from penstock.sinks.parquet import ParquetSink
 from penstock.sinks.spark import SparkSink
@@ -26,11 +24,16 @@ from penstock.state.files import local_path
 Open = Callable[[str, str, pa.Schema, Path], Sink]  # query, what follows the scheme, schema, checkpoint
 
 
-def _folder(scheme: str, kind: type[FolderSink]) -> Open:
+def _folder(scheme: str, kind: str) -> Open:
+    """A folder of files: the class `kind` of the module `scheme`, which is loaded when somebody asks for it."""
+
     def open_folder(query: str, rest: str, schema: pa.Schema, checkpoint: Path) -> Sink:
         if not rest.strip():
             raise ConfigError(f"query '{query}' writes to '{scheme}:', which names no folder", f"write {scheme}:FOLDER")
-        return kind(query, str(local_path(rest, "output")), schema)
+        sink: Sink = getattr(import_module(f"penstock.sinks.{scheme}"), kind)(
+            query, str(local_path(rest, "output")), schema
+        )
+        return sink
 
     return open_folder
 
@@ -60,9 +63,9 @@ def _discard(query: str, rest: str, schema: pa.Schema, checkpoint: Path) -> Sink
 
 
 SCHEMES: dict[str, Open] = {
-    "parquet": _folder("parquet", ParquetSink),
-    "csv": _folder("csv", CsvSink),
-    "json": _folder("json", JsonSink),
+    "parquet": _folder("parquet", "ParquetSink"),
+    "csv": _folder("csv", "CsvSink"),
+    "json": _folder("json", "JsonSink"),
     "console": _console,
     "memory": _memory,
     "discard": _discard,

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, TypeVar
-from urllib.parse import urlparse
-from urllib.request import url2pathname
+from urllib.parse import unquote, urlparse
 
 from penstock.errors import RunError, SourceError
 from penstock.sources.base import Position, Split
@@ -115,7 +114,7 @@ def _local(path: str) -> str:
         parts = urlparse(path)
         if parts.netloc not in ("", "localhost"):
             raise SourceError(f"'{path}' names another host", "write file:///folder/name")
-        path = url2pathname(parts.path)
+        path = unquote(parts.path)
     return os.path.abspath(os.path.expanduser(path))
 
 

@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from penstock.errors import QueryError, SourceError
 from penstock.logical.query import Field
-from penstock.logical.resolve.scopes import NOT_READ
-from penstock.logical.types import INET, Kind
+from penstock.logical.types import INET, NOT_READ, Kind
 from penstock.logical.window import ROWS, Window
 from penstock.sources.base import ADDRESS, Abilities, logical_type, told_type, whole_decimal
 

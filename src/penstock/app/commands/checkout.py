@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from penstock.app.checkout import open_checkout
 from penstock.app.commands.commands import command, errors
@@ -73,6 +72,8 @@ def reproduce(
         print("\n".join(f"{name:<20}{what}" for name, (_, what) in EXPERIMENTS.items()))
         return
     settings = ExperimentSettings(QUICK_ROWS, captures, quick=True) if quick else ExperimentSettings(captures=captures)
+    from rich.console import Console
+
     console = errors if as_json else Console(highlight=False)
     for result in run_experiments(names or list(EXPERIMENTS), settings, output, console, errors):
         if as_json:

@@ -6,13 +6,15 @@ Modules of commands load what they need when they are called: `--help` must not 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
 
 from penstock.app.commands import light
 from penstock.app.commands.environment import Command
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 light.install()
 app = typer.Typer(
@@ -24,7 +26,20 @@ app = typer.Typer(
     "[bold]penstock run examples/flows.sql --set trace=flows.parquet[/]. "
     "Every option may come from the environment: --batch-rows as PENSTOCK_BATCH_ROWS.",
 )
-errors = Console(stderr=True, highlight=False)
+
+
+class _Errors:
+    """Standard error: it turns into rich's console, which takes long to load, when there is something to say."""
+
+    def __getattr__(self, name: str) -> Any:
+        from rich.console import Console
+
+        self.__class__ = Console  # type: ignore[assignment]
+        Console.__init__(self, stderr=True, highlight=False)  # type: ignore[arg-type]
+        return getattr(self, name)
+
+
+errors: Console = _Errors()  # type: ignore[assignment]
 
 
 def command(**settings: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -3,6 +3,7 @@
 * pydantic makes sure of the value of every option. Text, paths and flags are right as they come, and so they are taken.
   Everything else, and whatever is not plainly right, goes typer's own way, which also has the messages.
 * rich's Markdown is for help that is written in it.
+* pandas (`without_pandas`), where a command runs an app without Spark.
 """
 
 from __future__ import annotations
@@ -30,6 +31,21 @@ def install() -> None:
     if MARKDOWN not in sys.modules:
         sys.modules[MARKDOWN] = ModuleType(MARKDOWN)
         sys.modules[MARKDOWN].__dict__["Markdown"] = _Markdown
+
+
+def without_pandas() -> None:
+    """Have this process do without pandas, which takes half a second to load. pyarrow loads it to see whether an array
+    that it is handed is one of its Series; no command works with it. Spark's functions on Arrow insist on it."""
+    if "pandas" not in sys.modules:
+        sys.meta_path.insert(0, _WithoutPandas())
+
+
+class _WithoutPandas:
+    """Finds that there is none."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("this command needs no pandas", name=name)
 
 
 class _Markdown:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,21 +62,10 @@ def query(
     if place.master != "process" and master is None and not quiet:
         told = f"{size / (1 << 30):.1f} GiB of input: running on Spark; --master process runs it without"
         errors.print(told, markup=False, soft_wrap=True)
-    if place.master == "process" and "pandas" not in sys.modules:
-        sys.meta_path.insert(0, _WithoutPandas())
     found = answered(app, place, lambda ordered, checkpoint, settings: _watched(ordered, checkpoint, settings, quiet))
     writer(found.tables)
     if not quiet:
         _tell(found.summary)
-
-
-class _WithoutPandas:
-    """pyarrow loads pandas, for half a second, to see whether an array that it is handed is one of its Series. Nobody
-    in this process wants it."""
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError("no pandas for a query", name=name)
 
 
 def _watched(app: App, checkpoint: str, settings: dict[str, Any], quiet: bool) -> dict[str, Any]:

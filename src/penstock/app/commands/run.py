@@ -7,7 +7,6 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from penstock.app.commands.commands import command, errors
 from penstock.app.commands.lines import check_asked, only_json, showing
@@ -93,6 +92,8 @@ def _show(summary: dict[str, Any], as_json: bool, told: bool) -> None:
     if as_json:
         print(json.dumps(summary))
     if told:
+        from rich.console import Console
+
         from penstock.monitor.progress import account_table, bytes_line, malformed_lines
 
         Console(stderr=True, width=max(errors.width, 110)).print(account_table(summary))

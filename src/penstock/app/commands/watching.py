@@ -8,10 +8,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from penstock.app.commands import light
 from penstock.app.commands.commands import errors
 from penstock.errors import PenstockError, RunError, why
 
 WAITING = "waiting for files"
+leaving = False  # whether this process ends with its command
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
 
@@ -43,6 +45,8 @@ def watch(loaded: Any, checkpoint: str | None, settings: dict[str, Any], quiet: 
     """
     from penstock.monitor.progress import ProgressDisplay
 
+    if leaving and not loaded.with_spark:
+        light.without_pandas()
     asked: list[int] = []  # signals, as they come
     try:
         with ProgressDisplay(errors, quiet) as display:
@@ -100,7 +104,7 @@ def _close(loaded: Any) -> None:
     from penstock.runtime.spark.gone import tells_of_it
 
     try:
-        loaded.close()
+        loaded.close(wait=not leaving)
     except Exception as error:
         if not tells_of_it(error):
             raise

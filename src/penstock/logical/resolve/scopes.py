@@ -13,14 +13,11 @@ from penstock.lang.ast import Word, span_of
 from penstock.lang.text import AppText
 from penstock.logical.expressions import Bucket, Column, Computed, Expression, Prefix
 from penstock.logical.query import Attribute, Field, Query, Stream, results_stream
-from penstock.logical.types import Kind
+from penstock.logical.types import NOT_READ, Kind
 from penstock.logical.values import constants
 from penstock.logical.values.aggregates import is_aggregate, resolve_aggregate
 from penstock.logical.values.attributes import attribute_name, attribute_of
 from penstock.logical.values.scalars import resolve_scalar
-
-# What to do about a column whose type is not read.
-NOT_READ = "leave it out, or write it to the file as a number, text, BOOLEAN, date or timestamp"
 
 
 def word_of(node: exp.Column) -> Word:

@@ -14,8 +14,8 @@ from penstock.lang.durations import LONGEST
 from penstock.lang.text import AppText
 from penstock.logical.query import Field, SourceFields, Stream
 from penstock.logical.resolve.addresses import SUFFIX_HINT, address_of
-from penstock.logical.resolve.scopes import NOT_READ, suggestion
-from penstock.logical.types import TIMESTAMP, TYPE_NAMES, Kind, Type
+from penstock.logical.resolve.scopes import suggestion
+from penstock.logical.types import NOT_READ, TIMESTAMP, TYPE_NAMES, Kind, Type
 
 SchemaOf = Callable[[str, Mapping[str, str]], tuple[Field, ...]]
 

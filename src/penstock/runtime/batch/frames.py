@@ -23,7 +23,7 @@ from penstock.runtime.batch.executor import Executor
 from penstock.runtime.batch.held import done_mark
 from penstock.runtime.batch.job import columns
 from penstock.runtime.batch.offsets import decide, decision_path, epoch_of, log_decision, read_decision
-from penstock.runtime.batch.outcome import told
+from penstock.runtime.batch.outcome import told, told_batch
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import SharedPlan
@@ -108,6 +108,6 @@ def frame_task(
         sample = path_of(checkpoint, plan.stream.name) if sampling and task == 0 else None
         work = partial(run_task, plan, settings, epoch, batches, checkpoint / SEGMENTS / name, sample=sample)
         text = told(task, work, lambda error: f"task {task} failed: {error}")
-        yield pa.RecordBatch.from_pydict({"reference": [text]})
+        yield told_batch("reference", text)
 
     return run

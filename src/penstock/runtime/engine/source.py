@@ -16,6 +16,7 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from penstock.runtime.batch.fused import FusedReader, FusedSplit, split_told
 from penstock.runtime.batch.job import Job
+from penstock.runtime.batch.outcome import told_batch
 from penstock.state.data import from_data, to_data
 from penstock.state.protocol import Offset
 
@@ -53,7 +54,7 @@ class SparkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, SparkSplit)
         text = split_told(self.fused.job.settings, self.fused.checkpoint, partition.share)
-        yield pa.RecordBatch.from_pydict({"reference": [text]})
+        yield told_batch("reference", text)
 
 
 def _offset(logged: Logged) -> Offset:

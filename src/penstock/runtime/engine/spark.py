@@ -25,7 +25,7 @@ from penstock.runtime.batch.executor import R, share_told
 from penstock.runtime.batch.feed import Feed, FusedFeed
 from penstock.runtime.batch.frames import FrameFeed
 from penstock.runtime.batch.job import END, Job, encode
-from penstock.runtime.batch.outcome import heard
+from penstock.runtime.batch.outcome import heard, told_batch
 from penstock.runtime.engine.base import SPARK
 from penstock.runtime.engine.inputs import Inputs
 from penstock.runtime.engine.once import Once
@@ -65,7 +65,7 @@ class SparkExecutor:
         def tasks(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for numbered in numbers:
                 for number in numbered.column(0).to_pylist():
-                    yield pa.RecordBatch.from_pydict({"report": [share_told(run, number)]})
+                    yield told_batch("report", share_told(run, number))
 
         rows = self.spark.range(0, count, 1, count).mapInArrow(tasks, "report string").collect()
         return heard((row.report for row in rows), kind)

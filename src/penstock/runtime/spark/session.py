@@ -12,11 +12,12 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
 from pyspark import SparkConf, SparkContext, accumulators
 from pyspark.sql import SparkSession
 
@@ -43,6 +44,7 @@ ATTEMPTS = 4
 JVM_OPTIONS = "spark.driver.defaultJavaOptions"
 BARS = "spark.ui.showConsoleProgress"  # switched on for whatever has no name, unless it is off from the start
 LEVEL = "spark.log.level"
+OF_FRAMES = ("SPARK_SIMPLIFIED_TRACEBACK", "1")  # in the environment of workers that run functions of DataFrames
 SHELL = "pyspark-shell"  # what Spark calls a session that has no name
 # On other machines a daemon that loads penstock would not start where penstock is missing, and could not say so.
 SPREAD = {"spark.python.daemon.module": "pyspark.daemon"}
@@ -103,6 +105,8 @@ def build_session(
         return _joined(active, asked, settings)
     _environment(asked, settings)
     compiling = compile_kernels()
+    # PySpark loads it for its functions on Arrow; it takes a quarter of a second, and the JVM takes longer.
+    threading.Thread(target=import_module, args=("pandas",), name="penstock-load", daemon=True).start()
     _quiet_end()
     known = _launch(asked, settings, java_home)
     chosen = known.get(MASTER, None) or DEFAULT
@@ -141,14 +145,30 @@ def _check_values(session: SparkSession, conf: Mapping[str, str]) -> None:
             raise ConfigError(f"{key}={value}: {reason(error)}", "give a value that Spark takes") from error
 
 
-def release(session: SparkSession) -> None:
-    """Its holder needs the session no more: penstock's own ends with the last one; others go on."""
+def release(session: SparkSession, wait: bool = True) -> None:
+    """Its holder needs the session no more: penstock's own ends with the last one; others go on. Without `wait`, one
+    that is in this process's JVM alone is left to end with that: the JVM ends when this process has, and tidies up."""
     global _own
     if _own is not None and _own.context is session.sparkContext:
         _own.holders -= 1
         if _own.holders == 0:
             _own = None
-            session.stop()
+            if wait or submitted() or not in_one_process(str(session.sparkContext.master)):
+                _stop(session)
+
+
+def _stop(session: SparkSession) -> None:
+    """End it. PySpark asks its server of accumulators to end after all else; that looks up every half a second."""
+    context = session.sparkContext
+    server: Any = getattr(context, "_accumulatorServer", None)
+    if server is None:
+        session.stop()
+        return
+    context._accumulatorServer = None  # type: ignore[assignment]
+    ending = threading.Thread(target=server.shutdown, name="penstock-end", daemon=True)
+    ending.start()
+    session.stop()
+    ending.join()
 
 
 @dataclass
@@ -248,12 +268,15 @@ def reason(error: Exception) -> str:
 def _wake_workers(session: SparkSession) -> None:
     """Start the Python daemon and a worker per core while the streaming query is still being set up."""
     with contextlib.suppress(Exception):  # only a head start: whatever is wrong will show in the first batch
-        cores = session.sparkContext.defaultParallelism
-        session.range(0, cores, 1, cores).mapInArrow(_unchanged, "id bigint").collect()
+        context = session.sparkContext
+        # Not by a DataFrame: Spark would first load all that plans its queries. But as for one: there is a daemon for
+        # every environment.
+        context.environment.setdefault(*OF_FRAMES)
+        context.parallelize(range(context.defaultParallelism), context.defaultParallelism).foreachPartition(_nothing)
 
 
-def _unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return batches
+def _nothing(items: Iterable[int]) -> None:
+    """What a worker is woken for."""
 
 
 def _quiet_end() -> None:
@@ -277,4 +300,4 @@ def compile_kernels() -> subprocess.Popen[bytes] | None:
     kernels = Path(penstock.__file__).parent / "kernels"
     if any(kernels.rglob("*.nbi")):
         return None
-    return subprocess.Popen([sys.executable, "-c", "import penstock.runtime.task.task, penstock.runtime.merge.merge"])
+    return subprocess.Popen([sys.executable, "-m", "penstock.kernels.ahead"])
