@@ -30,7 +30,7 @@ class Caller:
         out, err, code = StringIO(), StringIO(), 0
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
             patch.setattr("penstock.runtime.spark.session.build_session", lambda *_: self.spark)
-            patch.setattr("penstock.app.api.App.close", lambda self: None)
+            patch.setattr("penstock.app.api.App.close", lambda self, wait=True: None)
             patch.setattr(sys, "argv", ["penstock", *arguments])
             if cwd is not None:
                 patch.chdir(cwd)

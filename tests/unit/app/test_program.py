@@ -33,7 +33,8 @@ def test_what_is_printed_and_what_waits_for_the_end_is_done() -> None:
 
 
 def test_codes() -> None:
-    assert [run(body).returncode for body in ("pass", "sys.exit(3)", "sys.exit('why')", "sys.exit(None)")] == [0, 3, 1, 0]
+    bodies = ("pass", "sys.exit(3)", "sys.exit('why')", "sys.exit(None)")
+    assert [run(body).returncode for body in bodies] == [0, 3, 1, 0]
 
 
 def test_a_bug_shows_its_traceback() -> None:
