@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SPARK = "local[*]"
-SPARK_BYTES = 2 << 30
-WORKER_BYTES = 64 << 20
+SPARK_BYTES = 16 << 30
+WORKER_BYTES = 512 << 20
 MANY = 8  # queries from which on a shared plan is looked for, whatever the size
 ALL_ROWS = 1 << 62  # a LIMIT that cuts nothing: the rows of each window come in order and from one task
 GUESS = 50  # bytes a record, of sources that have no files

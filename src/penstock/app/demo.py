@@ -23,7 +23,7 @@ from penstock.app.api import App
 from penstock.app.commands.generate import generate
 from penstock.app.commands.watching import Stopped, watch
 from penstock.errors import ConfigError, PenstockError, RunError
-from penstock.monitor.progress import account_table, time_text
+from penstock.monitor.account import account_table, time_text
 from penstock.state.lease import holder
 
 APP = Path(__file__).parents[3] / "examples" / "flows.sql"

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.errors import ConfigError
 from penstock.logical.query import Query
 from penstock.logical.window import TIME
-from penstock.monitor.progress import time_text
+from penstock.monitor.account import time_text
 from penstock.relations.storage import sources
 from penstock.runtime.batch.close import open_floor
 from penstock.runtime.run.summary import shown_watermark

@@ -2,7 +2,8 @@
 
 | module | shows |
 | --- | --- |
-| `progress` | a display while a run goes on, and its account at the end |
+| `progress` | a display while a run goes on |
+| `account` | its account at the end |
 | `lines` | its log, as lines |
 | `analyze` | what the tables of a plan really did, beside what was predicted |
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,14 +73,14 @@ def _watched(app: App, checkpoint: str, settings: dict[str, Any], quiet: bool) -
     from penstock.app.commands.watching import Stopped, watch
 
     try:
-        return watch(app, checkpoint, settings, quiet or not errors.is_terminal)
+        return watch(app, checkpoint, settings, quiet or not sys.stderr.isatty())
     except Stopped as stopped:  # half an answer is none, and nothing is kept to go on from
         raise Stopped(stopped.number, None, None) from None
 
 
 def _tell(summary: dict[str, Any]) -> None:
     """Records that are in no result because something is wrong with them."""
-    from penstock.monitor.progress import malformed_lines
+    from penstock.monitor.account import malformed_lines
 
     for line in malformed_lines(summary):
         errors.print(line, markup=False, soft_wrap=True)

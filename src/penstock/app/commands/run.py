@@ -94,7 +94,7 @@ def _show(summary: dict[str, Any], as_json: bool, told: bool) -> None:
     if told:
         from rich.console import Console
 
-        from penstock.monitor.progress import account_table, bytes_line, malformed_lines
+        from penstock.monitor.account import account_table, bytes_line, malformed_lines
 
         Console(stderr=True, width=max(errors.width, 110)).print(account_table(summary))
         for line in [*malformed_lines(summary), bytes_line(summary)]:

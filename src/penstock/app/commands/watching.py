@@ -6,11 +6,15 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.app.commands import light
 from penstock.app.commands.commands import errors
 from penstock.errors import PenstockError, RunError, why
+
+if TYPE_CHECKING:
+    from penstock.runtime.batch.report import BatchReport
+    from penstock.state.manifest import Manifest
 
 WAITING = "waiting for files"
 leaving = False  # whether this process ends with its command
@@ -38,20 +42,31 @@ class Stopped(Exception):
         return f"{by} before the sources ended; the next run on checkpoint {self.checkpoint} goes on from there"
 
 
+class Silence:
+    """A display that shows nothing."""
+
+    def phase(self, name: str) -> None: ...
+
+    def observe(self, report: BatchReport, manifest: Manifest) -> None: ...
+
+
 def watch(loaded: Any, checkpoint: str | None, settings: dict[str, Any], quiet: bool) -> dict[str, Any]:
     """Run a loaded app to its end with a progress display; the summary.
 
     Ctrl-C and SIGTERM stop it between two batches; unless it was to go on until then, that is `Stopped`.
     """
-    from penstock.monitor.progress import ProgressDisplay
-
     if leaving and not loaded.with_spark:
         light.without_pandas()
     asked: list[int] = []  # signals, as they come
     try:
-        with ProgressDisplay(errors, quiet) as display:
-            start = partial(loaded.start, checkpoint, **settings)
-            summary = _await_end(start, display, asked)
+        start = partial(loaded.start, checkpoint, **settings)
+        if quiet:
+            summary = _await_end(start, Silence(), asked)
+        else:
+            from penstock.monitor.progress import ProgressDisplay
+
+            with ProgressDisplay(errors) as display:
+                summary = _await_end(start, display, asked)
     except KeyboardInterrupt:
         raise Stopped(signal.SIGINT, None, checkpoint) from None
     except Exception as error:

@@ -46,7 +46,7 @@ def test_the_greatest_memory_of_tasks() -> None:
 
 def test_progress_adds_batches_up() -> None:
     out = StringIO()
-    display = ProgressDisplay(Console(file=out, width=200, force_terminal=True), quiet=False)
+    display = ProgressDisplay(Console(file=out, width=200, force_terminal=True))
     manifest = replace(first_manifest(), results={"q": Results(3, 9), "r": Results(4, 1)})
     with display:
         display.observe(report(0), manifest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.monitor.progress import bytes_line, bytes_text
+from penstock.monitor.account import bytes_line, bytes_text
 
 
 def test_bytes_for_people() -> None:
