@@ -37,6 +37,9 @@ MODULES = {
 }
 
 
+UNQUOTED = "put quotes around the query: penstock query \"SELECT count(*) AS n FROM 'x.pcap'\""
+
+
 def load_commands(arguments: Sequence[str]) -> None:
     """The command that is asked for; all of them for help, completion, and words that name none."""
     named = next((word for word in arguments if not word.startswith("-")), "")
@@ -110,7 +113,9 @@ def _misused(error: typer.TyperException) -> None:
     fact = error.format_message().rstrip(".")
     if fact:
         command = getattr(getattr(error, "ctx", None), "command_path", "penstock")
-        _fail(ConfigError(fact[0].lower() + fact[1:], f"see {command} --help"), error.exit_code)
+        unquoted = command == "penstock query" and "extra argument" in fact
+        hint = UNQUOTED if unquoted else f"see {command} --help"
+        _fail(ConfigError(fact[0].lower() + fact[1:], hint), error.exit_code)
     sys.exit(error.exit_code)
 
 

@@ -5,16 +5,17 @@ CSV and JSON are written as the sinks of that name write results; a capture has 
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
 from penstock.errors import ConfigError
+from penstock.kernels import inet
 from penstock.logical.types import Kind
 from penstock.sinks.csv import as_text
 from penstock.sinks.json import write_json
@@ -70,9 +71,13 @@ def _readable(table: pa.Table) -> pa.Table:
 
 
 def _addresses(numbers: pa.ChunkedArray) -> pa.Array:
+    """Each printed once."""
     each = numbers.combine_chunks().cast(pa.int64()).dictionary_encode()
-    text = [socket.inet_ntoa(number.to_bytes(4, "big")) for number in each.dictionary.to_pylist()]
-    return pa.DictionaryArray.from_arrays(each.indices, pa.array(text, pa.string()))
+    low = each.dictionary.to_numpy().view(np.uint64)
+    starts, text = inet.to_text(np.full(len(low), 4, np.uint8), np.zeros(len(low), np.uint64), low)
+    buffers = [None, pa.py_buffer(starts), pa.py_buffer(text)]
+    words = pa.Array.from_buffers(pa.large_string(), len(low), buffers).cast(pa.string())
+    return pa.DictionaryArray.from_arrays(each.indices, words)
 
 
 @contextmanager

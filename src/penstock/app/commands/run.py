@@ -92,6 +92,9 @@ def _show(summary: dict[str, Any], as_json: bool, told: bool) -> None:
     if as_json:
         print(json.dumps(summary))
     if told:
+        if summary["ended"] and not summary["batches"]:
+            again = f"nothing was left to read: an earlier run on checkpoint {summary['checkpoint']} came to the end"
+            errors.print(again, markup=False, soft_wrap=True)
         from rich.console import Console
 
         from penstock.monitor.account import account_table, bytes_line, malformed_lines

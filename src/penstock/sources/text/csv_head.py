@@ -30,7 +30,7 @@ from penstock.sources.unpack import head
 if TYPE_CHECKING:
     from penstock.sources.text.csv import CsvFormat
 
-DECLARE = "declare the stream's columns with their types, like CREATE STREAM s (ts TIMESTAMP, src INET, ...) FROM ..."
+DECLARE = "declare its columns with their types, in an app: CREATE STREAM s (ts TIMESTAMP, src INET, ...) FROM ..."
 OTHERS = {";": ";", "\t": "tab", "|": "|"}  # delimiters that are taken for text, and how the option calls them
 LOOKED = 5  # lines that must agree about another delimiter
 
