@@ -134,12 +134,12 @@ def _decoded(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
 
 def _merged(job: EngineJob, place: Path, segments: tuple[SegmentRef, ...]) -> tuple[int, dict[str, float]]:
     """Close all windows; returns the number of result rows."""
-    from penstock.relations.relation import relation_of
+    from penstock.relations.relation import wanted_of
     from penstock.relations.storage import StoredSource
     from penstock.relations.storing import stored
     from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
     from penstock.runtime.epoch import Epoch
-    from penstock.runtime.merge.items import FOREVER, Reading, Wanting, due, items
+    from penstock.runtime.merge.items import FOREVER, Reading, due, items, wanting_of
     from penstock.runtime.merge.tally import least_kept
     from penstock.runtime.settings import TaskSettings
     from penstock.sinks.base import Owner
@@ -150,10 +150,11 @@ def _merged(job: EngineJob, place: Path, segments: tuple[SegmentRef, ...]) -> tu
     app, dues, closed = opened(job).query_set(), [], {}
     kept = stored(app, STREAM)
     for query, reader in zip(app.queries, kept.readers, strict=True):
-        relation = kept.of[reader.closing.relation]
-        blocks = [block for one in segments for block in Segment(folder / one.path, one).of(relation.name)]
-        reading = Reading(query.window, (StoredSource(relation),), STREAM, job.time)
-        wanting = Wanting(query, relation_of(query))
+        read = [(StoredSource(kept.of[closing.relation]),) for closing in (reader.closing, *reader.details)]
+        wanting = wanting_of(query, wanted_of(query), read)
+        reading = Reading(query.window, wanting.sources, STREAM, job.time)
+        opened_segments = [Segment(folder / one.path, one) for one in segments]
+        blocks = [block for one in opened_segments for name in reader.relations for block in one.of(name)]
         dues.append(due(reading, (wanting,), blocks, -FOREVER, FOREVER, None))
         sink = open_query_sink(query, None, str(place / "results"), place)
         sink.prepare(Owner("bench", str(place)), overwrite=True)

@@ -20,14 +20,26 @@ from in_process import bearable
 
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.resolve.app import resolve_app
-from penstock.relations.relation import relation_of
+from penstock.relations.relation import wanted_of
 from penstock.relations.storage import StoredSource
 from penstock.runtime.batch.compaction import Keep, compact_share
 from penstock.runtime.batch.compaction import _items as compaction_items
 from penstock.runtime.batch.job import columns
 from penstock.runtime.batch.merge_job import ShareWork
 from penstock.runtime.epoch import Epoch, landmark_start
-from penstock.runtime.merge.items import FOREVER, Cut, Due, Reading, Wanting, _items, due, items, row_bytes, share_out
+from penstock.runtime.merge.items import (
+    FOREVER,
+    Cut,
+    Due,
+    Reading,
+    Wanting,
+    _items,
+    due,
+    items,
+    row_bytes,
+    share_out,
+    wanting_of,
+)
 from penstock.runtime.merge.windows import TaskSegments
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task.task import run_task
@@ -91,32 +103,33 @@ class Bench:
     def close(self, queries: tuple[Query, ...]) -> dict[str, pa.Table]:
         """All windows of the queries of a level, those together that are read together."""
         segments, found = TaskSegments(self.folder, self.references), {}
-        together: dict[Reading, list[Query]] = {}
+        together: dict[Reading, list[Wanting]] = {}
         for query in queries:
-            together.setdefault(self.reading(query), []).append(query)
+            reading, wanting = self.reading(query)
+            together.setdefault(reading, []).append(wanting)
         for reading, same in together.items():
             greatest, last = self.greatest.get(reading.stream), None
             if reading.window.landmark:
                 last = -FOREVER if greatest is None else greatest // reading.window.slide
-            wanting = tuple(Wanting(query, relation_of(query)) for query in same)
-            one = due(reading, wanting, blocks_of(reading, segments), -FOREVER, FOREVER, last)
+            one = due(reading, tuple(same), blocks_of(reading, segments), -FOREVER, FOREVER, last)
             found |= closed_rows(one, segments, self.cuts(one))
         return found
 
-    def reading(self, query: Query) -> Reading:
+    def reading(self, query: Query) -> tuple[Reading, Wanting]:
         plan, start = self.version.plans[query.stream], None
         (reader,) = (reader for reader in plan.readers if reader.query == query.name)
         if query.window.landmark:
             start = landmark_start(query.window, self.firsts.get(query.stream), None)
-        stored = plan.stored.of[reader.closing.relation]
-        return Reading(query.window, (StoredSource(stored),), query.stream, plan.stream.time, start)
+        read = [(StoredSource(plan.stored.of[one.relation]),) for one in (reader.closing, *reader.details)]
+        wanting = wanting_of(query, wanted_of(query), read)
+        return Reading(query.window, wanting.sources, query.stream, plan.stream.time, start), wanting
 
     def cuts(self, one: Due) -> list[tuple[tuple[str, ...], Cut]]:
         """As the engine does, or of any size."""
         if self.rng.random() < 0.5:
             return [(item.names, item.cut) for item in items([one], self.settings, 2)]
         limit = max(int(self.rng.choice([1, 7, 50, 1000])), int(one.rows.sum()) // MOST_ITEMS)
-        small = replace(self.settings, task_memory=limit * row_bytes(one.reading.sources[0].relation))
+        small = replace(self.settings, task_memory=limit * max(row_bytes(s.relation) for s in one.reading.sources))
         return [(item.names, item.cut) for item in _items(0, one, limit, small)]
 
 

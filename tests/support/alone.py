@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.logical.query import QuerySet
+from penstock.logical.query import Query, QuerySet
 from penstock.logical.window import ROWS
 from penstock.relations.closing import Finish, Reader
-from penstock.relations.relation import bounds_relation, relation_of
+from penstock.relations.relation import Wanted, bounds_relation, wanted_of
 from penstock.relations.storing import Stored, stored
 
 
 def alone(app: QuerySet, stream: str, since: Mapping[str, int] | None = None) -> Stored:
     """A relation for every query, equal ones once."""
     queries = app.readers(stream)
-    wanted = {query.name: relation_of(query, (since or {}).get(query.name, 0)) for query in queries}
-    readers = tuple(
-        Reader(q.name, q.window, wanted[q.name].choice, q.attributes, Finish(wanted[q.name].name)) for q in queries
-    )
+    wanted = {query.name: wanted_of(query, (since or {}).get(query.name, 0)) for query in queries}
+    readers = tuple(_reader(query, wanted[query.name]) for query in queries)
     panes = dict.fromkeys(query.window.panes for query in queries if query.window.axis == ROWS)
     bounds = [bounds_relation(stream, one, app.stream(stream).time) for one in panes]
-    return Stored(tuple(dict.fromkeys((*wanted.values(), *bounds))), readers)
+    kept = (relation for one in wanted.values() for relation in one.relations)
+    return Stored(tuple(dict.fromkeys((*kept, *bounds))), readers)
+
+
+def _reader(query: Query, wanted: Wanted) -> Reader:
+    first, *details = (Finish(relation.name) for relation in wanted.relations)
+    return Reader(query.name, query.window, wanted.groups.choice, query.attributes, first, tuple(details))
 
 
 def read_names(app: QuerySet, stream: str) -> dict[str, str]:

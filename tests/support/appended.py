@@ -15,7 +15,14 @@ def appended(stored: Stored, rng: random.Random, part: float = 0.5) -> Stored:
     chosen = {r.name: named(replace(r, table=APPEND)) for r in stored.relations if rng.random() < part}
     relations = tuple(chosen.get(relation.name, relation) for relation in stored.relations if relation.booked)
     bounds = tuple(relation for relation in stored.relations if not relation.booked)
-    readers = tuple(replace(reader, closing=_closing(reader.closing, chosen)) for reader in stored.readers)
+    readers = tuple(
+        replace(
+            reader,
+            closing=_closing(reader.closing, chosen),
+            details=tuple(_closing(detail, chosen) for detail in reader.details),
+        )
+        for reader in stored.readers
+    )
     return Stored((*relations, *bounds), readers)
 
 

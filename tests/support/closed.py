@@ -9,7 +9,7 @@ import pyarrow as pa
 from penstock.logical.query import Query
 from penstock.relations.relation import Relation, relation_of
 from penstock.relations.storage import StoredSource
-from penstock.runtime.merge.items import Cut, Due, Reading, Wanting, due, items
+from penstock.runtime.merge.items import Cut, Due, Part, Reading, Wanting, due, items
 from penstock.runtime.merge.windows import TaskSegments, merge_item
 from penstock.runtime.settings import TaskSettings
 from penstock.sinks.schema import result_schema
@@ -24,14 +24,15 @@ def reading_of(
     return Reading(query.window, found, query.stream, time, landmark)
 
 
-def wanting_of(*queries: Query) -> tuple[Wanting, ...]:
-    return tuple(Wanting(query, relation_of(query)) for query in queries)
+def wanting_of(reading: Reading, *queries: Query) -> tuple[Wanting, ...]:
+    """Queries without details."""
+    return tuple(Wanting(query, Part(relation_of(query), reading.sources)) for query in queries)
 
 
 def due_of(
     reading: Reading, queries: tuple[Query, ...], blocks: Iterable[Block], first: int, beyond: int, last: int | None
 ) -> Due:
-    return due(reading, wanting_of(*queries), blocks, first, beyond, last)
+    return due(reading, wanting_of(reading, *queries), blocks, first, beyond, last)
 
 
 def blocks_of(reading: Reading, segments: TaskSegments) -> list[Block]:

@@ -12,7 +12,7 @@ Both are stateless. Each family has a module of its own and a line in `aggregate
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -155,13 +155,24 @@ class OutOfRange(Exception):
         self.group, self.what, self.hint = group, what, hint
 
 
+@dataclass(frozen=True)
+class ParameterRule:
+    """A constant that a call takes after its argument; `default` None: it must be given."""
+
+    name: str
+    wants: str  # what messages say it must be
+    fits: Callable[[Any], bool]
+    default: float | None = None
+
+
 class AggregateFunction(ABC):
-    """An aggregate function of one argument."""
+    """An aggregate function of one argument, and perhaps of constants."""
 
     name: str  # canonical, in plans and texts
     aliases: tuple[str, ...] = ()
     needs: tuple[Accumulator, ...] = ()  # besides the number of values, which all have
     wants = "numbers"  # what messages say the argument must be
+    parameters: tuple[ParameterRule, ...] = ()
     counts = False  # whether it asks only which values are there: then '*', NULL and prefixes are arguments, too
 
     @abstractmethod

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.aggregates.base import Accumulator, AggregateFunction, Facts, State
+from penstock.aggregates.buckets import APPROX_PERCENTILE
 from penstock.aggregates.count import COUNT, COUNTED
+from penstock.aggregates.detail import Detail, DetailFunction
+from penstock.aggregates.distinct import Distinct
+from penstock.aggregates.entropy import ENTROPY
 from penstock.aggregates.extremes import MAX, MIN
 from penstock.aggregates.moments import VARIANCES
+from penstock.aggregates.percentiles import MEDIAN, PERCENTILE
+from penstock.aggregates.registers import APPROX_COUNT_DISTINCT, REGISTERS
 from penstock.aggregates.sum import AVERAGE, SUM
-from penstock.logical.expressions import Aggregate
+from penstock.logical.expressions import Aggregate, Prefix
 from penstock.logical.types import Kind
 
 # In the order in which messages list them.
@@ -20,12 +26,20 @@ FUNCTIONS: tuple[AggregateFunction, ...] = (
     MIN,
     MAX,
     *VARIANCES,
+    ENTROPY,
+    PERCENTILE,
+    MEDIAN,
+    APPROX_PERCENTILE,
+    APPROX_COUNT_DISTINCT,
 )
 AGGREGATES: dict[str, AggregateFunction] = {
     name: function for function in FUNCTIONS for name in (*function.aliases, function.name)
 }
+DISTINCTS: dict[str, DetailFunction] = {
+    function.name: Distinct(function) for function in FUNCTIONS if not isinstance(function, DetailFunction)
+}
 ACCUMULATORS: dict[str, Accumulator] = {
-    one.kind: one for one in (COUNTED, *(need for function in FUNCTIONS for need in function.needs))
+    one.kind: one for one in (COUNTED, REGISTERS, *(need for function in FUNCTIONS for need in function.needs))
 }
 
 
@@ -33,14 +47,30 @@ def accumulator_of(state: State) -> Accumulator:
     return ACCUMULATORS[state.kind]
 
 
+def function_of(aggregate: Aggregate) -> AggregateFunction:
+    return DISTINCTS[aggregate.function] if aggregate.distinct else AGGREGATES[aggregate.function]
+
+
 def states_of(aggregates: Iterable[Aggregate]) -> tuple[State, ...]:
-    """The states that these aggregates need, each once. All of a column need the number of its values."""
+    """The states that these aggregates need in groups, each once. All of a column need the number of its values;
+    functions of details need none."""
     needed: dict[State, None] = {}
     for aggregate in aggregates:
-        if aggregate.argument is not None:
-            for one in (COUNTED, *AGGREGATES[aggregate.function].needs):
-                needed[one.state(aggregate.argument.name)] = None
+        argument, function = aggregate.argument, function_of(aggregate)
+        if argument is not None and not isinstance(function, DetailFunction):
+            assert not isinstance(argument, Prefix)
+            for one in (COUNTED, *function.needs):
+                needed[one.state(argument.name)] = None
     return tuple(needed)
+
+
+def detail_of(aggregate: Aggregate) -> Detail | None:
+    """What an aggregate needs to know besides the groups of its query."""
+    function, argument = function_of(aggregate), aggregate.argument
+    if not isinstance(function, DetailFunction):
+        return None
+    assert argument is not None
+    return function.detail(argument, [parameter.value for parameter in aggregate.parameters])
 
 
 def planned_words(state: State, kind: Kind) -> int:

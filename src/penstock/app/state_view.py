@@ -9,7 +9,6 @@ from penstock.errors import ConfigError
 from penstock.logical.query import Query
 from penstock.logical.window import TIME
 from penstock.monitor.account import time_text
-from penstock.relations.storage import sources
 from penstock.runtime.batch.close import open_floor
 from penstock.runtime.run.summary import shown_watermark
 from penstock.sharing.explain import window_text
@@ -82,7 +81,7 @@ def _windows(path: Path, manifest: Manifest, version: Version, most: int) -> dic
 def _open_panes(query: Query, version: Version, manifest: Manifest) -> dict[str, Any] | None:
     """First and last pane that an open window of a query holds; None: there is none."""
     floor = open_floor(version.app, query, manifest.streams)
-    stored = {source.relation.name for source in sources(version.storages, query.name)}
+    stored = {relation.name for relation in version.reads(query)}
     found = [panes for s in manifest.segments for name, panes in s.panes.items() if name in stored]
     if not found or max(high for _, high in found) < floor:
         return None

@@ -53,11 +53,15 @@ class Literal:
 @dataclass(frozen=True)
 class Aggregate:
     """An aggregate function, by its canonical name (`aggregates.registry`), of a column or an expression; count(*) has
-    no argument."""
+    no argument. `distinct`: of each value once. `parameters` are constants, like the 0.99 of a percentile. Only values
+    of records for which `test` is true count (FILTER of addresses; of all else the argument is NULL for the others)."""
 
     function: str
-    argument: Column | Computed | None
+    argument: Column | Prefix | Computed | None
     type: Type
+    distinct: bool = False
+    parameters: tuple[Literal, ...] = ()
+    test: Column | Computed | None = None
 
 
 @dataclass(frozen=True)
@@ -190,8 +194,8 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return parts if default is None else (*parts, default)
         case Prefix(column):
             return (column,)
-        case Aggregate(_, argument):
-            return () if argument is None else (argument,)
+        case Aggregate(_, argument, test=test):
+            return tuple(part for part in (argument, test) if part is not None)
     return ()
 
 

@@ -61,8 +61,8 @@ def _render(expression: Expression) -> tuple[str, int]:
             return f"{render_name(column.name)}/{length}", 7
         case Literal():
             return _constant(expression), _ATOM
-        case Aggregate(function, argument):
-            return f"{function}({'*' if argument is None else render(argument)})", _ATOM
+        case Aggregate():
+            return _aggregate(expression), _ATOM
         case Bucket():
             return "bucket", _ATOM
         case Computed(_, inner):
@@ -83,6 +83,13 @@ def _render(expression: Expression) -> tuple[str, int]:
             return f"{function}({', '.join(render(argument) for argument in arguments)})", _ATOM
         case _:
             return _test(expression, ""), _TEST
+
+
+def _aggregate(expression: Aggregate) -> str:
+    argument = "*" if expression.argument is None else render(expression.argument)
+    parts = [f"DISTINCT {argument}" if expression.distinct else argument, *map(render, expression.parameters)]
+    test = "" if expression.test is None else f" FILTER (WHERE {render(expression.test)})"
+    return f"{expression.function}({', '.join(parts)}){test}"
 
 
 def _within(expression: Expression, binds: int) -> str:

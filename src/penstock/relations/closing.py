@@ -13,6 +13,7 @@ ORDER BY and LIMIT follow the closing, whatever it is.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,11 +25,9 @@ from penstock.relations.relation import Choice, Relation
 
 @dataclass(frozen=True)
 class Finish:
-    """`relation` is the name of the one that is stored. `scattered`: partial groups of one group of the result stand
-    in several slots."""
+    """`relation` is the name of the one that is stored."""
 
     how: ClassVar[str] = "finish"
-    scattered: ClassVar[bool] = False
     relation: str
 
 
@@ -37,7 +36,6 @@ class RollUp:
     """`to` is what the query would be finished from."""
 
     how: ClassVar[str] = "roll up"
-    scattered: ClassVar[bool] = True
     relation: str
     to: Relation
 
@@ -47,19 +45,37 @@ Closing = Finish | RollUp
 
 @dataclass(frozen=True)
 class Reader:
-    """A query as tasks and planning see it: which records it takes, what it groups them by, in its own order, and from
-    what it closes."""
+    """A query as tasks and planning see it: which records it takes, what it groups them by, in its own order, from what
+    it closes, and from what its details come."""
 
     query: str
     window: Window
     choice: Choice
     keys: tuple[Attribute, ...]
     closing: Closing
+    details: tuple[Closing, ...] = ()
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """All that it reads, each once."""
+        return tuple(dict.fromkeys(one.relation for one in (self.closing, *self.details)))
+
+
+def part_name(query: str, number: int) -> str:
+    """What a query reads first, its groups, goes by its name; details have numbers."""
+    return f"{query}#{number}" if number else query
 
 
 def closing_of(wanted: Relation, stored: Relation) -> Closing:
     """How a query that wants one relation closes from another that is stored."""
-    return Finish(stored.name) if wanted.attributes == stored.attributes else RollUp(stored.name, wanted)
+    same = set(wanted.attributes) == set(stored.attributes)
+    return Finish(stored.name) if same else RollUp(stored.name, wanted)
+
+
+def slots_hold(groups: Relation, read: Iterable[Relation]) -> bool:
+    """Whether all that a group is made of stands in one slot, the same in all relations that are read."""
+    found = {relation.slot_parts for relation in read}
+    return len(found) == 1 and found.pop() <= set(groups.parts)
 
 
 def rolls_up(fine: Relation, coarse: Relation) -> bool:

@@ -4,12 +4,12 @@ A relation says which records it takes, what it groups them by, and what it keep
 content, so two queries that need the same have the same relation. Planning (`sharing`), the tables of a task
 (`runtime.tables`) and the blocks of segments (`state.segments`) all mean this by the word.
 
-    Query ──► relation_of ──► stored once, by rule (`relations.storing`) ──► closed by queries (`relations.closing`)
+    Query ──► wanted_of ──► stored once, by rule (`relations.storing`) ──► closed by queries (`relations.closing`)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -17,9 +17,9 @@ from hashlib import blake2b
 from penstock.aggregates.base import State
 from penstock.aggregates.count import COUNTED
 from penstock.aggregates.extremes import GREATEST, LEAST
-from penstock.aggregates.registry import states_of
+from penstock.aggregates.registry import detail_of, states_of
 from penstock.aggregates.shape import Shape
-from penstock.logical.expressions import Column, Computed, Expression, Prefix
+from penstock.logical.expressions import Aggregate, Column, Computed, Expression, Prefix
 from penstock.logical.query import Attribute, Query
 from penstock.logical.render import render
 from penstock.logical.types import TIMESTAMP, Kind, Type
@@ -86,6 +86,11 @@ class Relation:
     def slot_key(self) -> tuple[Component, ...]:
         """The components whose hash decides the slot of a group."""
         return tuple(part.component for part in joined_parts(_parts_of(self.attributes[: self.slots])))
+
+    @cached_property
+    def slot_parts(self) -> frozenset[Part]:
+        """The same, as fine as they stand in the key."""
+        return frozenset(part for part in self.parts if part.component in self.slot_key)
 
     @cached_property
     def types(self) -> dict[str, Type]:
@@ -165,10 +170,24 @@ def attribute_parts(attribute: Attribute) -> tuple[Part, ...]:
     return (Part(value_component(attribute.name)), Part(null_component(attribute.name)))
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What a query is finished from: its groups, and finer relations whose rows some aggregates are made of."""
+
+    groups: Relation
+    details: tuple[Relation, ...] = ()
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        return (self.groups, *self.details)
+
+
 def relation_of(query: Query, since: int = 0) -> Relation:
-    """What a query is finished from, if nothing is shared; `since` is the version of the app that brought it."""
+    """The groups that a query is finished from, if nothing is shared; `since` is the version of the app that brought
+    it."""
     attributes = sorted(query.attributes, key=attribute_text)
-    arguments = {a.argument for a in query.aggregates if a.argument is not None}
+    plain = [a for a in query.aggregates if detail_of(a) is None]
+    arguments = {a.argument for a in plain if a.argument is not None and not isinstance(a.argument, Prefix)}
     window = query.window
     return named(
         Relation(
@@ -180,6 +199,51 @@ def relation_of(query: Query, since: int = 0) -> Relation:
             tuple(sorted(arguments, key=lambda argument: argument.name)),
             tuple(sorted(states_of(query.aggregates))),
             since if window.landmark else None,
+        )
+    )
+
+
+def wanted_of(query: Query, since: int = 0) -> Wanted:
+    """All that a query is finished from."""
+    groups = relation_of(query, since)
+    finer: dict[tuple[Attribute, ...], Relation] = {}
+    for aggregate in query.aggregates:
+        if detail_of(aggregate) is not None:
+            one = detail_relation(groups, aggregate)
+            known = finer.get(one.attributes)
+            finer[one.attributes] = one if known is None else together((known, one))
+    return Wanted(groups, tuple(finer.values()))
+
+
+def detail_relation(groups: Relation, aggregate: Aggregate) -> Relation:
+    """The finer relation that an aggregate is made of, if it is stored for that one alone. The keys of the query come
+    first and decide the slot: so a slot has whole groups."""
+    detail = detail_of(aggregate)
+    assert detail is not None
+    added = [detail.attribute, *([] if aggregate.test is None else [aggregate.test])]
+    keys, finer = groups.attributes, [one for one in dict.fromkeys(added) if one not in groups.attributes]
+    return named(
+        replace(
+            groups,
+            attributes=(*keys, *sorted(finer, key=attribute_text)),
+            arguments=detail.arguments,
+            states=tuple(sorted(detail.states)),
+            # Of a query without keys all would stand in one slot.
+            slots=len(keys) if keys and finer else None,
+        )
+    )
+
+
+def together(same: Sequence[Relation]) -> Relation:
+    """Relations of the same groups as one, with the states of all."""
+    first = min(same, key=lambda one: one.slots is None)  # slots that hold whole groups of a coarser query are kept
+    arguments = {argument for one in same for argument in one.arguments}
+    states = {state for one in same for state in one.states}
+    return named(
+        replace(
+            first,
+            arguments=tuple(sorted(arguments, key=lambda argument: argument.name)),
+            states=tuple(sorted(states)),
         )
     )
 

@@ -11,13 +11,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from penstock.relations.closing import part_name
 from penstock.relations.relation import Relation
 from penstock.relations.storing import Stored
 
 
 @dataclass(frozen=True)
 class Storage:
-    """`reads` has the relation of every query; `relations` are those of all streams."""
+    """`reads` has the relation of every query, and of its details (`part_name`); `relations` are those of all
+    streams."""
 
     number: int
     relations: tuple[Relation, ...]
@@ -40,7 +42,12 @@ class StoredSource:
 def first_storage(plans: Iterable[Stored], number: int = 0) -> Storage:
     """What these plans store."""
     made = list(plans)
-    reads = {reader.query: reader.closing.relation for one in made for reader in one.readers}
+    reads = {
+        part_name(reader.query, number): closing.relation
+        for one in made
+        for reader in one.readers
+        for number, closing in enumerate((reader.closing, *reader.details))
+    }
     return Storage(number, tuple(relation for one in made for relation in one.relations), reads)
 
 
@@ -57,13 +64,18 @@ def next_storages(
     return (*(one for one in last if one.number in needed or one is before), new)
 
 
-def sources(storages: Iterable[Storage], query: str) -> tuple[StoredSource, ...]:
-    """The relations that a query reads, in the order of storages."""
+def part_sources(storages: Sequence[Storage], query: str, parts: int) -> list[tuple[StoredSource, ...]]:
+    """What a query reads for each of its parts: its groups, and its details."""
+    return [sources(storages, part_name(query, number)) for number in range(parts)]
+
+
+def sources(storages: Iterable[Storage], part: str) -> tuple[StoredSource, ...]:
+    """The relations that a query reads for its groups, or for one of its details, in the order of storages."""
     found: dict[str, set[int]] = {}
     known: dict[str, Relation] = {}
     for storage in storages:
-        if query in storage.reads:
-            name = storage.reads[query]
+        if part in storage.reads:
+            name = storage.reads[part]
             found.setdefault(name, set()).add(storage.number)
             known[name] = storage.of[name]
     return tuple(StoredSource(known[name], frozenset(numbers)) for name, numbers in found.items())

@@ -8,15 +8,15 @@ is stored; it does not choose what is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from penstock.logical.expressions import Prefix
-from penstock.logical.query import QuerySet
+from penstock.logical.query import Query, QuerySet
 from penstock.logical.window import ROWS
 from penstock.relations.closing import Finish, Reader, closing_of, rolls_up
 from penstock.relations.component import pane_component
-from penstock.relations.relation import Relation, bounds_relation, named, relation_of
+from penstock.relations.relation import Relation, Wanted, attribute_text, bounds_relation, together, wanted_of
 
 ADDRESS_BITS = 129  # a whole address is finer than any prefix of it
 
@@ -35,7 +35,15 @@ class Stored:
         for reader in self.readers:
             if isinstance(reader.closing, Finish):
                 found.setdefault(reader.closing.relation, []).append(reader.query)
-        return {r.name: "+".join(found.get(r.name, [])) or bounds_label(r) for r in self.relations}
+        return {r.name: "+".join(found.get(r.name, [])) or self._detail_label(r) for r in self.relations}
+
+    def _detail_label(self, relation: Relation) -> str:
+        """Of a relation that no query is finished from, but whose rows some need in detail."""
+        readers = self.reading(relation.name) if relation.booked else ()
+        if not readers:
+            return bounds_label(relation)
+        finer = [attribute_text(one) for one in relation.attributes if one not in readers[0].keys]
+        return "+".join(reader.query for reader in readers) + "." + ",".join(finer or ["rows"])
 
     @cached_property
     def of(self) -> dict[str, Relation]:
@@ -53,7 +61,7 @@ class Stored:
 
     def reading(self, relation: str) -> tuple[Reader, ...]:
         """The queries that close from a relation."""
-        return tuple(reader for reader in self.readers if reader.closing.relation == relation)
+        return tuple(reader for reader in self.readers if relation in reader.relations)
 
 
 def bounds_label(relation: Relation) -> str:
@@ -64,39 +72,26 @@ def bounds_label(relation: Relation) -> str:
 def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None) -> Stored:
     """What is stored of a stream (or of a query's results); `since` are the versions that brought the queries."""
     queries = app.readers(stream)
-    wanted = {query.name: relation_of(query, (since or {}).get(query.name, 0)) for query in queries}
-    kept = _finest(_joined(tuple(wanted.values())))
-    readers = tuple(
-        Reader(
-            query.name, query.window, wanted[query.name].choice, query.attributes, closing_of(wanted[query.name], one)
-        )
-        for query in queries
-        for one in (_nearest(wanted[query.name], kept),)
-    )
+    wanted = {query.name: wanted_of(query, (since or {}).get(query.name, 0)) for query in queries}
+    kept = _finest(_joined(tuple(one for wants in wanted.values() for one in wants.relations)))
+    readers = tuple(_reader(query, wanted[query.name], kept) for query in queries)
     time = app.stream(stream).time
     panes = dict.fromkeys(query.window.panes for query in queries if query.window.axis == ROWS)
     return Stored((*kept, *(bounds_relation(stream, one, time) for one in panes)), readers)
+
+
+def _reader(query: Query, wanted: Wanted, kept: tuple[Relation, ...]) -> Reader:
+    first, *details = (closing_of(one, _nearest(one, kept)) for one in wanted.relations)
+    return Reader(query.name, query.window, wanted.groups.choice, query.attributes, first, tuple(details))
 
 
 def _joined(wanted: tuple[Relation, ...]) -> tuple[Relation, ...]:
     """Relations of the same groups as one, with the states of all."""
     found: dict[object, list[Relation]] = {}
     for one in wanted:
-        grain = (one.attributes, one.panes, one.choice, one.landmark)
+        grain = (frozenset(one.attributes), one.panes, one.choice, one.landmark)
         found.setdefault(grain, []).append(one)
-    return tuple(_together(same) for same in found.values())
-
-
-def _together(same: list[Relation]) -> Relation:
-    arguments = {argument for one in same for argument in one.arguments}
-    states = {state for one in same for state in one.states}
-    return named(
-        replace(
-            same[0],
-            arguments=tuple(sorted(arguments, key=lambda argument: argument.name)),
-            states=tuple(sorted(states)),
-        )
-    )
+    return tuple(together(same) for same in found.values())
 
 
 def _finest(relations: tuple[Relation, ...]) -> tuple[Relation, ...]:

@@ -15,8 +15,8 @@ from pathlib import Path
 from penstock.errors import StateError
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.window import ROWS
-from penstock.relations.relation import Relation, bounds_relation, relation_of
-from penstock.relations.storage import Storage, first_storage, next_storages, sources
+from penstock.relations.relation import Relation, Wanted, bounds_relation, wanted_of
+from penstock.relations.storage import Storage, first_storage, next_storages, part_sources
 from penstock.sharing.options import Planning
 from penstock.sharing.plan import SharedPlan
 from penstock.state import checked
@@ -50,13 +50,14 @@ class Version:
         return self.storages[-1]
 
     @cached_property
-    def wanted(self) -> dict[str, Relation]:
+    def wanted(self) -> dict[str, Wanted]:
         """What each query is finished from."""
-        return {query.name: relation_of(query, self.since.get(query.name, 0)) for query in self.app.queries}
+        return {query.name: wanted_of(query, self.since.get(query.name, 0)) for query in self.app.queries}
 
     def reads(self, query: Query) -> tuple[Relation, ...]:
         """All relations that a query reads in segments of any storage."""
-        found = tuple(source.relation for source in sources(self.storages, query.name))
+        parts = part_sources(self.storages, query.name, len(self.wanted[query.name].relations))
+        found = tuple({source.relation.name: source.relation for part in parts for source in part}.values())
         if query.window.axis != ROWS:
             return found
         return (*found, bounds_relation(query.stream, query.window.panes, self.app.stream(query.stream).time))

@@ -4,4 +4,4 @@ CREATE STREAM packets (
 ) FROM 'pcap:trace.pcap';
 
 CREATE QUERY q AS
-  SELECT approx_percentile(bytes, 0.99) FROM packets [RANGE '5 minutes'];
+  SELECT approx_percentile(bytes, 1.5) FROM packets [RANGE '5 minutes'];

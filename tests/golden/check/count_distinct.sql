@@ -4,4 +4,4 @@ CREATE STREAM packets (
 ) FROM 'pcap:trace.pcap';
 
 CREATE QUERY q AS
-  SELECT count(DISTINCT src) FROM packets [RANGE '5 minutes'];
+  SELECT count(DISTINCT *) FROM packets [RANGE '5 minutes'];

@@ -4,4 +4,4 @@ CREATE STREAM packets (
 ) FROM 'pcap:trace.pcap';
 
 CREATE QUERY q AS
-  SELECT approx_count_distinct(src) FROM packets [RANGE '5 minutes'];
+  SELECT approx_frequent(src, 0.1) FROM packets [RANGE '5 minutes'];

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from penstock.aggregates.registry import AGGREGATES
+from penstock.aggregates.base import AggregateFunction
+from penstock.aggregates.detail import DetailFunction
+from penstock.aggregates.extremes import MAX, MIN
+from penstock.aggregates.registry import AGGREGATES, DISTINCTS
 from penstock.lang.ast import Word, span_of
-from penstock.logical.expressions import Aggregate, Case, Column, Computed, Expression, Literal, Prefix
+from penstock.logical.expressions import Aggregate, Case, Column, Expression, Literal, Prefix
+from penstock.logical.query import Attribute
 from penstock.logical.render import render
-from penstock.logical.types import BIGINT, INT, Kind
+from penstock.logical.types import BIGINT, DOUBLE, INT, Kind
 from penstock.logical.values.attributes import attribute_of
 from penstock.logical.values.placed import NameScope, Resolve, condition, not_yet
 from penstock.logical.values.type_rules import is_null
 
-LATER = frozenset({"approx_count_distinct", "approx_percentile", "approx_frequent"})
+LATER = frozenset({"frequent", "approx_frequent"})
 
 
 def is_aggregate(name: str) -> bool:
@@ -31,24 +35,28 @@ def uses_aggregates(nodes: list[exp.Expr]) -> bool:
 def resolve_aggregate(node: exp.Anonymous, filtered: exp.Expr | None, scope: NameScope, resolve: Resolve) -> Aggregate:
     """`scope` is that of the records, for the argument and the condition of FILTER."""
     name = _name(node, scope)
-    function = AGGREGATES[name]
-    if len(node.expressions) != 1:
-        raise scope.text.error(span_of(node), f"{name} takes one argument, not {len(node.expressions)}")
-    argument = node.expressions[0]
-    while isinstance(argument, exp.Paren):
-        argument = argument.this
+    function, distinct = _function(node, name, scope)
+    first = unwrapped(node, function, scope)
     test = None if filtered is None else condition(filtered, scope, "FILTER", resolve)
-    if function.counts and _counts_rows(argument, scope):
+    if function.counts and not distinct and _counts_rows(first, scope):
         return Aggregate(function.name, None if test is None else _when(test, Literal(1, INT)), BIGINT)
-    value = _argument(name, argument, scope, resolve)
+    detailed = isinstance(function, DetailFunction)
+    value = _argument(name, first, scope, resolve, detailed)
     result = function.result(value.type)
     if result is None:
         what = f"{name} needs {function.wants}, but '{render(value)}' is {value.type}"
-        raise scope.text.error(span_of(argument), what)
-    wanted = _when(test, value) if test is not None else _attribute(value)
-    if isinstance(wanted, Computed) and wanted.type.kind in (Kind.INET, Kind.PREFIX):
+        raise scope.text.error(span_of(first), what)
+    parameters = _parameters(node, function, scope, resolve)
+    address = value.type.kind in (Kind.INET, Kind.PREFIX)
+    if address and not isinstance(value, Column | Prefix):
         raise not_yet(scope.text, node, f"{name} of computed addresses", f"use {name} of a column")
-    return Aggregate(function.name, wanted, result)
+    if address and test is not None and not detailed:
+        raise not_yet(scope.text, node, f"{name} of addresses with FILTER", f"use {name} in a query with WHERE")
+    if test is not None and not address:
+        return Aggregate(function.name, _when(test, value), result, distinct, parameters)
+    only = None if test is None else attribute_of(test)
+    assert not isinstance(only, Prefix)
+    return Aggregate(function.name, attribute_of(value), result, distinct, parameters, only)
 
 
 def _name(node: exp.Anonymous, scope: NameScope) -> str:
@@ -58,18 +66,68 @@ def _name(node: exp.Anonymous, scope: NameScope) -> str:
     if function in LATER:
         hint = f"there are {', '.join(AGGREGATES)}"
         raise scope.text.error(word.span, f"{function} is not executable yet", hint)
-    if "distinct" in node.meta:
-        hint = "group by it in one query, and use the aggregate in a second query on the results of the first"
-        raise scope.text.error(node.meta["distinct"], f"{function}(DISTINCT ...) is not executable yet", hint)
     return function
 
 
-def _argument(function: str, node: exp.Expr, scope: NameScope, resolve: Resolve) -> Expression:
-    counts = AGGREGATES[function].counts
+def _function(node: exp.Anonymous, name: str, scope: NameScope) -> tuple[AggregateFunction, bool]:
+    """The function, and whether it is one of DISTINCT; the least of values is the least of distinct ones."""
+    function, span = AGGREGATES[name], node.meta.get("distinct")
+    if span is None or function in (MIN, MAX):
+        return function, False
+    if function.name not in DISTINCTS:
+        raise scope.text.error(span, f"{name} takes no DISTINCT", f"write {usage(name, function)}")
+    return DISTINCTS[function.name], True
+
+
+def unwrapped(node: exp.Anonymous, function: AggregateFunction, scope: NameScope) -> exp.Expr:
+    """The first argument without parentheses; the number of all is right."""
+    given, most = len(node.expressions), 1 + len(function.parameters)
+    least = 1 + sum(rule.default is None for rule in function.parameters)
+    name = node.meta["name"].text.lower()
+    if not least <= given <= most:
+        several = f"{least} arguments" if least == most else f"{least} to {most} arguments"
+        takes = "one argument" if most == 1 else several
+        hint = f"write {usage(name, function)}" if most > 1 else ""
+        raise scope.text.error(span_of(node), f"{name} takes {takes}, not {given}", hint)
+    first: exp.Expr = node.expressions[0]
+    while isinstance(first, exp.Paren):
+        first = first.this
+    return first
+
+
+def usage(name: str, function: AggregateFunction) -> str:
+    """How a call is written."""
+    rest = "".join(f", {rule.name}" if rule.default is None else f" [, {rule.name}]" for rule in function.parameters)
+    return f"{name}(x{rest})"
+
+
+def _parameters(
+    node: exp.Anonymous, function: AggregateFunction, scope: NameScope, resolve: Resolve
+) -> tuple[Literal, ...]:
+    """The constants of a call, those that were left away as well."""
+    found = []
+    for number, rule in enumerate(function.parameters):
+        if number + 1 >= len(node.expressions):
+            assert rule.default is not None
+            found.append(Literal(rule.default, DOUBLE))
+            continue
+        at = node.expressions[number + 1]
+        value = resolve(at, scope)
+        if not isinstance(value, Literal) or not rule.fits(value.value):
+            what = f"the {rule.name} of {function.name} must be {rule.wants}"
+            raise scope.text.error(span_of(at), what, f"write {usage(function.name, function)}")
+        found.append(value)
+    return tuple(found)
+
+
+def _argument(function: str, node: exp.Expr, scope: NameScope, resolve: Resolve, detailed: bool) -> Expression:
+    counts = AGGREGATES[function].counts and not detailed
     if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-        raise scope.text.error(span_of(node), f"'*' can only stand in count(*), not in {function}")
+        hint = "name a column" if detailed else ""
+        of = f"{function}(DISTINCT ...)" if detailed and function in DISTINCTS else function
+        raise scope.text.error(span_of(node), f"'*' can only stand in count(*), not in {of}", hint)
     value = resolve(node, scope)
-    if isinstance(value, Prefix):
+    if isinstance(value, Prefix) and not detailed:
         # A prefix is NULL where its address is.
         if counts:
             return value.column
@@ -87,12 +145,6 @@ def _counts_rows(node: exp.Expr, scope: NameScope) -> bool:
     return isinstance(node, exp.Star | exp.Literal)
 
 
-def _when(test: Expression, value: Expression) -> Column | Computed:
+def _when(test: Expression, value: Expression) -> Attribute:
     """FILTER (WHERE test): other records have NULL, which no aggregate counts."""
-    return _attribute(Case(((test, value),), None, value.type))
-
-
-def _attribute(value: Expression) -> Column | Computed:
-    attribute = attribute_of(value)
-    assert not isinstance(attribute, Prefix)  # refused before
-    return attribute
+    return attribute_of(Case(((test, value),), None, value.type))

@@ -16,11 +16,11 @@ import numpy as np
 
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.window import ROWS
-from penstock.relations.storage import Storage, StoredSource, sources
+from penstock.relations.storage import Storage, part_sources
 from penstock.runtime.batch.context import Context, Streams, inputs_state, roots_state
 from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
 from penstock.runtime.epoch import Epoch, first_window, landmark_start
-from penstock.runtime.merge.items import FOREVER, Due, Reading, Wanting, due, items, share_out, span
+from penstock.runtime.merge.items import FOREVER, Due, Reading, Wanting, due, items, share_out, span, wanting_of
 from penstock.runtime.merge.tally import gathered, least_kept
 from penstock.sinks.base import Sink
 from penstock.state.protocol import MergeReport, Results, SegmentRef, Staged, StreamState, TaskReport
@@ -69,9 +69,10 @@ class Hfta:
         storages, wanted = self._storages(), self.context.version.wanted
         for query in level:
             if self._emitted(query):
-                reading = self._reading(query, sources(storages, query.name))
-                same = together.setdefault((reading, *self.span(query), self._last(query)), [])
-                same.append(Wanting(query, wanted[query.name]))
+                wants = wanted[query.name]
+                wanting = wanting_of(query, wants, part_sources(storages, query.name, len(wants.relations)))
+                same = together.setdefault((self._reading(wanting), *self.span(query), self._last(query)), [])
+                same.append(wanting)
         return [
             due(reading, tuple(wanting), self._blocks(reading, beyond), first, beyond, last)
             for (reading, first, beyond, last), wanting in together.items()
@@ -82,9 +83,10 @@ class Hfta:
         numbers = {number for segment in self.segments for number in segment.storages}
         return [storage for storage in self.context.version.storages if storage.number in numbers]
 
-    def _reading(self, query: Query, found: tuple[StoredSource, ...]) -> Reading:
+    def _reading(self, wanting: Wanting) -> Reading:
+        query = wanting.query
         stream = self.app.stream(query.stream)
-        return Reading(query.window, found, stream.name, stream.time, self.landmark(query))
+        return Reading(query.window, wanting.sources, stream.name, stream.time, self.landmark(query))
 
     def span(self, query: Query) -> tuple[int, int]:
         """The windows of a query that this batch closes."""

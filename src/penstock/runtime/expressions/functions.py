@@ -27,6 +27,7 @@ from penstock.runtime.expressions.operands import (
     plain,
     present,
 )
+from penstock.runtime.expressions.sketches import order_bucket, register_mark, register_row
 
 LEAST = -(1 << 63)
 Function = Callable[[Call, list[Operand]], Operand]
@@ -191,6 +192,9 @@ def _constant(expression: Call, at: int) -> str:
 
 
 _FUNCTIONS: dict[str, Function] = {
+    "order_bucket": order_bucket,
+    "register_row": register_row,
+    "register_mark": register_mark,
     "abs": _abs,
     "sign": _sign,
     "floor": _real(np.floor),

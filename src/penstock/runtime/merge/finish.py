@@ -5,15 +5,16 @@ Everything is a column at a time; only what the select list and HAVING name is c
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.aggregates.base import IPV6, OutOfRange
+from penstock.aggregates.base import IPV6, FinishedValues, OutOfRange
 from penstock.aggregates.count import kept_of
-from penstock.aggregates.registry import AGGREGATES
+from penstock.aggregates.registry import function_of
 from penstock.errors import RunError
 from penstock.kernels import inet
 from penstock.kernels.tables.fold import from_order_bits
@@ -32,6 +33,8 @@ from penstock.sinks.schema import TIME, result_schema
 from penstock.state.segments.groups import Groups
 
 Array = np.ndarray
+Details = Mapping[Aggregate, Callable[[], FinishedValues]]  # results that are made of details, when they are asked for
+NO_DETAILS: Details = {}
 
 
 class WindowBounds(Protocol):
@@ -40,9 +43,9 @@ class WindowBounds(Protocol):
     def of(self, windows: Array) -> tuple[Array, Array]: ...
 
 
-def finish(query: Query, groups: Groups, bounds: WindowBounds) -> Ranked:
+def finish(query: Query, groups: Groups, bounds: WindowBounds, details: Details = NO_DETAILS) -> Ranked:
     """The result rows of these groups; every group must be complete. Strings stay dictionary-encoded."""
-    columns, schema = Finisher(query, groups), result_schema(query)
+    columns, schema = Finisher(query, groups, details), result_schema(query)
     arrays = [columns.arrow(output.expression, schema.types[n]) for n, output in enumerate(query.select)]
     if not query.window.whole:
         arrays += [_times(place) for place in bounds.of(groups.panes)]
@@ -62,8 +65,8 @@ def finish(query: Query, groups: Groups, bounds: WindowBounds) -> Ranked:
 class Finisher:
     """Keys and aggregates of groups as operands and as Arrow columns."""
 
-    def __init__(self, query: Query, groups: Groups) -> None:
-        self._query, self._groups = query, groups
+    def __init__(self, query: Query, groups: Groups, details: Details) -> None:
+        self._query, self._groups, self._details = query, groups, details
         self.scope = Scope(self.operand, len(groups), grouped=True)
 
     def operand(self, expression: Expression) -> Operand:
@@ -140,9 +143,13 @@ class Finisher:
         return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), text)
 
     def _aggregate(self, aggregate: Aggregate) -> Operand:
-        column, groups = None if aggregate.argument is None else aggregate.argument.name, self._groups
+        argument, groups = aggregate.argument, self._groups
+        column = None if argument is None else argument.column.name if isinstance(argument, Prefix) else argument.name
         try:
-            answer = AGGREGATES[aggregate.function].finish(kept_of(column, groups.count, groups.states))
+            if aggregate in self._details:
+                answer = self._details[aggregate]()
+            else:
+                answer = function_of(aggregate).finish(kept_of(column, groups.count, groups.states))
         except OutOfRange as error:
             where = f"of query '{self._query.name}' {error.what} in {self._window_text(error.group)}"
             raise RunError(f"{render(aggregate)} {where}", error.hint) from None

@@ -9,7 +9,7 @@ bits. Windows that overlap are merged several at a time, since they share most o
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,8 +18,8 @@ import numpy as np
 from penstock.errors import RunError
 from penstock.logical.query import Query
 from penstock.logical.window import ROWS, Window
-from penstock.relations.closing import closing_of
-from penstock.relations.relation import Relation, bounds_relation
+from penstock.relations.closing import slots_hold
+from penstock.relations.relation import Relation, Wanted, bounds_relation
 from penstock.relations.storage import StoredSource
 from penstock.runtime.settings import TaskSettings
 from penstock.state.segments.read import FAN, Block
@@ -59,11 +59,40 @@ class MergeItem:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A relation that a query is made of, and what is read for it."""
+
+    wanted: Relation
+    sources: tuple[StoredSource, ...]
+
+
+@dataclass(frozen=True)
 class Wanting:
-    """A query, and the relation that its results are finished from."""
+    """A query, the groups that its results are finished from, and the finer rows of its details."""
 
     query: Query
-    wanted: Relation
+    groups: Part
+    details: tuple[Part, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (self.groups, *self.details)
+
+    @property
+    def sources(self) -> tuple[StoredSource, ...]:
+        """All that is read, each once."""
+        return tuple(dict.fromkeys(source for part in self.parts for source in part.sources))
+
+    @cached_property
+    def scattered(self) -> bool:
+        """Whether what makes up a group may stand in several slots."""
+        return bool(self.sources) and not slots_hold(self.groups.wanted, (s.relation for s in self.sources))
+
+
+def wanting_of(query: Query, wanted: Wanted, found: Sequence[tuple[StoredSource, ...]]) -> Wanting:
+    """`found` has what is read for each part of a query."""
+    parts = [Part(relation, read) for relation, read in zip(wanted.relations, found, strict=True)]
+    return Wanting(query, parts[0], tuple(parts[1:]))
 
 
 @dataclass(frozen=True)
@@ -228,26 +257,34 @@ def _items(number: int, one: Due, share: int, settings: TaskSettings) -> Iterato
 @dataclass(frozen=True)
 class CutKind:
     """Queries whose large windows are cut alike. A LIMIT needs each window `whole`; what makes up a group may be
-    `scattered` over slots."""
+    `scattered` over slots; passes over a `detailed` query have parts of groups, and are one item."""
 
     whole: bool
     scattered: bool
+    detailed: bool
     queries: tuple[str, ...]
 
 
 def _kinds(one: Due) -> list[CutKind]:
-    found: dict[tuple[bool, bool], list[str]] = {}
+    found: dict[tuple[bool, bool, bool], list[str]] = {}
     for wanting in one.wanting:
-        scattered = any(closing_of(wanting.wanted, source.relation).scattered for source in one.reading.sources)
-        found.setdefault((wanting.query.limit is not None, scattered), []).append(wanting.query.name)
-    return [CutKind(whole, scattered, tuple(queries)) for (whole, scattered), queries in found.items()]
+        kind = wanting.query.limit is not None, wanting.scattered, bool(wanting.details)
+        found.setdefault(kind, []).append(wanting.query.name)
+    return [CutKind(*kind, tuple(queries)) for kind, queries in found.items()]
 
 
 def _large(large: Cut, shares: int, kinds: list[CutKind]) -> Iterator[tuple[tuple[str, ...], Cut]]:
     """Cuts of windows that do not fit: by slots, or by passes over all slots, each with some groups of a query."""
     part = itertools.count(large.part)
     for kind in kinds:
-        if kind.scattered:  # passes by the query's own groups
+        if kind.detailed and (kind.scattered or kind.whole):
+            for query in kind.queries:
+                yield (query,), replace(large, part=next(part), turn=None, passes=shares)
+        elif kind.detailed:
+            for cut in by_slots(large, shares):
+                if cut.turn == 0:
+                    yield kind.queries, replace(cut, part=next(part), turn=None)
+        elif kind.scattered:  # passes by the query's own groups
             for query in kind.queries:
                 for turn in [None] if kind.whole else range(shares):
                     yield (query,), replace(large, part=next(part), turn=turn, passes=shares)
@@ -260,9 +297,9 @@ def _large(large: Cut, shares: int, kinds: list[CutKind]) -> Iterator[tuple[tupl
 
 def by_slots(large: Cut, shares: int) -> Iterator[Cut]:
     """Cuts by slots; where there are more shares than slots, each slot in passes."""
-    slots = large.high
+    slots = large.high - large.low
     ranges, passes = min(max(1, shares), slots), max(1, -(-shares // slots))
-    edges = [slots * i // ranges for i in range(ranges + 1)]
+    edges = [large.low + slots * i // ranges for i in range(ranges + 1)]
     for low, high in itertools.pairwise(edges):
         for turn in range(passes):
             yield replace(large, low=low, high=high, turn=turn, passes=passes, rows=large.rows // (ranges * passes))

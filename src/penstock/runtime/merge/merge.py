@@ -64,6 +64,13 @@ def regroup(relation: Relation, groups: Groups, panes: Array) -> Groups:
     return Merge(relation, [Piece(GroupRows(groups), panes)], groups.dictionaries).groups()
 
 
+def placed(relation: Relation, groups: Groups, rows: Groups) -> Array:
+    """Which of these groups each row belongs to; both have keys of the relation, and every row has its group."""
+    bare = replace(relation, arguments=(), states=())
+    pieces = [Piece(GroupRows(one), one.panes) for one in (groups, rows)]
+    return Merge(bare, pieces, Vocabulary()).numbers()[len(groups) :]
+
+
 class Merge:
     """One merge. Codes of its pieces become those of a vocabulary; with dictionaries given, they are theirs already."""
 
@@ -140,15 +147,26 @@ class Merge:
 
     # -- groups
 
+    def numbers(self) -> Array:
+        """The number of every row's group, in the order in which groups are met."""
+        edges = np.cumsum([0, *self._sizes])
+        keys = self._packed(edges, snug(self._ranges(True)))
+        _, at, _ = kernels.numbered(keys, self._starts(None, edges), self._runs())
+        return at
+
+    def _packed(self, edges: Array, layout: Layout) -> Array:
+        keys = np.zeros((layout.words, int(edges[-1])), np.uint64)
+        for number, start in enumerate(edges[:-1]):
+            reach("merge.block")
+            self._pack(number, layout, keys[:, start : edges[number + 1]])
+        return keys
+
     def groups(self) -> Groups:
         """All groups, by cell where there are cells."""
         edges = np.cumsum([0, *self._sizes])
         cells = self._cells(int(edges[-1]))
         layout = snug(self._ranges(cells is None))
-        keys = np.zeros((layout.words, int(edges[-1])), np.uint64)
-        for number, start in enumerate(edges[:-1]):
-            reach("merge.block")
-            self._pack(number, layout, keys[:, start : edges[number + 1]])
+        keys = self._packed(edges, layout)
         found, at, ends = kernels.numbered(keys, self._starts(cells, edges), self._runs())
         components = {name: _component(found, place) for name, place in layout.places.items()}
         blank_nulls(components, self._shape.strings)

@@ -37,13 +37,17 @@ def close_rolled_up(merged: MergedOnce, source: StoredSource, wanted: Relation) 
 
 def rolled_up(groups: Groups, wanted: Relation) -> Groups:
     """Groups merged into coarser ones; `panes`, which are windows here, stay."""
+    return regroup(wanted, with_keys_of(groups, wanted), groups.panes)
+
+
+def with_keys_of(groups: Groups, wanted: Relation) -> Groups:
+    """The same rows, each with the coarser key that it has in another relation."""
     components, dictionaries = {}, dict(groups.dictionaries)
     for part in wanted.parts[1:]:
         name = part.component
         components[name] = coarser(name, part.drop, groups.components, dictionaries)
     states = {state: groups.states[state] for state in wanted.states if state in groups.states}
-    finer = Groups(groups.panes, components, dictionaries, groups.count, states)
-    return regroup(wanted, finer, groups.panes)
+    return Groups(groups.panes, components, dictionaries, groups.count, states)
 
 
 def coarser(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +21,11 @@ from penstock.aggregates.extremes import GREATEST, LEAST
 from penstock.logical.window import ROWS, Window
 from penstock.relations.storage import StoredSource
 from penstock.relations.storing import fineness
-from penstock.runtime.merge.closer import closed_groups
-from penstock.runtime.merge.finish import finish
+from penstock.runtime.merge.closer import closed_groups, gathered_groups
+from penstock.runtime.merge.details import reduced
+from penstock.runtime.merge.finish import Details, finish
 from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece, cells_of
-from penstock.runtime.merge.items import FOREVER, Cut, Reading, Wanting
+from penstock.runtime.merge.items import FOREVER, Cut, Reading, Wanting, by_slots
 from penstock.runtime.merge.merge import Share, merge
 from penstock.runtime.merge.once import MergedOnce
 from penstock.runtime.merge.ordering import Ranked, first_rows
@@ -67,20 +69,32 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
     """Merge one item and finish its queries, one after the other; in passes where it has some."""
     bounds = window_bounds(reading, cut, segments)
 
-    def merged_once(turn: int) -> MergedOnce:
+    def merged_once(turn: int, share: Cut = cut) -> MergedOnce:
         return MergedOnce(
-            Share(turn, cut.passes),
-            lambda source, share: merge_windows(reading.window, source, cut, segments, share),
+            Share(turn, share.passes),
+            lambda source, taken: merge_windows(reading.window, source, share, segments, taken),
         )
 
     def one_pass(one: Wanting, merged: MergedOnce) -> tuple[Ranked, tuple[Array, Array]]:
         if reading.window.whole and not one.query.keys and not cut.rows:
-            groups = group_of_nothing(one.wanted)
+            groups = group_of_nothing(one.groups.wanted)
         else:
-            groups = closed_groups(merged, reading.sources, one.wanted)
-        return first_rows(one.query, finish(one.query, groups, bounds)), per_window(groups.panes, groups.count)
+            groups = closed_groups(merged, one.groups.sources, one.groups.wanted)
+        return finished(one, groups, reduced(one, groups, [lambda: merged]))
 
-    ordered = sorted(wanting, key=lambda one: -fineness(one.wanted))  # the coarse ones from what the fine ones made
+    def finished(one: Wanting, groups: Groups, details: Details) -> tuple[Ranked, tuple[Array, Array]]:
+        ranked = finish(one.query, groups, bounds, details)
+        return first_rows(one.query, ranked), per_window(groups.panes, groups.count)
+
+    # The coarse ones from what the fine ones made.
+    ordered = sorted(wanting, key=lambda one: -fineness(one.groups.wanted))
+    if ordered[0].details and cut.passes > 1:  # each pass has some rows of all groups
+        shares = [partial(merged_once, one.turn or 0, one) for one in by_slots(cut, cut.passes)]
+        for one in ordered:
+            groups = gathered_groups(one.groups, shares)
+            rows, exact = finished(one, groups, reduced(one, groups, shares))
+            yield Merged(one.query.name, rows.table, tally([exact], rows.windows, bounds.of))
+        return
     if cut.passes == 1 or cut.turn is not None:
         merged = merged_once(cut.turn or 0)
         for one in ordered:

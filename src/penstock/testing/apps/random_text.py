@@ -48,8 +48,11 @@ def random_aggregate(dice: Dice, terms: Sequence[RandomTerm], whole: Sequence[Ra
         return replace(_aggregate(dice, dice.pick(whole)), summable=False, tame=False)
     term = random_term(dice, terms) if dice.chance(0.3) else dice.pick(terms)
     found = _aggregate(dice, term)
-    # The language has no computed addresses, and FILTER computes its argument.
-    filtered = dice.chance(0.15) and (term.kind is not Kind.INET or found.text == "count(*)")
+    # The language has no computed addresses, and FILTER computes its argument, unless that is needed in detail.
+    free = (
+        term.kind is not Kind.INET or found.text == "count(*)" or found.text.startswith(("count(DISTINCT", "entropy"))
+    )
+    filtered = dice.chance(0.15) and free
     condition = random_where(dice, terms, none=0.0) if filtered else None
     return replace(found, text=f"{found.text} FILTER (WHERE {condition})") if condition else found
 
@@ -65,6 +68,23 @@ def _aggregate(dice: Dice, term: RandomTerm) -> RandomTerm:
     if term.summable and term.exact:
         total = replace(term, text=f"sum({term.text})", plain=False, small=False, exact=term.tame)
         choices += [total] * 3
+    return _detailed(dice, term) if dice.chance(0.25) else dice.pick(choices)
+
+
+def _detailed(dice: Dice, term: RandomTerm) -> RandomTerm:
+    """An aggregate that must know the values of a group."""
+    real = RandomTerm("", Kind.DOUBLE, LITERALS[Kind.DOUBLE], exact=False, odd=True)
+    choices = [count_of(f"DISTINCT {term.text}"), replace(real, text=f"entropy({term.text})")]
+    if term.kind in NUMERIC and term.exact:
+        share = dice.pick(("0", "0.25", "0.5", "0.9", "0.99", "1"))
+        named = dice.pick((f"percentile({term.text}, {share})", f"median({term.text})"))
+        choices += [replace(term, text=named, plain=False)] * 2
+        accuracy = dice.pick(("", ", 0.1", ", 0.002"))
+        choices.append(replace(real, text=f"approx_percentile({term.text}, {share}{accuracy})"))
+        if term.plain or term.summable:
+            choices.append(replace(real, text=f"avg(DISTINCT {term.text})"))
+    if term.summable and term.exact:
+        choices.append(replace(term, text=f"sum(DISTINCT {term.text})", plain=False, small=False, exact=term.tame))
     return dice.pick(choices)
 
 

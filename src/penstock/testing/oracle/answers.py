@@ -20,6 +20,7 @@ from penstock.logical.types import TIMESTAMP, Kind, Type
 from penstock.testing.oracle.attributes import Prepared
 from penstock.testing.oracle.columns import Flags, Numbers, printed, result_type
 from penstock.testing.oracle.database import NamedTable, plain, run
+from penstock.testing.oracle.details import is_detailed, result_of
 from penstock.testing.oracle.duck import SQL_TYPES
 from penstock.testing.oracle.membership import Membership
 from penstock.testing.oracle.sums import SPREADS, function_of
@@ -84,11 +85,19 @@ def _groups(query: Query, prepared: Prepared, pairs: pa.Table, names: Mapping[Ex
     text = f"{chosen} FROM pairs JOIN input USING (row) GROUP BY {', '.join(by)}"
     groups = run(text, {}, pairs=pairs, input=prepared.table)
     for aggregate in query.aggregates:
-        if _in_python(aggregate):
-            at, function = groups.schema.get_field_index(names[aggregate]), function_of(aggregate.function)
+        at = groups.schema.get_field_index(names[aggregate])
+        if is_detailed(aggregate):
+            made = [result_of(aggregate, values or ()) for values in groups.column(at).to_pylist()]
+            groups = groups.set_column(at, names[aggregate], pa.array(made, _stored_type(aggregate.type)))
+        elif _in_python(aggregate):
+            function = function_of(aggregate.function)
             values = [function(numbers) if numbers else None for numbers in groups.column(at).to_pylist()]
             groups = groups.set_column(at, names[aggregate], pa.array(values, pa.float64()))
     return groups
+
+
+def _stored_type(kind: Type) -> pa.DataType:
+    return pa.float64() if kind.kind is Kind.DOUBLE else pa.int64()
 
 
 def _in_python(aggregate: Aggregate) -> bool:
@@ -100,6 +109,9 @@ def _aggregate_sql(aggregate: Aggregate, inputs: Mapping[Expression, str]) -> st
     if aggregate.argument is None:
         return "count(*)"
     column = inputs[aggregate.argument]
+    if is_detailed(aggregate):
+        only = "" if aggregate.test is None else f" AND {inputs[aggregate.test]}"
+        return f"list({column}) FILTER ({column} IS NOT NULL{only})"
     if _in_python(aggregate):
         return f"list({column}) FILTER ({column} IS NOT NULL)"
     # DuckDB sums BIGINT as HUGEINT; the cast raises where the end does not fit.

@@ -185,13 +185,14 @@ def test_a_leap_of_time_is_refused(tmp_path: Path) -> None:
 
 
 def made(query: Query, windows: np.ndarray, rows: np.ndarray) -> Due:
-    return Due(reading_of(query), wanting_of(query), windows, rows)
+    reading = reading_of(query)
+    return Due(reading, wanting_of(reading, query), windows, rows)
 
 
 def cuts_of(query: Query, windows: np.ndarray, rows: np.ndarray, limit: int, slots: int) -> list[Cut]:
     """Of one query whose items have at most so many rows."""
     one = made(query, windows, rows)
-    settings = TaskSettings(task_memory=limit * row_bytes(one.wanting[0].wanted), slots=slots)
+    settings = TaskSettings(task_memory=limit * row_bytes(one.wanting[0].groups.wanted), slots=slots)
     return [item.cut for item in _items(0, one, limit, settings)]
 
 
@@ -250,7 +251,7 @@ def test_items_of_a_batch() -> None:
         made(query(Window(120, 60), "sliding"), np.arange(1000), np.full(1000, 10)),
         made(query(Window(60, 60), "limited", limit=3), np.arange(2), np.array([10, 100_000])),
     ]
-    bytes_per_row = row_bytes(closed[0].wanting[0].wanted)
+    bytes_per_row = row_bytes(closed[0].wanting[0].groups.wanted)
     cut = items(closed, TaskSettings(task_memory=20_000 * bytes_per_row, slots=4), 2)
     tumbling, sliding, limited = ([i.cut for i in cut if i.of == number] for number in range(3))
     assert [(item.first, item.beyond) for item in tumbling] == [(0, 1000)]

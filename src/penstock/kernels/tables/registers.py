@@ -1,0 +1,116 @@
+"""Registers of distinct counts (HyperLogLog): eight of a byte each in a word, merged by the greater of each.
+
+The estimate is Ertl's improved one: of the number of registers at each value, without tables of corrections.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import int64, types, uint64
+
+from penstock.kernels.jit import F64, I32, I64, U8, U64, inline, kernel, part, ro, rw
+
+LANES = 8  # registers of a word
+LANE_BITS = 3
+VALUES = 66  # that a register can have, and more
+HALF_LOG = 0.5 / np.log(2.0)  # Ertl's α∞
+
+
+@kernel(types.void, ro(U64), I64, rw(I64))
+def leading_marks(hashes, precision, marks):
+    """Lane and mark of each hash: its first `precision` bits choose a register, the last three of them its lane; the
+    mark is the place of the first one in the rest."""
+    rest = 64 - precision
+    for i in range(hashes.shape[0]):
+        h = hashes[i]
+        lane = int64((h >> uint64(rest)) & uint64(LANES - 1))
+        below = h << uint64(precision)
+        mark = int64(1)
+        while mark <= rest and not below >> uint64(63):
+            below <<= uint64(1)
+            mark += 1
+        marks[i] = (mark << LANE_BITS) | lane
+
+
+@inline
+def greater_lanes(one, other):
+    """The greater of each pair of bytes."""
+    found = uint64(0)
+    for lane in range(LANES):
+        shift = uint64(8 * lane)
+        a, b = (one >> shift) & uint64(255), (other >> shift) & uint64(255)
+        found |= (a if a > b else b) << shift
+    return found
+
+
+@kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I32), ro(I64), ro(U8))
+def mark_registers(states, column, at, start, stop, rows, marks, valid):
+    everything = valid.shape[0] == 0
+    for i in range(start, stop):
+        if everything or valid[rows[i]]:
+            mark = marks[rows[i]]
+            shift = uint64(8 * (mark & (LANES - 1)))
+            word = uint64(states[at[i], column])
+            if (word >> shift) & uint64(255) < uint64(mark >> LANE_BITS):
+                states[at[i], column] = int64(word & ~(uint64(255) << shift) | uint64(mark >> LANE_BITS) << shift)
+
+
+@kernel(types.void, rw(I64, 2), I64, ro(I64), I64, I64, ro(I64))
+def merge_registers(states, column, at, start, stop, words):
+    for i in range(start, stop):
+        states[at[i], column] = int64(greater_lanes(uint64(states[at[i], column]), uint64(words[i])))
+
+
+@part
+def sigma(x):
+    if x == 1.0:
+        return np.inf
+    y, z, before = 1.0, x, -1.0
+    while z != before:
+        x *= x
+        before = z
+        z += x * y
+        y += y
+    return z
+
+
+@part
+def tau(x):
+    if x == 0.0 or x == 1.0:
+        return 0.0
+    y, z, before = 1.0, 1.0 - x, -1.0
+    while z != before:
+        x = np.sqrt(x)
+        before = z
+        y *= 0.5
+        z -= (1.0 - x) ** 2 * y
+    return z / 3.0
+
+
+@part
+def estimate(tally, precision):
+    """Of the number of registers at each value."""
+    m, most = float(int64(1) << precision), 64 - precision
+    z = m * tau(1.0 - tally[most + 1] / m)
+    for value in range(most, 0, -1):
+        z = 0.5 * (z + tally[value])
+    z += m * sigma(tally[0] / m)
+    return HALF_LOG * m * m / z
+
+
+@kernel(types.void, ro(I64), ro(I64), ro(I64), I64, rw(F64), rw(I64))
+def estimates(order, at, words, precision, tally, found):
+    """found[g]: about how many distinct values the rows of a group have met. `order` is by group; `tally` is scratch,
+    a number for each value of a register."""
+    m, i, n = int64(1) << precision, int64(0), order.shape[0]
+    while i < n:
+        group, used = at[order[i]], int64(0)
+        tally[:] = 0.0
+        while i < n and at[order[i]] == group:
+            word = uint64(words[order[i]])
+            for lane in range(LANES):
+                tally[(word >> uint64(8 * lane)) & uint64(255)] += 1.0
+            used += LANES
+            i += 1
+        tally[0] += float(m - used)
+        found[group] = int64(np.rint(estimate(tally, precision)))
