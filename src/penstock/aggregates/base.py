@@ -12,7 +12,7 @@ Both are stateless. Each family has a module of its own and a line in `aggregate
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -165,6 +165,14 @@ class ParameterRule:
     default: float | None = None
 
 
+class BadParameter(Exception):
+    """A constant of a call that does not do: its number, what is wrong, and what to write."""
+
+    def __init__(self, number: int, what: str, hint: str) -> None:
+        super().__init__(what)
+        self.number, self.what, self.hint = number, what, hint
+
+
 class AggregateFunction(ABC):
     """An aggregate function of one argument, and perhaps of constants."""
 
@@ -173,11 +181,22 @@ class AggregateFunction(ABC):
     needs: tuple[Accumulator, ...] = ()  # besides the number of values, which all have
     wants = "numbers"  # what messages say the argument must be
     parameters: tuple[ParameterRule, ...] = ()
+    lists = False  # whether it gives rows, not a value: then it must be an item of the select list by itself
     counts = False  # whether it asks only which values are there: then '*', NULL and prefixes are arguments, too
 
     @abstractmethod
     def result(self, argument: Type) -> Type | None:
         """The type of the result; None: the function does not take such an argument."""
+
+    def completed(self, given: Sequence[Any]) -> tuple[Any, ...]:
+        """The constants of a call, with those that were left away. Raises `BadParameter`."""
+        found = []
+        for number, rule in enumerate(self.parameters):
+            value = given[number] if number < len(given) else rule.default
+            if number < len(given) and not rule.fits(value):
+                raise BadParameter(number, f"the {rule.name} of {self.name} must be {rule.wants}", "")
+            found.append(value)
+        return tuple(found)
 
     @abstractmethod
     def finish(self, kept: Kept) -> FinishedValues:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from penstock.aggregates.base import Accumulator, AggregateFunction, Facts, State
-from penstock.aggregates.buckets import APPROX_PERCENTILE
 from penstock.aggregates.count import COUNT, COUNTED
-from penstock.aggregates.detail import Detail, DetailFunction
-from penstock.aggregates.distinct import Distinct
-from penstock.aggregates.entropy import ENTROPY
+from penstock.aggregates.details.buckets import APPROX_PERCENTILE
+from penstock.aggregates.details.distinct import Distinct
+from penstock.aggregates.details.entropy import ENTROPY
+from penstock.aggregates.details.frequent import APPROX_FREQUENT, DROPPED, FREQUENT, SPARED
+from penstock.aggregates.details.function import Detail, DetailFunction
+from penstock.aggregates.details.percentiles import MEDIAN, PERCENTILE
+from penstock.aggregates.details.registers import APPROX_COUNT_DISTINCT, REGISTERS
 from penstock.aggregates.extremes import MAX, MIN
 from penstock.aggregates.moments import VARIANCES
-from penstock.aggregates.percentiles import MEDIAN, PERCENTILE
-from penstock.aggregates.registers import APPROX_COUNT_DISTINCT, REGISTERS
 from penstock.aggregates.sum import AVERAGE, SUM
 from penstock.logical.expressions import Aggregate, Prefix
 from penstock.logical.types import Kind
@@ -31,6 +33,8 @@ FUNCTIONS: tuple[AggregateFunction, ...] = (
     MEDIAN,
     APPROX_PERCENTILE,
     APPROX_COUNT_DISTINCT,
+    FREQUENT,
+    APPROX_FREQUENT,
 )
 AGGREGATES: dict[str, AggregateFunction] = {
     name: function for function in FUNCTIONS for name in (*function.aliases, function.name)
@@ -38,8 +42,9 @@ AGGREGATES: dict[str, AggregateFunction] = {
 DISTINCTS: dict[str, DetailFunction] = {
     function.name: Distinct(function) for function in FUNCTIONS if not isinstance(function, DetailFunction)
 }
+_OF_DETAILS = (REGISTERS, SPARED, DROPPED)
 ACCUMULATORS: dict[str, Accumulator] = {
-    one.kind: one for one in (COUNTED, REGISTERS, *(need for function in FUNCTIONS for need in function.needs))
+    one.kind: one for one in (COUNTED, *_OF_DETAILS, *(need for function in FUNCTIONS for need in function.needs))
 }
 
 
@@ -64,13 +69,23 @@ def states_of(aggregates: Iterable[Aggregate]) -> tuple[State, ...]:
     return tuple(needed)
 
 
+def listed_of(aggregates: Iterable[Aggregate]) -> Aggregate | None:
+    """The one that gives rows, if there is one."""
+    return next((one for one in aggregates if function_of(one).lists), None)
+
+
 def detail_of(aggregate: Aggregate) -> Detail | None:
     """What an aggregate needs to know besides the groups of its query."""
     function, argument = function_of(aggregate), aggregate.argument
     if not isinstance(function, DetailFunction):
         return None
     assert argument is not None
-    return function.detail(argument, [parameter.value for parameter in aggregate.parameters])
+    return function.detail(argument, parameters_of(aggregate))
+
+
+def parameters_of(aggregate: Aggregate) -> tuple[Any, ...]:
+    """The constants of a call, with those that were left away."""
+    return function_of(aggregate).completed([parameter.value for parameter in aggregate.parameters])
 
 
 def planned_words(state: State, kind: Kind) -> int:

@@ -64,6 +64,18 @@ class Aggregate:
     test: Column | Computed | None = None
 
 
+ITEM, COUNT, UNDERCOUNT = "item", "count", "undercount"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A column of the rows that an aggregate gives (`frequent`): the `item`, its `count`, or its `undercount`."""
+
+    aggregate: Aggregate
+    what: str
+    type: Type
+
+
 @dataclass(frozen=True)
 class Bucket:
     """The Gigascope time bucket `time/5 AS tb`: number of the window, window_start / length."""
@@ -163,6 +175,7 @@ Expression = (
     | Computed
     | Literal
     | Aggregate
+    | Listed
     | Bucket
     | Arithmetic
     | Comparison
@@ -194,6 +207,8 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return parts if default is None else (*parts, default)
         case Prefix(column):
             return (column,)
+        case Listed(aggregate):
+            return (aggregate,)
         case Aggregate(_, argument, test=test):
             return tuple(part for part in (argument, test) if part is not None)
     return ()

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.lang.durations import format_duration
 from penstock.logical.expressions import (
+    ITEM,
     Aggregate,
     Arithmetic,
     Bucket,
@@ -23,6 +24,7 @@ from penstock.logical.expressions import (
     InList,
     IsNull,
     Like,
+    Listed,
     Literal,
     Logic,
     Not,
@@ -63,6 +65,8 @@ def _render(expression: Expression) -> tuple[str, int]:
             return _constant(expression), _ATOM
         case Aggregate():
             return _aggregate(expression), _ATOM
+        case Listed(aggregate, what):
+            return _aggregate(aggregate) if what == ITEM else f"{what} of {_aggregate(aggregate)}", _ATOM
         case Bucket():
             return "bucket", _ATOM
         case Computed(_, inner):

@@ -16,6 +16,7 @@ from hashlib import blake2b
 
 from penstock.aggregates.base import State
 from penstock.aggregates.count import COUNTED
+from penstock.aggregates.details.function import Loss
 from penstock.aggregates.extremes import GREATEST, LEAST
 from penstock.aggregates.registry import detail_of, states_of
 from penstock.aggregates.shape import Shape
@@ -59,6 +60,7 @@ class Relation:
     `landmark` is the version of the app that brought its landmark queries, None for all others: landmark windows that
     begin at different times need panes of their own. Of a relation that is not `booked` no record counts in an
     account. `slots` is how many of the attributes, from the first on, decide a group's slot; None: all of them.
+    `loss`: rows of rare values are left out when a run is written.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Relation:
     booked: bool = True
     table: str = EXACT
     slots: int | None = None
+    loss: Loss | None = None
 
     @cached_property
     def pane(self) -> Component:
@@ -86,6 +89,11 @@ class Relation:
     def slot_key(self) -> tuple[Component, ...]:
         """The components whose hash decides the slot of a group."""
         return tuple(part.component for part in joined_parts(_parts_of(self.attributes[: self.slots])))
+
+    @property
+    def outer(self) -> tuple[Attribute, ...]:
+        """Of a relation with details: the keys of the query."""
+        return self.attributes[: self.slots or 0]
 
     @cached_property
     def slot_parts(self) -> frozenset[Part]:
@@ -132,7 +140,8 @@ def named(relation: Relation) -> Relation:
         [(state.kind, state.column) for state in relation.states], relation.landmark, relation.booked, relation.table,
         relation.slots,
     )  # fmt: skip
-    return replace(relation, name=blake2b(repr(content).encode(), digest_size=6).hexdigest())
+    lossy = "" if relation.loss is None else repr(relation.loss)  # others keep the names that they have in checkpoints
+    return replace(relation, name=blake2b((repr(content) + lossy).encode(), digest_size=6).hexdigest())
 
 
 def attribute_text(attribute: Attribute) -> str:
@@ -206,12 +215,12 @@ def relation_of(query: Query, since: int = 0) -> Relation:
 def wanted_of(query: Query, since: int = 0) -> Wanted:
     """All that a query is finished from."""
     groups = relation_of(query, since)
-    finer: dict[tuple[Attribute, ...], Relation] = {}
+    finer: dict[tuple[tuple[Attribute, ...], Loss | None], Relation] = {}
     for aggregate in query.aggregates:
         if detail_of(aggregate) is not None:
             one = detail_relation(groups, aggregate)
-            known = finer.get(one.attributes)
-            finer[one.attributes] = one if known is None else together((known, one))
+            known = finer.get((one.attributes, one.loss))
+            finer[one.attributes, one.loss] = one if known is None else together((known, one))
     return Wanted(groups, tuple(finer.values()))
 
 
@@ -230,6 +239,7 @@ def detail_relation(groups: Relation, aggregate: Aggregate) -> Relation:
             states=tuple(sorted(detail.states)),
             # Of a query without keys all would stand in one slot.
             slots=len(keys) if keys and finer else None,
+            loss=detail.loss if finer else None,
         )
     )
 

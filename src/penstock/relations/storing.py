@@ -89,7 +89,7 @@ def _joined(wanted: tuple[Relation, ...]) -> tuple[Relation, ...]:
     """Relations of the same groups as one, with the states of all."""
     found: dict[object, list[Relation]] = {}
     for one in wanted:
-        grain = (frozenset(one.attributes), one.panes, one.choice, one.landmark)
+        grain = (frozenset(one.attributes), one.panes, one.choice, one.landmark, one.loss)
         found.setdefault(grain, []).append(one)
     return tuple(together(same) for same in found.values())
 

@@ -17,6 +17,7 @@ TAGS: Mapping[str, type] = {
     "computed": expressions.Computed,
     "literal": expressions.Literal,
     "aggregate": expressions.Aggregate,
+    "listed": expressions.Listed,
     "bucket": expressions.Bucket,
     "arithmetic": expressions.Arithmetic,
     "comparison": expressions.Comparison,

@@ -6,14 +6,27 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from penstock.aggregates.registry import function_of
 from penstock.lang.ast import Item, Select, span_of
 from penstock.lang.text import AppText
-from penstock.logical.expressions import Bucket, Column, Computed, Expression, Prefix
+from penstock.logical.expressions import (
+    COUNT,
+    ITEM,
+    UNDERCOUNT,
+    Aggregate,
+    Bucket,
+    Column,
+    Computed,
+    Expression,
+    Listed,
+    Prefix,
+)
 from penstock.logical.expressions import columns as columns_of
 from penstock.logical.query import Attribute, OutputColumn
 from penstock.logical.render import render
 from penstock.logical.resolve.grouping import Grouping, check_key, group_scope
 from penstock.logical.resolve.scopes import StreamColumns, TupleScope, unwrap
+from penstock.logical.types import BIGINT
 from penstock.logical.values.attributes import attribute_name, attribute_of
 from penstock.logical.values.scalars import resolve_scalar
 from penstock.logical.values.type_rules import is_null
@@ -75,14 +88,29 @@ def _named(
         if is_null(expression):
             hint = "cast it, like CAST(NULL AS BIGINT)"
             raise text.error(item.span, "a bare NULL in the select list has no type", hint)
-        name = _output_name(item, expression, grouping, text)
-        if name.casefold() in added:
-            raise text.error(span, f"'{name}' is a column that every result has", "choose another name with AS")
-        if name.casefold() in taken:
-            raise text.error(span, f"two columns are called '{name}'", "choose another name with AS")
-        taken.add(name.casefold())
-        outputs.append(OutputColumn(name, expression))
+        for name, shown in _columns(item, expression, grouping, text):
+            if name.casefold() in added:
+                raise text.error(span, f"'{name}' is a column that every result has", "choose another name with AS")
+            if name.casefold() in taken:
+                raise text.error(span, f"two columns are called '{name}'", "choose another name with AS")
+            taken.add(name.casefold())
+            outputs.append(OutputColumn(name, shown))
     return tuple(outputs)
+
+
+def _columns(item: Item, expression: Expression, grouping: Grouping, text: AppText) -> list[tuple[str, Expression]]:
+    """An item is a column; one that gives rows is three."""
+    if not isinstance(expression, Aggregate) or not function_of(expression).lists:
+        return [(_output_name(item, expression, grouping, text), expression)]
+    if item.alias is None:
+        hint = f"write {text.at(item.span)} AS f: there will be the columns f, count_f and undercount_f"
+        raise text.error(item.span, f"{expression.function} needs a name", hint)
+    name = item.alias.text
+    return [
+        (name, Listed(expression, ITEM, expression.type)),
+        (f"count_{name}", Listed(expression, COUNT, BIGINT)),
+        (f"undercount_{name}", Listed(expression, UNDERCOUNT, BIGINT)),
+    ]
 
 
 def _output_name(item: Item, expression: Expression, grouping: Grouping, text: AppText) -> str:

@@ -17,6 +17,7 @@ from penstock.lang.text import AppText, Span
 from penstock.logical.expressions import Aggregate, Expression, walk
 from penstock.logical.query import Key, OutputColumn, Query
 from penstock.logical.resolve.grouping import Grouping, group_scope, resolve_grouping
+from penstock.logical.resolve.listing import check_listed
 from penstock.logical.resolve.ordering import resolve_limit, resolve_order
 from penstock.logical.resolve.outputs import WINDOW_COLUMNS, grouped_outputs, key_name, spell_out, tuple_outputs
 from penstock.logical.resolve.scopes import Input, StreamColumns, TupleScope
@@ -52,6 +53,7 @@ def resolve_select(
     limit = resolve_limit(select, text)
     if select.delay:
         raise text.error(select.delay.span, "LIMIT DELAY TO is not executable yet")
+    check_listed(select, outputs, having, order, grouping, text)
     computed = [*(output.expression for output in outputs), having, *(entry.expression for entry in order)]
     return Query(
         name=name,

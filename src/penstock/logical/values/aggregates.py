@@ -7,24 +7,22 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from penstock.aggregates.base import AggregateFunction
-from penstock.aggregates.detail import DetailFunction
+from penstock.aggregates.base import AggregateFunction, BadParameter
+from penstock.aggregates.details.function import DetailFunction
 from penstock.aggregates.extremes import MAX, MIN
 from penstock.aggregates.registry import AGGREGATES, DISTINCTS
 from penstock.lang.ast import Word, span_of
 from penstock.logical.expressions import Aggregate, Case, Column, Expression, Literal, Prefix
 from penstock.logical.query import Attribute
 from penstock.logical.render import render
-from penstock.logical.types import BIGINT, DOUBLE, INT, Kind
+from penstock.logical.types import BIGINT, INT, Kind
 from penstock.logical.values.attributes import attribute_of
 from penstock.logical.values.placed import NameScope, Resolve, condition, not_yet
 from penstock.logical.values.type_rules import is_null
 
-LATER = frozenset({"frequent", "approx_frequent"})
-
 
 def is_aggregate(name: str) -> bool:
-    return name.lower() in AGGREGATES or name.lower() in LATER
+    return name.lower() in AGGREGATES
 
 
 def uses_aggregates(nodes: list[exp.Expr]) -> bool:
@@ -34,7 +32,7 @@ def uses_aggregates(nodes: list[exp.Expr]) -> bool:
 
 def resolve_aggregate(node: exp.Anonymous, filtered: exp.Expr | None, scope: NameScope, resolve: Resolve) -> Aggregate:
     """`scope` is that of the records, for the argument and the condition of FILTER."""
-    name = _name(node, scope)
+    name = _name(node)
     function, distinct = _function(node, name, scope)
     first = unwrapped(node, function, scope)
     test = None if filtered is None else condition(filtered, scope, "FILTER", resolve)
@@ -59,14 +57,10 @@ def resolve_aggregate(node: exp.Anonymous, filtered: exp.Expr | None, scope: Nam
     return Aggregate(function.name, attribute_of(value), result, distinct, parameters, only)
 
 
-def _name(node: exp.Anonymous, scope: NameScope) -> str:
-    """The function's name as it stands there, or an error for one that comes later."""
+def _name(node: exp.Anonymous) -> str:
+    """The function's name as it stands there."""
     word: Word = node.meta["name"]
-    function = word.text.lower()
-    if function in LATER:
-        hint = f"there are {', '.join(AGGREGATES)}"
-        raise scope.text.error(word.span, f"{function} is not executable yet", hint)
-    return function
+    return word.text.lower()
 
 
 def _function(node: exp.Anonymous, name: str, scope: NameScope) -> tuple[AggregateFunction, bool]:
@@ -104,20 +98,21 @@ def usage(name: str, function: AggregateFunction) -> str:
 def _parameters(
     node: exp.Anonymous, function: AggregateFunction, scope: NameScope, resolve: Resolve
 ) -> tuple[Literal, ...]:
-    """The constants of a call, those that were left away as well."""
-    found = []
-    for number, rule in enumerate(function.parameters):
-        if number + 1 >= len(node.expressions):
-            assert rule.default is not None
-            found.append(Literal(rule.default, DOUBLE))
-            continue
-        at = node.expressions[number + 1]
+    """The constants of a call; those that were left away do."""
+    given: list[Literal] = []
+    for rule, at in zip(function.parameters, node.expressions[1:], strict=False):
         value = resolve(at, scope)
-        if not isinstance(value, Literal) or not rule.fits(value.value):
-            what = f"the {rule.name} of {function.name} must be {rule.wants}"
+        if not isinstance(value, Literal):
+            what = f"the {rule.name} of {function.name} must be a constant: {rule.wants}"
             raise scope.text.error(span_of(at), what, f"write {usage(function.name, function)}")
-        found.append(value)
-    return tuple(found)
+        given.append(value)
+    try:
+        function.completed([literal.value for literal in given])
+    except BadParameter as problem:
+        at = node.expressions[min(1 + problem.number, len(node.expressions) - 1)]
+        hint = problem.hint or f"write {usage(function.name, function)}"
+        raise scope.text.error(span_of(at), problem.what, hint) from None
+    return tuple(given)
 
 
 def _argument(function: str, node: exp.Expr, scope: NameScope, resolve: Resolve, detailed: bool) -> Expression:

@@ -25,7 +25,6 @@ from penstock.logical.expressions import Call, Case, Expression, Literal
 from penstock.logical.render import render
 from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, Kind, Type
 from penstock.logical.values import constants, type_rules
-from penstock.logical.values.aggregates import LATER
 from penstock.logical.values.placed import NameScope, Resolve
 from penstock.logical.values.type_rules import Mismatch, is_null
 
@@ -87,7 +86,7 @@ def _unknown(word: Word, extracted: bool, text: AppText) -> QueryError:
         near = get_close_matches(word.text.lower(), (*TIME_PARTS, "epoch"), n=1, cutoff=0.6)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join((*TIME_PARTS, 'epoch'))}"
         return text.error(word.span, f"unknown part of a time '{word.text}'", hint)
-    near = get_close_matches(word.text.lower(), [*FUNCTIONS, *AGGREGATES, *sorted(LATER)], n=1, cutoff=0.7)
+    near = get_close_matches(word.text.lower(), [*FUNCTIONS, *AGGREGATES], n=1, cutoff=0.7)
     listed = f"there are {', '.join(AGGREGATES)}, and functions of one tuple like {', '.join(_EXAMPLES)}"
     return text.error(word.span, f"unknown function '{word.text}'", f"did you mean '{near[0]}'?" if near else listed)
 

@@ -1,4 +1,4 @@
-"""What approximate aggregates keep of a value in its place: see `aggregates.buckets` and `aggregates.registers`.
+"""What approximate aggregates keep of a value in its place: see `buckets` and `registers` in `aggregates.details`.
 
 None of these can be called from SQL.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from penstock.aggregates.buckets import MANTISSA
-from penstock.aggregates.registers import LANE_BITS
+from penstock.aggregates.details.buckets import MANTISSA
+from penstock.aggregates.details.registers import LANE_BITS
 from penstock.kernels.dictionary import hash_strings
 from penstock.kernels.tables.fold import order_bits
 from penstock.kernels.tables.order import hash_values

@@ -6,6 +6,8 @@ Everything is a column at a time; only what the select list and HAVING name is c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +21,17 @@ from penstock.errors import RunError
 from penstock.kernels import inet
 from penstock.kernels.tables.fold import from_order_bits
 from penstock.kernels.tables.merge import distinct
-from penstock.logical.expressions import Aggregate, Bucket, Column, Computed, Expression, Prefix
+from penstock.logical.expressions import (
+    COUNT,
+    ITEM,
+    Aggregate,
+    Bucket,
+    Column,
+    Computed,
+    Expression,
+    Listed,
+    Prefix,
+)
 from penstock.logical.query import Order, Query
 from penstock.logical.render import render
 from penstock.logical.types import Kind, Type
@@ -37,22 +49,40 @@ Details = Mapping[Aggregate, Callable[[], FinishedValues]]  # results that are m
 NO_DETAILS: Details = {}
 
 
+@dataclass(frozen=True)
+class Listing:
+    """Rows that an aggregate gives: the group of each, its value (the detail of `rows`), and its counts."""
+
+    at: Array
+    rows: Groups
+    counts: Array
+    undercounts: Array
+
+
 class WindowBounds(Protocol):
     """Start and end of windows by number, in microseconds."""
 
     def of(self, windows: Array) -> tuple[Array, Array]: ...
 
 
-def finish(query: Query, groups: Groups, bounds: WindowBounds, details: Details = NO_DETAILS) -> Ranked:
+def finish(
+    query: Query,
+    groups: Groups,
+    bounds: WindowBounds,
+    details: Details = NO_DETAILS,
+    listing: Listing | None = None,
+) -> Ranked:
     """The result rows of these groups; every group must be complete. Strings stay dictionary-encoded."""
-    columns, schema = Finisher(query, groups, details), result_schema(query)
+    if listing is not None:
+        details = {aggregate: partial(_repeated, made, listing.at) for aggregate, made in details.items()}
+        groups = groups.take(listing.at)
+    columns, schema = Finisher(query, groups, details, listing), result_schema(query)
     arrays = [columns.arrow(output.expression, schema.types[n]) for n, output in enumerate(query.select)]
     if not query.window.whole:
         arrays += [_times(place) for place in bounds.of(groups.panes)]
     table = pa.Table.from_arrays(arrays, schema.names)
-    order = (
-        [*query.order, *(Order(key.attribute) for key in query.keys)] if query.order or query.limit is not None else []
-    )
+    ties = [*(Order(key.attribute) for key in query.keys), *_items(query, listing)]
+    order = [*query.order, *ties] if query.order or query.limit is not None else []
     scope = columns.scope
     ranked = Ranked(table, groups.panes, tuple((evaluate(o.expression, scope), o.descending) for o in order))
     if query.having is not None:
@@ -62,11 +92,23 @@ def finish(query: Query, groups: Groups, bounds: WindowBounds, details: Details 
     return ranked
 
 
+def _repeated(made: Callable[[], FinishedValues], at: Array) -> FinishedValues:
+    """Of the group of each listed row."""
+    found = made()
+    return replace(found, values=found.values[at], valid=None if found.valid is None else found.valid[at])
+
+
+def _items(query: Query, listing: Listing | None) -> list[Order]:
+    """By the item that a row lists."""
+    listed = (o.expression for o in query.select if isinstance(o.expression, Listed) and o.expression.what == ITEM)
+    return [] if listing is None else [Order(expression) for expression in listed]
+
+
 class Finisher:
     """Keys and aggregates of groups as operands and as Arrow columns."""
 
-    def __init__(self, query: Query, groups: Groups, details: Details) -> None:
-        self._query, self._groups, self._details = query, groups, details
+    def __init__(self, query: Query, groups: Groups, details: Details, listing: Listing | None = None) -> None:
+        self._query, self._groups, self._details, self._listing = query, groups, details, listing
         self.scope = Scope(self.operand, len(groups), grouped=True)
 
     def operand(self, expression: Expression) -> Operand:
@@ -75,6 +117,8 @@ class Finisher:
                 return Operand(self._groups.panes)
             case Aggregate():
                 return self._aggregate(expression)
+            case Listed():
+                return self._listed(expression)
             case Prefix(column, length):
                 return Operand(self._addresses(column.name, length), self._present(column.name))
             case Column() | Computed():
@@ -86,7 +130,7 @@ class Finisher:
         operand = evaluate(expression, self.scope)
         values = operand.values
         if isinstance(values, Addresses):
-            values = self._text(values, expression.length if isinstance(expression, Prefix) else -1)
+            values = self._text(values, _length(expression))
         nulls = None if operand.valid is None else ~operand.valid
         if isinstance(values, pa.DictionaryArray):
             indices = pa.array(values.indices.to_numpy(), mask=nulls)
@@ -159,6 +203,15 @@ class Finisher:
             return Operand(self._given_addresses(column, answer.values), answer.valid)
         return Operand(self._typed(aggregate.type, value_component(column), answer.values), answer.valid)
 
+    def _listed(self, listed: Listed) -> Operand:
+        """A column of the rows that an aggregate gives."""
+        listing, argument = self._listing, listed.aggregate.argument
+        assert listing is not None
+        assert argument is not None
+        if listed.what == ITEM:
+            return Finisher(self._query, listing.rows, NO_DETAILS).operand(argument)
+        return Operand(listing.counts if listed.what == COUNT else listing.undercounts)
+
     def _given_addresses(self, name: str, numbers: Array) -> Addresses:
         """Addresses that an aggregate gives: numbers of IPv4 ones, from 2**32 on codes of IPv6 ones."""
         short = np.where((numbers >= 0) & (numbers < IPV6), numbers, 0)
@@ -171,6 +224,12 @@ class Finisher:
         if window.axis == ROWS:
             return f"the window of rows {number * window.slide} to {window.end(number)}"
         return f"the window that ends at {np.datetime64(window.end(number), 'us')}"
+
+
+def _length(expression: Expression) -> int:
+    """Of a prefix; −1 for whole addresses."""
+    shown = expression.aggregate.argument if isinstance(expression, Listed) else expression
+    return shown.length if isinstance(shown, Prefix) else -1
 
 
 def _strings(offsets: Array, data: Array) -> pa.Array:

@@ -71,6 +71,11 @@ def placed(relation: Relation, groups: Groups, rows: Groups) -> Array:
     return Merge(bare, pieces, Vocabulary()).numbers()[len(groups) :]
 
 
+def regrouped_numbers(relation: Relation, rows: Groups) -> Array:
+    """The number of every row's group in a coarser relation, whose keys the rows have."""
+    return Merge(relation, [Piece(GroupRows(rows), rows.panes)], rows.dictionaries).numbers()
+
+
 class Merge:
     """One merge. Codes of its pieces become those of a vocabulary; with dictionaries given, they are theirs already."""
 

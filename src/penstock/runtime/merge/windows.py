@@ -9,7 +9,7 @@ taken window by window.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,8 +22,8 @@ from penstock.logical.window import ROWS, Window
 from penstock.relations.storage import StoredSource
 from penstock.relations.storing import fineness
 from penstock.runtime.merge.closer import closed_groups, gathered_groups
-from penstock.runtime.merge.details import reduced
-from penstock.runtime.merge.finish import Details, finish
+from penstock.runtime.merge.details.reduced import reduced
+from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece, cells_of
 from penstock.runtime.merge.items import FOREVER, Cut, Reading, Wanting, by_slots
 from penstock.runtime.merge.merge import Share, merge
@@ -80,10 +80,13 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
             groups = group_of_nothing(one.groups.wanted)
         else:
             groups = closed_groups(merged, one.groups.sources, one.groups.wanted)
-        return finished(one, groups, reduced(one, groups, [lambda: merged]))
+        return finished(one, groups, [lambda: merged])
 
-    def finished(one: Wanting, groups: Groups, details: Details) -> tuple[Ranked, tuple[Array, Array]]:
-        ranked = finish(one.query, groups, bounds, details)
+    def finished(
+        one: Wanting, groups: Groups, shares: Sequence[Callable[[], MergedOnce]]
+    ) -> tuple[Ranked, tuple[Array, Array]]:
+        details, listing = reduced(one, groups, shares)
+        ranked = finish(one.query, groups, bounds, details, listing)
         return first_rows(one.query, ranked), per_window(groups.panes, groups.count)
 
     # The coarse ones from what the fine ones made.
@@ -92,7 +95,7 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
         shares = [partial(merged_once, one.turn or 0, one) for one in by_slots(cut, cut.passes)]
         for one in ordered:
             groups = gathered_groups(one.groups, shares)
-            rows, exact = finished(one, groups, reduced(one, groups, shares))
+            rows, exact = finished(one, groups, shares)
             yield Merged(one.query.name, rows.table, tally([exact], rows.windows, bounds.of))
         return
     if cut.passes == 1 or cut.turn is not None:

@@ -24,6 +24,7 @@ from penstock.faults import reach
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.machine import memory_taken, note_baseline
 from penstock.runtime.merge.coarse import coarsened
+from penstock.runtime.merge.details.pruning import pruned
 from penstock.runtime.profile.survey import Survey
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.tables.chunk import Chunk, chunk_values
@@ -65,6 +66,7 @@ class Task:
         self._keys = Keys(plan.relations, self.forest.components, self.forest.widest)
         self._shape = Shape.of(self.columns.types)
         self._growth = Growth([state for relation in plan.relations for state in relation.states], self._shape)
+        self._capped = {r.name: r.loss.cap for r in plan.relations if r.loss is not None and r.loss.cap}
         self.sampler = Sampler()
         self._row = epoch.row
         self.seconds = 0.0  # without reading
@@ -111,6 +113,9 @@ class Task:
         values = {name: chunk_values(name, columns[name], name in measured) for name in self._growth.columns}
         chunk = Chunk(self._keys.pack(chosen), values, records.dictionaries)
         self._write_full(self.forest.take(chunk, chosen.masks, self._memory))
+        if self._capped and self._over():
+            self._drain()
+            self._write_run()
         if self._sample is not None:
             self.sampler.add(chosen)
 
@@ -130,6 +135,11 @@ class Task:
             self._drain()
             self.forest.lay_out(self._keys.lay_out(), self._shape)
 
+    def _over(self) -> bool:
+        """Whether a leaf has more values than its function may keep."""
+        counts = self.forest.counts()
+        return any(counts[name] > most for name, most in self._capped.items())
+
     @property
     def _memory(self) -> int:
         """Bytes that tables and leaves may take."""
@@ -148,7 +158,8 @@ class Task:
         if not any(counts.values()):
             return
         worker_cache.note_groups(counts)
-        for relation, groups in self.forest.emptied(dictionaries):
+        for relation, found in self.forest.emptied(dictionaries):
+            groups = found if relation.loss is None else pruned(relation, relation.loss, found)
             coarse = coarsened(relation, groups, self.plan.stored.reach[relation.name])
             self.writer.add(relation.name, groups, coarse, relation.slot_key)
         self.writer.end_run(dictionaries)

@@ -32,6 +32,16 @@ class Groups:
     def __len__(self) -> int:
         return len(self.count)
 
+    def take(self, index: Array) -> Groups:
+        """Some of the groups, or some of them several times."""
+        return Groups(
+            self.panes[index],
+            {name: values[index] for name, values in self.components.items()},
+            self.dictionaries,
+            self.count[index],
+            {state: tuple(word[index] for word in words) for state, words in self.states.items()},
+        )
+
 
 def canonical_hashes(components: Mapping[Component, Array], by_code: Mapping[Component, Array], rows: int) -> Array:
     """One hash per group over its key values; independent of codes, layout, plan and task.

@@ -36,7 +36,7 @@ def result_of(aggregate: Aggregate, values: Sequence[Any]) -> Any:
     chosen = ranked[max(1, math.ceil(share * len(ranked))) - 1]
     if aggregate.function != "approx_percentile":
         return math.nan if chosen == NAN else chosen
-    accuracy = aggregate.parameters[1].value
+    accuracy = aggregate.parameters[1].value if len(aggregate.parameters) > 1 else 0.01
     assert isinstance(accuracy, int | float)
     return math.nan if chosen == NAN else bucket_middle(float(chosen), accuracy)
 

@@ -24,6 +24,7 @@ from penstock.logical.expressions import (
     InList,
     IsNull,
     Like,
+    Listed,
     Literal,
     Logic,
     Not,
@@ -58,7 +59,7 @@ class Translator:
 
     def sql(self, expression: Expression) -> str:
         match expression:
-            case Column() | Prefix() | Aggregate() | Bucket():
+            case Column() | Prefix() | Aggregate() | Listed() | Bucket():
                 return self.names[expression]
             case Computed(_, inner):
                 return self.names[expression] if expression in self.names else self.sql(inner)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from penstock.aggregates.base import FinishedValues, ParameterRule
-from penstock.aggregates.detail import DetailFunction, DetailRows, Parameter
+from penstock.aggregates.details.function import DetailFunction, DetailRows, Parameter
 from penstock.logical.types import Type
 
 if TYPE_CHECKING:
@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 DIGITS = 9  # of a share, after the point: ranks are computed with whole numbers of 64 bits
 
 
-def _is_share(value: Any) -> bool:
+def is_share(value: Any) -> bool:
+    """Whether it is a number from 0 to 1 of few digits."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
     exponent = Decimal(repr(value)).normalize().as_tuple().exponent
     return 0 <= value <= 1 and isinstance(exponent, int) and -exponent <= DIGITS
 
 
-SHARE = ParameterRule("share", f"a number from 0 to 1, with at most {DIGITS} digits after the point", _is_share)
+SHARE = ParameterRule("share", f"a number from 0 to 1, with at most {DIGITS} digits after the point", is_share)
 
 
 @dataclass(frozen=True)

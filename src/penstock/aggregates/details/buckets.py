@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.aggregates.base import FinishedValues, ParameterRule, kernels
-from penstock.aggregates.detail import Detail, DetailFunction, DetailRows, Parameter
-from penstock.aggregates.percentiles import SHARE, of_share
+from penstock.aggregates.details.function import Detail, DetailFunction, DetailRows, Parameter
+from penstock.aggregates.details.percentiles import SHARE, of_share
 from penstock.logical.expressions import Call, Column, Computed, Literal, Prefix
 from penstock.logical.render import render
 from penstock.logical.types import BIGINT, DOUBLE, INT, Type

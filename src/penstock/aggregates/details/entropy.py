@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.aggregates.base import FinishedValues
-from penstock.aggregates.detail import DetailFunction, DetailRows, Parameter
+from penstock.aggregates.details.function import DetailFunction, DetailRows, Parameter
 from penstock.logical.types import DOUBLE, Type
 
 

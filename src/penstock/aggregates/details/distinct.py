@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.aggregates.base import BOUND, Accumulator, AggregateFunction, Facts, FinishedValues, Kept, kernels
 from penstock.aggregates.count import COUNT
-from penstock.aggregates.detail import DetailFunction, DetailRows, Parameter
+from penstock.aggregates.details.function import DetailFunction, DetailRows, Parameter
 from penstock.logical.types import Kind, Type
 
 if TYPE_CHECKING:

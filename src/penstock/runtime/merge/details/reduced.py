@@ -15,13 +15,15 @@ from functools import partial
 import numpy as np
 
 from penstock.aggregates.base import FinishedValues
-from penstock.aggregates.detail import DetailFunction, DetailRows
-from penstock.aggregates.registry import detail_of, function_of
-from penstock.logical.expressions import Aggregate, Column, Computed, Prefix
-from penstock.relations.component import null_component, value_component
+from penstock.aggregates.details.function import DetailFunction, DetailRows
+from penstock.aggregates.registry import detail_of, function_of, listed_of, parameters_of
+from penstock.logical.expressions import Aggregate
+from penstock.relations.component import value_component
 from penstock.relations.relation import detail_relation
-from penstock.runtime.merge.closer import closed_groups
-from penstock.runtime.merge.finish import Details
+from penstock.runtime.merge.closer import closed_groups, joined_groups
+from penstock.runtime.merge.details.listing import candidates, counted, listing_of
+from penstock.runtime.merge.details.pruning import column_of
+from penstock.runtime.merge.finish import Details, Listing
 from penstock.runtime.merge.items import Part, Wanting
 from penstock.runtime.merge.merge import placed
 from penstock.runtime.merge.once import MergedOnce
@@ -31,20 +33,37 @@ from penstock.state.segments.groups import Groups
 Array = np.ndarray
 
 
-def reduced(wanting: Wanting, groups: Groups, shares: Sequence[Callable[[], MergedOnce]]) -> Details:
-    """What the detailed aggregates of a query are in its groups; each share has some of the rows."""
+def reduced(
+    wanting: Wanting, groups: Groups, shares: Sequence[Callable[[], MergedOnce]]
+) -> tuple[Details, Listing | None]:
+    """What the detailed aggregates of a query are in its groups, and the rows that one of them gives; each share has
+    some of the details."""
     made = [one for one in wanting.query.aggregates if detail_of(one) is not None]
-    found: dict[Aggregate, list[DetailRows]] = {aggregate: [] for aggregate in made}
+    listed = listed_of(made)
+    found: dict[Aggregate, list[DetailRows]] = {aggregate: [] for aggregate in made if aggregate is not listed}
+    items: list[Groups] = []
     for merged in shares if made else ():
         share = merged()
         for part in wanting.details:
-            of_part = [one for one in made if _is_of(one, part, wanting)]
             rows = closed_groups(share, part.sources, part.wanted)
             at = placed(wanting.groups.wanted, groups, with_keys_of(rows, wanting.groups.wanted))
-            for aggregate in of_part:
+            for aggregate in made:
+                if not _is_of(aggregate, part, wanting):
+                    continue
+                if aggregate is listed:
+                    items.append(candidates(aggregate, rows, at, len(groups)))
+                    continue
                 taken = _rows(aggregate, rows, at)
                 found[aggregate].append(taken if len(shares) == 1 else _function(aggregate).squeeze(taken))
-    return {aggregate: partial(_result, aggregate, rows, len(groups)) for aggregate, rows in found.items()}
+    results = {aggregate: partial(_result, aggregate, rows, len(groups)) for aggregate, rows in found.items()}
+    return results, None if listed is None else _listing(listed, items, wanting, groups)
+
+
+def _listing(aggregate: Aggregate, found: list[Groups], wanting: Wanting, groups: Groups) -> Listing:
+    (part,) = (one for one in wanting.details if _is_of(aggregate, one, wanting))
+    rows = joined_groups(found, part.wanted)
+    at = placed(wanting.groups.wanted, groups, with_keys_of(rows, wanting.groups.wanted))
+    return listing_of(aggregate, rows, at, len(groups))
 
 
 def _function(aggregate: Aggregate) -> DetailFunction:
@@ -55,18 +74,15 @@ def _function(aggregate: Aggregate) -> DetailFunction:
 
 def _is_of(aggregate: Aggregate, part: Part, wanting: Wanting) -> bool:
     """Whether an aggregate is made of the rows of this part."""
-    return detail_relation(wanting.groups.wanted, aggregate).attributes == part.wanted.attributes
+    one, other = detail_relation(wanting.groups.wanted, aggregate), part.wanted
+    return (one.attributes, one.loss) == (other.attributes, other.loss)
 
 
 def _rows(aggregate: Aggregate, rows: Groups, at: Array) -> DetailRows:
     """The rows whose value is there, and for which the test is true."""
     detail = detail_of(aggregate)
     assert detail is not None
-    column = _column(detail.attribute)
-    taken = rows.components[null_component(column)] == 0
-    if aggregate.test is not None:
-        test = aggregate.test.name
-        taken &= (rows.components[value_component(test)] != 0) & (rows.components[null_component(test)] == 0)
+    column, taken = column_of(detail.attribute), counted(aggregate, rows)
     numbers, counts = rows.components[value_component(column)], rows.count
     states = {state: rows.states[state] for state in detail.states if state in rows.states}
     if not taken.all():
@@ -76,14 +92,9 @@ def _rows(aggregate: Aggregate, rows: Groups, at: Array) -> DetailRows:
     return DetailRows(at, numbers, counts, np.ones(len(at), np.int64), states)
 
 
-def _column(attribute: Column | Prefix | Computed) -> str:
-    return attribute.column.name if isinstance(attribute, Prefix) else attribute.name
-
-
 def _result(aggregate: Aggregate, found: list[DetailRows], groups: int) -> FinishedValues:
     assert aggregate.argument is not None
-    parameters = [parameter.value for parameter in aggregate.parameters]
-    return _function(aggregate).reduce(_joined(found), groups, aggregate.argument.type, parameters)
+    return _function(aggregate).reduce(_joined(found), groups, aggregate.argument.type, parameters_of(aggregate))
 
 
 def _joined(found: list[DetailRows]) -> DetailRows:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from penstock.aggregates.base import Accumulator, Facts, FinishedValues, ParameterRule
-from penstock.aggregates.detail import Detail, DetailFunction, DetailRows, Parameter
+from penstock.aggregates.details.function import Detail, DetailFunction, DetailRows, Parameter
 from penstock.logical.expressions import Call, Column, Computed, Literal, Prefix
 from penstock.logical.render import render
 from penstock.logical.types import BIGINT, INT, Type

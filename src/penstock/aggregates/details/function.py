@@ -26,13 +26,23 @@ Parameter = bool | int | float | str | None
 
 
 @dataclass(frozen=True)
+class Loss:
+    """Rare values that may be forgotten: at most this `share` of a group's records, in decimal; and how many values a
+    task keeps at a time at most (0: as many as fit)."""
+
+    share: str
+    cap: int = 0
+
+
+@dataclass(frozen=True)
 class Detail:
-    """What a function needs besides the groups of its query: the attribute of the finer key, and what its rows keep
-    of which columns."""
+    """What a function needs besides the groups of its query: the attribute of the finer key, what its rows keep of
+    which columns, and what may be lost of them."""
 
     attribute: Column | Prefix | Computed
     arguments: tuple[Computed, ...] = ()
     states: tuple[State, ...] = ()
+    loss: Loss | None = None
 
 
 @dataclass(frozen=True)
