@@ -25,7 +25,9 @@ Closer = Callable[[MergedOnce, StoredSource, Relation], Groups]
 
 def close_finished(merged: MergedOnce, source: StoredSource, wanted: Relation) -> Groups:
     """The groups as they are stored."""
-    return merged.groups(source)
+    # A pass takes the same rows of all sources: by keys in the same order.
+    by = wanted if merged.share.passes > 1 and wanted.parts != source.relation.parts else None
+    return merged.made(source, by)[0][1]
 
 
 CLOSERS: Mapping[type[Closing], Closer] = {Finish: close_finished, RollUp: close_rolled_up}

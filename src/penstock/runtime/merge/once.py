@@ -16,16 +16,12 @@ class MergedOnce:
 
     def __init__(self, share: Share, merge: Callable[[StoredSource, Share], Groups]) -> None:
         self.share, self._merge = share, merge
-        self._made: dict[tuple[str, str | None], list[tuple[Relation, Groups]]] = {}
-
-    def groups(self, source: StoredSource) -> Groups:
-        """The groups of a relation as it is stored."""
-        return self.made(source, None)[0][1]
+        self._made: dict[tuple[str, frozenset[int] | None, str | None], list[tuple[Relation, Groups]]] = {}
 
     def made(self, source: StoredSource, by: Relation | None) -> list[tuple[Relation, Groups]]:
         """The relation itself, and all that was made of it so far; a pass takes what falls to it by the groups of
         another relation if one is given."""
-        key = source.relation.name, None if by is None else by.name
+        key = source.relation.name, source.storages, None if by is None else by.name
         if key not in self._made:
             self._made[key] = [(source.relation, self._merge(source, replace(self.share, by=by)))]
         return self._made[key]

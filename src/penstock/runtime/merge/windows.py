@@ -19,13 +19,14 @@ import pyarrow as pa
 
 from penstock.aggregates.extremes import GREATEST, LEAST
 from penstock.logical.window import ROWS, Window
+from penstock.relations.closing import slots_hold
 from penstock.relations.storage import StoredSource
 from penstock.relations.storing import fineness
 from penstock.runtime.merge.closer import closed_groups, gathered_groups
-from penstock.runtime.merge.details.reduced import reduced
+from penstock.runtime.merge.details.reduced import Shares, reduced
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece, cells_of
-from penstock.runtime.merge.items import FOREVER, Cut, Reading, Wanting, by_slots
+from penstock.runtime.merge.items import FOREVER, Cut, Part, Reading, Wanting, by_slots
 from penstock.runtime.merge.merge import Share, merge
 from penstock.runtime.merge.once import MergedOnce
 from penstock.runtime.merge.ordering import Ranked, first_rows
@@ -75,16 +76,21 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
             lambda source, taken: merge_windows(reading.window, source, share, segments, taken),
         )
 
+    def shares(part: Part) -> list[Callable[[], MergedOnce]]:
+        """Passes over the rows of a part, each with some of them: by slots where these have them whole."""
+        read = [source.relation for source in part.sources]
+        turns = (replace(cut, turn=turn) for turn in range(cut.passes))
+        cuts = by_slots(cut, cut.passes) if slots_hold(part.wanted, read) else turns
+        return [partial(merged_once, one.turn or 0, one) for one in cuts]
+
     def one_pass(one: Wanting, merged: MergedOnce) -> tuple[Ranked, tuple[Array, Array]]:
         if reading.window.whole and not one.query.keys and not cut.rows:
             groups = group_of_nothing(one.groups.wanted)
         else:
             groups = closed_groups(merged, one.groups.sources, one.groups.wanted)
-        return finished(one, groups, [lambda: merged])
+        return finished(one, groups, lambda part: [lambda: merged])
 
-    def finished(
-        one: Wanting, groups: Groups, shares: Sequence[Callable[[], MergedOnce]]
-    ) -> tuple[Ranked, tuple[Array, Array]]:
+    def finished(one: Wanting, groups: Groups, shares: Shares) -> tuple[Ranked, tuple[Array, Array]]:
         details, listing = reduced(one, groups, shares)
         ranked = finish(one.query, groups, bounds, details, listing)
         return first_rows(one.query, ranked), per_window(groups.panes, groups.count)
@@ -92,9 +98,8 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
     # The coarse ones from what the fine ones made.
     ordered = sorted(wanting, key=lambda one: -fineness(one.groups.wanted))
     if ordered[0].details and cut.passes > 1:  # each pass has some rows of all groups
-        shares = [partial(merged_once, one.turn or 0, one) for one in by_slots(cut, cut.passes)]
         for one in ordered:
-            groups = gathered_groups(one.groups, shares)
+            groups = gathered_groups(one.groups, shares(one.groups))
             rows, exact = finished(one, groups, shares)
             yield Merged(one.query.name, rows.table, tally([exact], rows.windows, bounds.of))
         return

@@ -21,7 +21,7 @@ from penstock.logical.expressions import Aggregate
 from penstock.relations.component import value_component
 from penstock.relations.relation import detail_relation
 from penstock.runtime.merge.closer import closed_groups, joined_groups
-from penstock.runtime.merge.details.listing import candidates, counted, listing_of
+from penstock.runtime.merge.details.listing import candidates, counted, listing_of, values_of
 from penstock.runtime.merge.details.pruning import column_of
 from penstock.runtime.merge.finish import Details, Listing
 from penstock.runtime.merge.items import Part, Wanting
@@ -33,37 +33,37 @@ from penstock.state.segments.groups import Groups
 Array = np.ndarray
 
 
-def reduced(
-    wanting: Wanting, groups: Groups, shares: Sequence[Callable[[], MergedOnce]]
-) -> tuple[Details, Listing | None]:
-    """What the detailed aggregates of a query are in its groups, and the rows that one of them gives; each share has
-    some of the details."""
+Shares = Callable[[Part], Sequence[Callable[[], MergedOnce]]]  # of a part: each has some of its rows
+
+
+def reduced(wanting: Wanting, groups: Groups, shares: Shares) -> tuple[Details, Listing | None]:
+    """What the detailed aggregates of a query are in its groups, and the rows that one of them gives."""
     made = [one for one in wanting.query.aggregates if detail_of(one) is not None]
     listed = listed_of(made)
     found: dict[Aggregate, list[DetailRows]] = {aggregate: [] for aggregate in made if aggregate is not listed}
-    items: list[Groups] = []
-    for merged in shares if made else ():
-        share = merged()
-        for part in wanting.details:
-            rows = closed_groups(share, part.sources, part.wanted)
+    items, number = list[Groups](), np.zeros(len(groups), np.int64)
+    for part in wanting.details:
+        of_part, passes = [one for one in made if _is_of(one, part, wanting)], shares(part)
+        for merged in passes:
+            rows = closed_groups(merged(), part.sources, part.wanted)
             at = placed(wanting.groups.wanted, groups, with_keys_of(rows, wanting.groups.wanted))
-            for aggregate in made:
-                if not _is_of(aggregate, part, wanting):
-                    continue
+            for aggregate in of_part:
                 if aggregate is listed:
-                    items.append(candidates(aggregate, rows, at, len(groups)))
+                    here = values_of(aggregate, rows, at, len(groups))
+                    items.append(candidates(aggregate, rows, at, here))
+                    number += here
                     continue
                 taken = _rows(aggregate, rows, at)
-                found[aggregate].append(taken if len(shares) == 1 else _function(aggregate).squeeze(taken))
+                found[aggregate].append(taken if len(passes) == 1 else _function(aggregate).squeeze(taken))
     results = {aggregate: partial(_result, aggregate, rows, len(groups)) for aggregate, rows in found.items()}
-    return results, None if listed is None else _listing(listed, items, wanting, groups)
+    return results, None if listed is None else _listing(listed, items, wanting, groups, number)
 
 
-def _listing(aggregate: Aggregate, found: list[Groups], wanting: Wanting, groups: Groups) -> Listing:
+def _listing(aggregate: Aggregate, found: list[Groups], wanting: Wanting, groups: Groups, number: Array) -> Listing:
     (part,) = (one for one in wanting.details if _is_of(aggregate, one, wanting))
     rows = joined_groups(found, part.wanted)
     at = placed(wanting.groups.wanted, groups, with_keys_of(rows, wanting.groups.wanted))
-    return listing_of(aggregate, rows, at, len(groups))
+    return listing_of(aggregate, rows, at, number)
 
 
 def _function(aggregate: Aggregate) -> DetailFunction:
