@@ -94,7 +94,7 @@ class Frequent(DetailFunction):
                 )
         assert isinstance(error, int | float)
         if Decimal(repr(error)) >= exact:
-            raise BadParameter(1, f"the error {error} must be below the support {support}", "leave it away: a tenth")
+            raise BadParameter(1, f"the error {error} must be below the support {support}", "leave it away: it is a tenth then")
         return (support, error, cap)
 
     def detail(self, argument: Column | Prefix | Computed, parameters: Sequence[Parameter]) -> Detail:

@@ -1,0 +1,7 @@
+CREATE STREAM packets (
+  ts TIMESTAMP, seen TIMESTAMP, src INET, dst INET, sport INT, proto TINYINT,
+  bytes BIGINT, rate DOUBLE, up BOOLEAN, host STRING
+) FROM 'pcap:trace.pcap';
+
+CREATE QUERY q AS
+  SELECT frequent(src, 0) AS f FROM packets [RANGE '5 minutes'];
