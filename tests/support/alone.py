@@ -24,7 +24,7 @@ def alone(app: QuerySet, stream: str, since: Mapping[str, int] | None = None) ->
 
 def _reader(query: Query, wanted: Wanted) -> Reader:
     first, *details = (Finish(relation.name) for relation in wanted.relations)
-    return Reader(query.name, query.window, wanted.groups.choice, query.attributes, first, tuple(details))
+    return Reader(query.name, query.window, wanted.groups.choice, query.attributes, first, tuple(details), wanted.asked)
 
 
 def read_names(app: QuerySet, stream: str) -> dict[str, str]:

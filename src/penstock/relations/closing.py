@@ -46,7 +46,7 @@ Closing = Finish | RollUp
 @dataclass(frozen=True)
 class Reader:
     """A query as tasks and planning see it: which records it takes, what it groups them by, in its own order, from what
-    it closes, and from what its details come."""
+    it closes, and from what its details come; `asked` are the aggregates that need each of those, as text."""
 
     query: str
     window: Window
@@ -54,6 +54,12 @@ class Reader:
     keys: tuple[Attribute, ...]
     closing: Closing
     details: tuple[Closing, ...] = ()
+    asked: tuple[tuple[str, ...], ...] = ()
+
+    def asks(self, relation: str) -> tuple[str, ...]:
+        """The aggregates that are made of the rows of a relation."""
+        each = zip(self.details, self.asked, strict=True)
+        return tuple(text for detail, texts in each if detail.relation == relation for text in texts)
 
     @property
     def relations(self) -> tuple[str, ...]:

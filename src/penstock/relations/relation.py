@@ -181,10 +181,12 @@ def attribute_parts(attribute: Attribute) -> tuple[Part, ...]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a query is finished from: its groups, and finer relations whose rows some aggregates are made of."""
+    """What a query is finished from: its groups, and finer relations whose rows some aggregates are made of; `asked`
+    are the texts of those, for each."""
 
     groups: Relation
     details: tuple[Relation, ...] = ()
+    asked: tuple[tuple[str, ...], ...] = ()
 
     @property
     def relations(self) -> tuple[Relation, ...]:
@@ -215,13 +217,14 @@ def relation_of(query: Query, since: int = 0) -> Relation:
 def wanted_of(query: Query, since: int = 0) -> Wanted:
     """All that a query is finished from."""
     groups = relation_of(query, since)
-    finer: dict[tuple[tuple[Attribute, ...], Loss | None], Relation] = {}
+    finer: dict[tuple[tuple[Attribute, ...], Loss | None], list[Relation]] = {}
+    asked: dict[tuple[tuple[Attribute, ...], Loss | None], list[str]] = {}
     for aggregate in query.aggregates:
         if detail_of(aggregate) is not None:
             one = detail_relation(groups, aggregate)
-            known = finer.get((one.attributes, one.loss))
-            finer[one.attributes, one.loss] = one if known is None else together((known, one))
-    return Wanted(groups, tuple(finer.values()))
+            finer.setdefault((one.attributes, one.loss), []).append(one)
+            asked.setdefault((one.attributes, one.loss), []).append(render(aggregate))
+    return Wanted(groups, tuple(map(together, finer.values())), tuple(map(tuple, asked.values())))
 
 
 def detail_relation(groups: Relation, aggregate: Aggregate) -> Relation:

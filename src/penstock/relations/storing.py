@@ -16,7 +16,7 @@ from penstock.logical.query import Query, QuerySet
 from penstock.logical.window import ROWS
 from penstock.relations.closing import Finish, Reader, closing_of, rolls_up
 from penstock.relations.component import pane_component
-from penstock.relations.relation import Relation, Wanted, attribute_text, bounds_relation, together, wanted_of
+from penstock.relations.relation import Relation, Wanted, bounds_relation, together, wanted_of
 
 ADDRESS_BITS = 129  # a whole address is finer than any prefix of it
 
@@ -39,11 +39,9 @@ class Stored:
 
     def _detail_label(self, relation: Relation) -> str:
         """Of a relation that no query is finished from, but whose rows some need in detail."""
-        readers = self.reading(relation.name) if relation.booked else ()
-        if not readers:
-            return bounds_label(relation)
-        finer = [attribute_text(one) for one in relation.attributes if one not in readers[0].keys]
-        return "+".join(reader.query for reader in readers) + "." + ",".join(finer or ["rows"])
+        asked = [(reader.query, reader.asks(relation.name)) for reader in self.reading(relation.name)]
+        texts = [f"{query}.{asks[0]}" for query, asks in asked if asks and relation.booked]
+        return "+".join(texts) or bounds_label(relation)
 
     @cached_property
     def of(self) -> dict[str, Relation]:
@@ -82,7 +80,7 @@ def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None) -
 
 def _reader(query: Query, wanted: Wanted, kept: tuple[Relation, ...]) -> Reader:
     first, *details = (closing_of(one, _nearest(one, kept)) for one in wanted.relations)
-    return Reader(query.name, query.window, wanted.groups.choice, query.attributes, first, tuple(details))
+    return Reader(query.name, query.window, wanted.groups.choice, query.attributes, first, tuple(details), wanted.asked)
 
 
 def _joined(wanted: tuple[Relation, ...]) -> tuple[Relation, ...]:

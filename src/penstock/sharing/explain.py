@@ -29,6 +29,13 @@ from penstock.sharing.predicted import Predicted, gains, predict, without_sharin
 
 UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
 Explained = dict[str, Any]
+# Exact aggregates of details, and what may take less.
+APPROXIMATE = {
+    "count(DISTINCT": "approx_count_distinct keeps at most 512 rows a group",
+    "percentile(": "approx_percentile keeps two digits of a value",
+    "median(": "approx_percentile keeps two digits of a value",
+    "frequent(": "approx_frequent forgets rare values",
+}
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,12 @@ def _leaves(plan: SharedPlan, predicted: Mapping[str, Predicted], rows: int | No
             "group_by": [attribute_text(attribute) for attribute in _keys(relation, readers)],
             "panes": panes_text(relation.panes),
             "window": ", ".join(dict.fromkeys(window_text(reader.window) for reader in readers)),
-            "closings": [_closing(reader) for reader in readers],
+            "closings": [_closing(reader) for reader in readers if reader.closing.relation == relation.name],
+            "details": [
+                {"query": reader.query, "asked": list(asked), "approximate": _approximate(asked)}
+                for reader in readers
+                if (asked := reader.asks(relation.name))
+            ],
             "where": render(relation.choice.where) if relation.choice.where is not None else None,
             "states": _states((relation,)),
             "buckets": 0,
@@ -168,8 +180,14 @@ def _closing(reader: Reader) -> Explained:
 
 
 def _queries(plan: SharedPlan, below: tuple[Relation, ...]) -> list[str]:
-    """The queries that close from these relations."""
-    return [reader.query for relation in below for reader in plan.stored.reading(relation.name)]
+    """The queries that close from these relations, or need their rows."""
+    found = (reader.query for relation in below for reader in plan.stored.reading(relation.name))
+    return list(dict.fromkeys(found))
+
+
+def _approximate(asked: tuple[str, ...]) -> list[str]:
+    """What could be asked in place of exact aggregates of details."""
+    return list(dict.fromkeys(name for text in asked for exact, name in APPROXIMATE.items() if text.startswith(exact)))
 
 
 def _leaf_figures(node: tuple[Predicted, int] | None, rows: int | None, fed: bool) -> Explained:

@@ -13,6 +13,7 @@ from penstock.sharing.model.kinds.registry import is_bounded, replacement_named
 
 WIDTH = 118
 LABEL = 15  # columns of what stands at the left of the first lines
+MANY_ROWS, MANY_SHARE = 10_000, 0.1  # details that are worth a warning: so many rows, and so many of a task's tuples
 LONGEST = 44  # columns of a relation's name in the tree
 NAMES = {"probe": "c1, a probe", "recent": "c1 of LRU tables", "insert": "c2, an insert"}
 COLUMNS = ("", "buckets", "memory", "groups", "fed", "collide", "evicted", "flushed", "ns")
@@ -50,7 +51,7 @@ def _head(explained: Explained) -> list[str]:
 
 def _stored(explained: Explained) -> Iterator[str]:
     """How many relations there are, where that is fewer than queries."""
-    stored = [relation["queries"] for relation in explained["relations"] if relation["kind"] == "query"]
+    stored = [relation["closings"] for relation in explained["relations"] if relation["kind"] == "query"]
     queries = sum(map(len, stored))
     if queries > len(stored):
         relations = "1 relation" if len(stored) == 1 else f"{len(stored)} relations"
@@ -209,9 +210,24 @@ def _queries(explained: Explained) -> list[str]:
     for closing, relation in closings:
         keys = ", ".join(closing["group_by"]) or "all tuples together"
         lines.append(f"  {closing['query']:<{width}}  per {closing['window']}: {keys}")
-        for text in _closing(closing, relation):
+        for text in (*_closing(closing, relation), *_details(closing["query"], leaves, explained["task_rows"])):
             lines += _wrapped(text, " " * (width + 6))
     return lines
+
+
+def _details(query: str, leaves: list[Explained], task_rows: float | None) -> Iterator[str]:
+    """What a query keeps in detail, what that takes, and what would take less where it is much."""
+    for relation in leaves:
+        for one in relation["details"]:
+            if one["query"] != query:
+                continue
+            figures = relation["predicted"]
+            rows, size_ = figures.get("groups"), figures.get("bytes")
+            takes = "" if rows is None or size_ is None else f": {rows:,.0f} rows, {size(size_)} a task"
+            yield f"in detail for {', '.join(one['asked'])}{takes}"
+            many = rows is not None and rows >= MANY_ROWS and (task_rows is None or rows >= MANY_SHARE * task_rows)
+            if many and one["approximate"]:
+                yield f"warning: that is much; {', '.join(one['approximate'])}"
 
 
 def _closing(closing: Explained, relation: Explained) -> Iterator[str]:

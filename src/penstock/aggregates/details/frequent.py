@@ -89,12 +89,12 @@ class Frequent(DetailFunction):
             error = float(_rounded(Decimal(PER_ENTRY) / max(1, cap), ROUND_UP))
             if cap == 0 or Decimal(repr(error)) >= exact:
                 least = int(PER_ENTRY / exact + 1) * ENTRY
-                raise BadParameter(
-                    1, f"{rest[0]!r} is too little for a support of {support}", f"at least {least} bytes"
-                )
+                what = f"{rest[0]!r} is too little for a support of {support}"
+                raise BadParameter(1, what, f"give at least {least} bytes")
         assert isinstance(error, int | float)
         if Decimal(repr(error)) >= exact:
-            raise BadParameter(1, f"the error {error} must be below the support {support}", "leave it away: it is a tenth then")
+            what = f"the error {error} must be below the support {support}"
+            raise BadParameter(1, what, "leave it away: it is a tenth then")
         return (support, error, cap)
 
     def detail(self, argument: Column | Prefix | Computed, parameters: Sequence[Parameter]) -> Detail:
