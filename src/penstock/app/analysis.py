@@ -59,9 +59,13 @@ class Analysis:
         self._plans, self._rows = tuple(run.plans.values()), self._twin.rows()
         return run
 
-    def close(self) -> None:
-        """Stop Spark."""
-        self._twin.close()
+    @property
+    def with_spark(self) -> bool:
+        return self._twin.with_spark
+
+    def close(self, wait: bool = True) -> None:
+        """Stop Spark; as `App.close`."""
+        self._twin.close(wait)
 
     def explained(self) -> list[dict[str, Any]]:
         """The plans that ran, predicted and measured."""

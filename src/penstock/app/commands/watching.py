@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.app.commands import light
 from penstock.app.commands.commands import errors
@@ -50,7 +50,19 @@ class Silence:
     def observe(self, report: BatchReport, manifest: Manifest) -> None: ...
 
 
-def watch(loaded: Any, checkpoint: str | None, settings: dict[str, Any], quiet: bool) -> dict[str, Any]:
+class Watched(Protocol):
+    """What can be watched: an app, or one that is analysed."""
+
+    @property
+    def with_spark(self) -> bool: ...
+
+    @property
+    def start(self) -> Callable[..., Any]: ...
+
+    def close(self, wait: bool) -> None: ...
+
+
+def watch(loaded: Watched, checkpoint: str | None, settings: dict[str, Any], quiet: bool) -> dict[str, Any]:
     """Run a loaded app to its end with a progress display; the summary.
 
     Ctrl-C and SIGTERM stop it between two batches; unless it was to go on until then, that is `Stopped`.
@@ -114,7 +126,7 @@ def _told(error: Exception, checkpoint: str | None) -> Exception:
     return error
 
 
-def _close(loaded: Any) -> None:
+def _close(loaded: Watched) -> None:
     """All is done: a JVM that is gone by now is missed by nobody."""
     from penstock.runtime.spark.gone import tells_of_it
 

@@ -223,7 +223,8 @@ def _launch(master: str | None, conf: Mapping[str, str], java_home: str) -> Spar
             SparkContext._ensure_initialized(conf=first)
         except Exception as error:
             with_what = f" with {', '.join(f'{key}={value}' for key, value in given.items())}" if given else ""
-            raise ConfigError(f"Spark's JVM does not start{with_what}", "mend what it says above") from error
+            hint = "mend what it says above; if it says nothing, it was killed: run again"
+            raise ConfigError(f"Spark's JVM does not start{with_what}", hint) from error
     else:
         SparkContext._ensure_initialized()
     known = SparkConf()

@@ -27,6 +27,7 @@ from penstock.testing.faults.runs import (
 )
 
 DRIVER, JVM, WORKER = "driver", "jvm", "worker"
+LAUNCHER = "org.apache.spark.launcher.Main"  # of Spark's scripts: it only prints the command of the JVM
 PYTHON_MODULES = (
     "penstock.runtime.spark.daemon",
     "penstock.runtime.engine.zygote",
@@ -78,7 +79,7 @@ def _marked_command(folder: Path, mark: bytes) -> str | None:
 
 
 def _role(command: str) -> str:
-    if command.split(" ")[0].endswith("java"):
+    if command.split(" ")[0].endswith("java") and LAUNCHER not in command:
         return JVM
     return WORKER if any(module in command for module in PYTHON_MODULES) else "other"
 
