@@ -139,7 +139,7 @@ class Finisher:
             return values if nulls is None else pc.if_else(pa.array(nulls), None, values)
         if kind == TIME:
             return pa.array(values.astype(np.int64, copy=False), pa.int64(), mask=nulls).cast(TIME)
-        return pa.array(values.astype(kind.to_pandas_dtype(), copy=False), kind, mask=nulls)
+        return pa.array(values.astype(str(kind), copy=False), kind, mask=nulls)
 
     def _present(self, column: str) -> Array | None:
         nulls = self._groups.components[null_component(column)]

@@ -118,8 +118,9 @@ def integers(array: pa.Array, valid: Array, bits: int) -> Ingested:
         numbers = view(array, np.uint64).view(np.int64)
         outside = numbers < 0
     else:
-        # Arrow would look at every value on the way; what stands under a NULL is undefined before and after.
-        numbers = view(array, array.type.to_pandas_dtype()).astype(np.int64, copy=False)
+        # Arrow would look at every value on the way; what stands under a NULL is undefined before and after. Arrow and
+        # numpy call whole numbers the same; to ask Arrow for numpy's type, older versions load pandas.
+        numbers = view(array, np.dtype(str(array.type)).type).astype(np.int64, copy=False)
         outside = None
     wide = array.type.bit_width if pa.types.is_signed_integer(array.type) else array.type.bit_width + 1
     if bits < 64 and wide > bits:

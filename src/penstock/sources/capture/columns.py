@@ -68,7 +68,7 @@ class PacketColumn:
     def dtype(self) -> Any:
         if self.type == ADDRESS:
             return np.dtype(np.uint32)
-        return np.dtype(np.int64 if pa.types.is_timestamp(self.type) else self.type.to_pandas_dtype())
+        return np.dtype(np.int64 if pa.types.is_timestamp(self.type) else str(self.type))
 
 
 def _time(piece: Packets, out: Array, there: Array) -> None:
