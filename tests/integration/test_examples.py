@@ -222,6 +222,47 @@ def test_every_query_of_packets_has_an_account(captured: Path) -> None:
     assert all(query["accounting"]["malformed"] == 0 for query in summary["queries"].values())
 
 
+# Exact queries of anomalies.sql, by DuckDB: keys, aggregates, and what is asked of groups.
+ANOMALIES = {
+    "floods": (
+        1, [], "count(*), count(*) FILTER (WHERE tcp_flags = 2), entropy(src), entropy(dst)", "true",
+        "packets, opened, source_bits, destination_bits",
+    ),
+    "sizes": (
+        10, ["proto"],
+        "avg(ip_length), quantile_disc(ip_length, 0.5), min(ip_length) FILTER (WHERE place >= 0.99 * number)", "true",
+        "proto, mean, half, p99",
+    ),
+    "networks": (
+        10, [f"concat({ADDRESS.format('(src >> 8 << 8)')}, '/24')"], "count(*), min(src)", "true",
+        "network, count_network",
+    ),
+}  # fmt: skip
+
+
+def test_anomalies_are_those_of_duckdb(captured: Path, caller: Caller) -> None:
+    beside(
+        caller, "run", str(EXAMPLES / "anomalies.sql"), "--set", "capture=trace.pcap", "--output", "odd", cwd=captured
+    )
+    source = (
+        f"(SELECT *, row_number() OVER (PARTITION BY ts // 10000000, proto ORDER BY ip_length) AS place, "
+        f"count(*) OVER (PARTITION BY ts // 10000000, proto) AS number FROM '{captured}/fields.parquet')"
+    )
+    for query, (seconds, keys, aggregates, having, columns) in ANOMALIES.items():
+        groups = ", ".join([f"ts // {seconds * 10**6}", *keys])
+        numbers = ", ".join(str(number + 1) for number in range(len(keys) + 1))
+        text = f"SELECT {groups}, {aggregates} FROM {source} GROUP BY {numbers} HAVING {having}"
+        if query == "networks":  # at least 2 % of a window, and the ten first of those
+            text = (
+                f"SELECT w, k, n FROM ({text}) AS t(w, k, n, least) QUALIFY n >= 0.02 * sum(n) OVER (PARTITION BY w) "
+                f"AND row_number() OVER (PARTITION BY w ORDER BY n DESC, least) <= 10"
+            )
+        found = duckdb.sql(
+            f"SELECT epoch_us(window_start) // {seconds * 10**6}, {columns} FROM '{captured}/odd/{query}/*.parquet'"
+        ).fetchall()
+        assert Counter(map(_rounded, found)) == Counter(map(_rounded, duckdb.sql(text).fetchall())), query
+
+
 def test_quickstart_runs(tmp_path: Path) -> None:
     output = execute(sys.executable, str(EXAMPLES / "quickstart.py"), cwd=tmp_path)
     assert "300,000 records in, 300,000 of them exact, 0 late" in output

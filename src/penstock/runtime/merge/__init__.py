@@ -10,6 +10,7 @@
 | `rollup`, `prefixes` | groups of a coarser relation from those of a finer one |
 | `finish` | groups into rows of the result |
 | `ordering` | ORDER BY and LIMIT |
+| `details` | what must know the values of a group; a room of its own |
 | `tally` | the account of windows |
 
 May touch `relations`, `state.segments`, `runtime.expressions` and `runtime.tables`; knows neither streams of records
