@@ -11,11 +11,12 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.comparisons import multiquery, packets, planning, scaling, startup
+from benchmarks.comparisons import details, multiquery, packets, planning, scaling, startup
 from benchmarks.measure import table
 from penstock.errors import ConfigError
 
 BENCHMARKS: dict[str, Callable[..., dict[str, Any]]] = {
+    "details": details.run,
     "multiquery": multiquery.run,
     "packets": packets.run,
     "planning": planning.run,
@@ -23,6 +24,7 @@ BENCHMARKS: dict[str, Callable[..., dict[str, Any]]] = {
     "startup": startup.run,
 }
 WHAT = {
+    "details": "distinct counts beside sums and pairs, and beside DuckDB, Polars and Spark",
     "multiquery": "12, 20 and 78 aggregations on one stream, beside Spark, Flink, DuckDB, Polars and ClickHouse",
     "packets": "a dozen monitoring queries on packet traces, beside nfdump, tshark and pmacct",
     "planning": "how long plans for 6 to 300 queries take, by chooser (--engine: a value of --plan)",
@@ -31,6 +33,7 @@ WHAT = {
 }
 # Options that not all of them have.
 OPTIONS = {
+    "details": (),
     "multiquery": ("queries", "streams"),
     "packets": ("captures",),
     "planning": ("queries",),

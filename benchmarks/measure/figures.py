@@ -62,6 +62,26 @@ def show_scaling(report: dict[str, Any], console: Console) -> None:
     console.print("tasks, merges: without Spark, processor time of one thread")
 
 
+def show_details(report: dict[str, Any], console: Console) -> None:
+    """A table for each piece of work."""
+    for work in dict.fromkeys(line["work"] for line in report["results"]):
+        table = _table(work, "engine", ("seconds", "CPU s", "memory MB", "to penstock", "to its pairs"))
+        for line in (line for line in report["results"] if line["work"] == work):
+            if line["seconds"] is None:
+                table.add_row(line["engine"], "-", line["note"])
+                continue
+            table.add_row(
+                line["engine"],
+                f"{line['seconds']:.2f}",
+                f"{line['cpu_seconds']:.2f}",
+                f"{line['memory'] / 1e6:,.0f}",
+                *("" if ratio is None else f"{ratio:.2f}x" for ratio in
+                  (line["ratio_to_penstock"], line["ratio_to_pairs"])),
+            )  # fmt: skip
+        console.print(table)
+    console.print(f"medians of {report['times']}, whole processes in turns; memory: of the largest process")
+
+
 def show_startup(report: dict[str, Any], console: Console) -> None:
     """Seconds of whole processes, and how many times as long as what they are compared with."""
     for work in dict.fromkeys(line["work"] for line in report["results"]):

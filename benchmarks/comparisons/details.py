@@ -1,0 +1,187 @@
+"""The benchmark `details`: distinct counts beside a plain sum and beside the pairs that they are made of; and beside
+DuckDB, Polars and Spark on the same file.
+
+    sum(bytes) by src, a minute at a time ┐
+    count(*) by src, dst                  ├─ penstock, DuckDB, Polars, Spark: whole processes, in turns
+    count(DISTINCT dst) by src            │
+    approx_count_distinct(dst), a million groups ┘
+
+Figures are medians of whole processes: seconds, processor time, and the memory of the largest process.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.comparisons.peers import interpreter
+from benchmarks.measure import machine
+from penstock.errors import ConfigError
+
+Progress = Callable[[str], None]
+
+TIMES, QUICK_TIMES = 3, 1
+ROWS, QUICK_ROWS = 10_000_000, 50_000
+GROUPS = 1_000_000
+PENSTOCK, DUCKDB, POLARS, SPARK = "penstock", "duckdb", "polars", "spark"
+MINUTE = "[RANGE '1 minute']"
+# By name: the file, keys, and the aggregate as penstock, DuckDB and Spark, and Polars have it.
+WORK = {
+    "sum": ("flows", ("src",), "sum(bytes)", "sum(bytes)", "pl.col('bytes').sum()"),
+    "pairs": ("flows", ("src", "dst"), "count(*)", "count(*)", "pl.len()"),
+    "distinct": ("flows", ("src",), "count(DISTINCT dst)", "count(DISTINCT dst)", "pl.col('dst').n_unique()"),
+    "approx": ("wide", ("a",), "approx_count_distinct(b)", "approx_count_distinct(b)", "pl.col('b').approx_n_unique()"),
+    "approx, sum": ("wide", ("a",), "sum(b)", "sum(b)", "pl.col('b').sum()"),
+}
+DUCK = "import duckdb, sys; duckdb.sql(sys.argv[1]).arrow().read_all()"
+POLAR = "import polars as pl, sys; eval(sys.argv[1])"
+SPARKS = """
+import os, sys
+from penstock.runtime.spark.java import ensure_java
+ensure_java()
+os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate()
+spark.sparkContext.setLogLevel("ERROR")
+spark.read.parquet(sys.argv[2]).createOrReplaceTempView("input")
+spark.sql(sys.argv[1]).write.format("noop").mode("overwrite").save()
+spark.stop()
+"""
+
+
+@dataclass(frozen=True)
+class Command:
+    """An engine on a piece of work, as arguments of Python."""
+
+    engine: str
+    work: str
+    arguments: Sequence[str]
+
+
+@dataclass
+class Measured:
+    wall: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
+    note: str = ""
+
+
+def run(
+    *,
+    work: Path,
+    rows: int = ROWS,
+    quick: bool = False,
+    engines: list[str] | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Return the figures as JSON data."""
+    tell = progress or (lambda text: None)
+    rows = min(rows, QUICK_ROWS) if quick else rows
+    commands = commands_on(arranged(work, rows, tell))
+    known = (PENSTOCK, DUCKDB, POLARS, SPARK)
+    unknown = sorted(set(engines or ()) - set(known))
+    if unknown:
+        raise ConfigError(f"unknown engine '{unknown[0]}'", f"engines are {', '.join(known)}")
+    chosen = [command for command in commands if not engines or command.engine in engines]
+    measured = {(command.engine, command.work): Measured() for command in chosen}
+    times = QUICK_TIMES if quick else TIMES
+    for number in range(times):
+        for command in chosen:
+            tell(f"{command.work}, {command.engine}: {number + 1} of {times}")
+            found = measured[command.engine, command.work]
+            if not found.note:
+                measure(command, work, found)
+    results = [line(command, measured) for command in chosen]
+    return {"name": "details", "machine": machine.describe(), "rows": rows, "times": times, "results": results}
+
+
+def arranged(work: Path, rows: int, tell: Progress) -> dict[str, Path]:
+    """The files, by name."""
+    from penstock.sources.generate.source import open_generate
+    from penstock.sources.parquet.write import write_parquet
+
+    work.mkdir(parents=True, exist_ok=True)
+    found = {}
+    for name, kind, options in (
+        ("flows", "flows", {}),
+        ("wide", "uniform", {"cardinality": str(min(GROUPS, max(10, rows // 10)))}),
+    ):
+        found[name] = work / f"details-{name}-{rows}.parquet"
+        if not found[name].exists():
+            tell(f"generating {name}")
+            write_parquet(open_generate(kind, {"rows": str(rows), **options}), found[name])
+    return found
+
+
+def commands_on(files: dict[str, Path]) -> tuple[Command, ...]:
+    made = []
+    for name, (source, keys, ours, theirs, polars) in WORK.items():
+        file, by = str(files[source]), ", ".join(keys)
+        minutes = source == "flows"
+        window = f" {MINUTE}" if minutes else ""
+        trunc = "date_trunc('minute', ts), " if minutes else ""
+        mine = f"SELECT {by}, {ours} AS n FROM '{file}'{window} GROUP BY {by}"
+        other = f"SELECT {trunc}{by}, {theirs} AS n FROM {{0}} GROUP BY {trunc}{by}"
+        grouped = ["pl.col('ts').dt.truncate('1m')"] if minutes else []
+        frame = (
+            f"pl.scan_parquet({file!r}).group_by([{', '.join([*grouped, *map(repr, keys)])}]).agg({polars}).collect()"
+        )
+        made += [
+            Command(PENSTOCK, name, ("-m", "penstock", "query", "--format", "parquet", "-o", f"{file}.out", mine)),
+            Command(DUCKDB, name, ("-c", DUCK, other.format(f"'{file}'"))),
+            Command(POLARS, name, ("-c", POLAR, frame)),
+            Command(SPARK, name, ("-c", SPARKS, other.format("input"), file)),
+        ]
+    return tuple(made)
+
+
+def measure(command: Command, work: Path, into: Measured) -> None:
+    """Run it once; a note where it does not end as it should."""
+    python = interpreter(command.engine) if command.engine == POLARS else sys.executable
+    if python is None:
+        into.note = "not installed: make bench-peers"
+        return
+    begin = time.perf_counter()
+    with (work / "details.log").open("wb") as log:
+        process = subprocess.Popen([python, *command.arguments], cwd=work, stdout=subprocess.DEVNULL, stderr=log)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    wall = time.perf_counter() - begin
+    if process.returncode != 0:
+        said = (work / "details.log").read_text(errors="replace").strip().splitlines()[-1:]
+        into.note = said[0] if said else f"ended with {process.returncode}"
+        return
+    into.wall.append(wall)
+    into.processor.append(used.ru_utime + used.ru_stime)
+    into.memory.append(used.ru_maxrss * 1024)
+
+
+def line(command: Command, measured: dict[tuple[str, str], Measured]) -> dict[str, Any]:
+    """The figures of a command; ratios are to penstock on the same work, and of penstock to its own pairs."""
+    found, ours = measured[command.engine, command.work], measured.get((PENSTOCK, command.work))
+    pairs = measured.get((command.engine, "pairs"))
+    return {
+        "engine": command.engine,
+        "version": "",
+        "work": command.work,
+        "seconds": median(found.wall) if found.wall else None,
+        "cpu_seconds": median(found.processor) if found.processor else None,
+        "memory": max(found.memory, default=None),
+        "ratio_to_penstock": _ratio(found, ours),
+        "ratio_to_pairs": _ratio(found, pairs),
+        "same_answer": None,
+        "note": found.note,
+    }
+
+
+def _ratio(mine: Measured, other: Measured | None) -> float | None:
+    if other is None or not mine.wall or not other.wall:
+        return None
+    return round(median(mine.wall) / median(other.wall), 3)
