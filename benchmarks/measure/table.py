@@ -12,9 +12,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from benchmarks.measure.figures import show_details, show_parts, show_planning, show_scaling, show_startup
+from benchmarks.measure.figures import (
+    show_details,
+    show_parts,
+    show_planning,
+    show_scaling,
+    show_sketches,
+    show_startup,
+)
 
-OTHERS = {"details": show_details, "planning": show_planning, "scaling": show_scaling, "startup": show_startup}
+OTHERS = {
+    "details": show_details,
+    "planning": show_planning,
+    "scaling": show_scaling,
+    "sketches": show_sketches,
+    "startup": show_startup,
+}
 
 
 def show(report: dict[str, Any], console: Console) -> None:
