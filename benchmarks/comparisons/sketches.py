@@ -56,7 +56,7 @@ for begin, end in zip(edges[:-1], edges[1:]):
         sketch = d.frequent_strings_sketch(12)
         for value in x[begin:end]: sketch.update(str(value))
         least = float(sys.argv[3]) * (end - begin)
-        found = sketch.get_frequent_items(d.frequent_items_error_type.NO_FALSE_NEGATIVES, int(least) - 1)
+        found = sketch.get_frequent_items(d.frequent_items_error_type.NO_FALSE_NEGATIVES, max(0, int(least) - 1))
         answers[g] = [(int(item), low, high) for item, estimate, low, high in found]
         total += len(sketch.serialize())
     else:
