@@ -39,7 +39,7 @@ import json, sys
 import datasketches as d
 import pyarrow.parquet as pq
 table = pq.read_table(sys.argv[2]).sort_by("g")
-groups, x, size = table["g"].to_numpy(), table["x"].to_pylist(), table["size"].to_numpy()
+groups, x, size = table["g"].to_numpy(), table["x"].to_pylist(), table["size"].to_numpy().copy()
 edges = [0, *(groups[1:] != groups[:-1]).nonzero()[0].__add__(1).tolist(), len(groups)]
 answers, total = {}, 0
 for begin, end in zip(edges[:-1], edges[1:]):
