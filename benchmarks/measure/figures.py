@@ -84,16 +84,18 @@ def show_details(report: dict[str, Any], console: Console) -> None:
 
 def show_sketches(report: dict[str, Any], console: Console) -> None:
     """A line for each sketch, with its errors."""
-    table = _table("sketches", "engine", ("sketch", "seconds", "bytes a group", "errors"))
+    table = _table("sketches", "engine", ("sketch", "seconds", "bytes", "errors"))
     for line in report["results"]:
         if line["seconds"] is None:
             table.add_row(line["engine"], "-", "", "", line["note"])
             continue
-        known = ("missing", "too_many", "mean_width", "mean_error", "greatest_error")
-        told = ", ".join(f"{name.replace('_', ' ')} {line[name]:.4g}" for name in known if name in line)
+        if "missing" in line:
+            told = f"{line['missing']:.0f} missing, {line['too_many']:.0f} too many"
+        else:
+            told = f"mean {line['mean_error']:.2%}, most {line['greatest_error']:.2%}"
         table.add_row(line["engine"], line["work"], f"{line['seconds']:.2f}", f"{line['bytes_per_group']:,.0f}", told)
     console.print(table)
-    console.print("seconds: of the process, less one that only reads and counts; errors: against exact answers")
+    console.print("seconds: of the process, less one that only reads and counts; bytes: of a group; errors: of values")
 
 
 def show_startup(report: dict[str, Any], console: Console) -> None:
