@@ -71,6 +71,10 @@ CREATE QUERY sliding AS SELECT host, count(*) AS n, max(note) AS high
 CREATE QUERY sofar AS SELECT proto, note, count(*) AS n, max(src) AS last
   FROM packets [WINDOW UNTIL NOW] GROUP BY proto, note EVERY 2 SECONDS;
 CREATE QUERY counted AS SELECT dport, count(*) AS n FROM packets [ROWS 9000 SLIDE 5000] GROUP BY dport;
+CREATE QUERY details AS SELECT proto, count(DISTINCT src) AS sources, percentile(bytes, 0.9) AS large,
+  entropy(dport) AS bits, approx_count_distinct(dport) AS ports, approx_percentile(bytes, 0.5) AS half
+  FROM packets [RANGE '3 seconds' SLIDE '1 second'] GROUP BY proto;
+CREATE QUERY listed AS SELECT frequent(dport, 0.05) AS port FROM packets [RANGE '2 seconds'];
 CREATE QUERY busiest AS SELECT max(n) AS most, count(*) AS hosts, sum(total) AS bytes
   FROM sources [RANGE '3 seconds' SLIDE '1 second'];
 """
@@ -83,6 +87,8 @@ KEYS = {
     "sliding": ["host"],
     "sofar": ["proto", "note"],
     "counted": ["dport"],
+    "details": ["proto"],
+    "listed": ["port"],
     "busiest": [],
 }
 

@@ -32,6 +32,10 @@ CREATE QUERY sources AS SELECT src, count(*) AS n, sum(bytes) AS total FROM pack
 CREATE QUERY pairs AS SELECT dport, proto, max(src) AS last
   FROM packets [RANGE '3 seconds' SLIDE '1 second'] GROUP BY dport, proto;
 CREATE QUERY sofar AS SELECT proto, count(*) AS n FROM packets [WINDOW UNTIL NOW] GROUP BY proto EVERY 2 SECONDS;
+CREATE QUERY details AS SELECT proto, count(DISTINCT src) AS sources, percentile(bytes, 0.9) AS large,
+  entropy(dport) AS bits, approx_count_distinct(dport) AS ports, approx_percentile(bytes, 0.5) AS half
+  FROM packets [RANGE '3 seconds' SLIDE '1 second'] GROUP BY proto;
+CREATE QUERY listed AS SELECT frequent(dport, 0.05) AS port FROM packets [RANGE '2 seconds'];
 CREATE QUERY busiest AS SELECT max(n) AS most, count(*) AS groups FROM sources [RANGE '2 seconds'];
 """
 
