@@ -68,7 +68,7 @@ def show_details(report: dict[str, Any], console: Console) -> None:
         table = _table(work, "engine", ("seconds", "CPU s", "memory MB", "to penstock", "to its pairs"))
         for line in (line for line in report["results"] if line["work"] == work):
             if line["seconds"] is None:
-                table.add_row(line["engine"], "-", line["note"])
+                table.add_row(line["engine"], "-")
                 continue
             table.add_row(
                 line["engine"],
@@ -79,6 +79,8 @@ def show_details(report: dict[str, Any], console: Console) -> None:
                   (line["ratio_to_penstock"], line["ratio_to_pairs"])),
             )  # fmt: skip
         console.print(table)
+    for note in dict.fromkeys(f"{line['engine']}: {line['note']}" for line in report["results"] if line["note"]):
+        console.print(note, markup=False)
     console.print(f"medians of {report['times']}, whole processes in turns; memory: of the largest process")
 
 
