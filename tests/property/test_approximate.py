@@ -198,8 +198,8 @@ def sketches(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
     assert found[0].equals(found[1]), context
     assert found[0].equals(found[2]), context
     for row in found[0].to_pylist():
-        # Five standard errors; among few values one collision is more.
-        assert abs(row["d"] - row["true_d"]) <= max(1, 5 * 0.01625 * row["true_d"]), (row, context)
+        # Five standard errors; among few values two that share a register are more.
+        assert abs(row["d"] - row["true_d"]) <= max(2, 5 * 0.01625 * row["true_d"]), (row, context)
         assert abs(row["rough"] - row["true_d"]) <= max(3, 5 * 0.0919 * row["true_d"]), (row, context)
         assert abs(row["m"] - row["true_m"]) <= 0.01 * abs(row["true_m"]), (row, context)
         assert abs(row["p"] - row["true_p"]) <= 0.001 * abs(row["true_p"]), (row, context)

@@ -13,8 +13,8 @@ from penstock.aggregates.details.function import Loss
 from penstock.aggregates.details.percentiles import DIGITS
 from penstock.logical.expressions import Column, Computed, Prefix
 from penstock.relations.component import Component, null_component, value_component
-from penstock.relations.relation import Relation, attribute_parts
-from penstock.runtime.merge.merge import regrouped_numbers
+from penstock.relations.relation import EXACT, Relation, attribute_parts
+from penstock.runtime.merge.merge import regroup, regrouped_numbers
 from penstock.runtime.merge.rollup import with_keys_of
 from penstock.state.segments.groups import Groups
 
@@ -23,6 +23,8 @@ Array = np.ndarray
 
 def pruned(relation: Relation, loss: Loss, groups: Groups) -> Groups:
     """The rows of a run, without values that are too rare in their group and pane."""
+    if relation.table != EXACT:  # it may have rows of equal keys, each rarer than their value
+        groups = regroup(relation, groups, groups.panes)
     outer = replace(relation, attributes=relation.outer, arguments=(), states=(), slots=None, loss=None)
     at = regrouped_numbers(outer, with_keys_of(groups, outer))
     (detail,) = (one for one in relation.attributes if one not in relation.outer)
