@@ -55,6 +55,11 @@ class Stream:
 Attribute = Column | Prefix | Computed
 
 
+def column_of(attribute: Attribute) -> str:
+    """The name of the column, made or read, that an attribute is of."""
+    return attribute.column.name if isinstance(attribute, Prefix) else attribute.name
+
+
 @dataclass(frozen=True)
 class Key:
     """One grouping attribute; `name` is how GROUP BY or the select list calls it."""

@@ -18,6 +18,7 @@ from penstock.aggregates.base import Accumulator, BadParameter, Facts, FinishedV
 from penstock.aggregates.details.function import Detail, DetailFunction, DetailRows, Loss, Parameter
 from penstock.aggregates.details.percentiles import DIGITS, is_share
 from penstock.logical.expressions import Column, Computed, Prefix
+from penstock.logical.query import column_of
 from penstock.logical.types import Type
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Frequent(DetailFunction):
         _, error, cap = parameters
         if not self.loses:
             return Detail(argument)
-        column = argument.column.name if isinstance(argument, Prefix) else argument.name
+        column = column_of(argument)
         assert isinstance(cap, int)
         return Detail(argument, (), (SPARED.state(column), DROPPED.state(column)), Loss(repr(error), cap))
 

@@ -32,7 +32,7 @@ from penstock.logical.expressions import (
     Listed,
     Prefix,
 )
-from penstock.logical.query import Order, Query
+from penstock.logical.query import Order, Query, column_of
 from penstock.logical.render import render
 from penstock.logical.types import Kind, Type
 from penstock.logical.window import ROWS
@@ -188,7 +188,7 @@ class Finisher:
 
     def _aggregate(self, aggregate: Aggregate) -> Operand:
         argument, groups = aggregate.argument, self._groups
-        column = None if argument is None else argument.column.name if isinstance(argument, Prefix) else argument.name
+        column = None if argument is None else column_of(argument)
         try:
             if aggregate in self._details:
                 answer = self._details[aggregate]()

@@ -8,8 +8,8 @@ from penstock.aggregates.details.frequent import DROPPED, SPARED
 from penstock.aggregates.details.percentiles import ranks
 from penstock.aggregates.registry import detail_of, parameters_of
 from penstock.logical.expressions import Aggregate
+from penstock.logical.query import column_of
 from penstock.relations.component import null_component, value_component
-from penstock.runtime.merge.details.pruning import column_of
 from penstock.runtime.merge.finish import Listing
 from penstock.state.segments.groups import Groups
 

@@ -11,7 +11,7 @@ from penstock.aggregates.base import State
 from penstock.aggregates.details.frequent import DROPPED, SPARED
 from penstock.aggregates.details.function import Loss
 from penstock.aggregates.details.percentiles import DIGITS
-from penstock.logical.expressions import Column, Computed, Prefix
+from penstock.logical.query import Attribute, column_of
 from penstock.relations.component import Component, null_component, value_component
 from penstock.relations.relation import EXACT, Relation, attribute_parts
 from penstock.runtime.merge.merge import regroup, regrouped_numbers
@@ -27,8 +27,14 @@ def pruned(relation: Relation, loss: Loss, groups: Groups) -> Groups:
         groups = regroup(relation, groups, groups.panes)
     outer = replace(relation, attributes=relation.outer, arguments=(), states=(), slots=None, loss=None)
     at = regrouped_numbers(outer, with_keys_of(groups, outer))
-    (detail,) = (one for one in relation.attributes if one not in relation.outer)
-    column = column_of(detail)
+    column = next(state.column for state in relation.states if state.kind == SPARED.kind)
+    finer = [one for one in relation.attributes if one not in relation.outer]
+    detail = next(one for one in finer if column_of(one) == column)
+    for test in (one for one in finer if one != detail):  # of FILTER: what does not pass it is nobody's
+        passed = groups.components[value_component(column_of(test))] != 0
+        known = groups.components[null_component(column_of(test))] == 0
+        kept = np.flatnonzero(passed & known)
+        groups, at = groups.take(kept), at[kept]
     there = groups.components[null_component(column)] == 0
     number = int(at.max()) + 1 if len(at) else 0
     spare = share_of(np.bincount(at, np.where(there, groups.count, 0), number).astype(np.int64), loss.share)
@@ -44,10 +50,6 @@ def pruned(relation: Relation, loss: Loss, groups: Groups) -> Groups:
     added = _null_rows(groups.take(like[missing]), detail, relation, spare[missing], dropped[missing])
     stay = np.flatnonzero(~gone)
     return _joined(_noted(groups.take(stay), column, at[stay], ~there[stay], spare, dropped), added)
-
-
-def column_of(attribute: Column | Prefix | Computed) -> str:
-    return attribute.column.name if isinstance(attribute, Prefix) else attribute.name
 
 
 def share_of(counts: Array, share: str) -> Array:
@@ -67,9 +69,7 @@ def _noted(kept: Groups, column: str, at: Array, null: Array, spare: Array, drop
     return replace(kept, states=states)
 
 
-def _null_rows(
-    like: Groups, detail: Column | Prefix | Computed, relation: Relation, spare: Array, dropped: Array
-) -> Groups:
+def _null_rows(like: Groups, detail: Attribute, relation: Relation, spare: Array, dropped: Array) -> Groups:
     """Rows of NULL for groups that had none: with the keys of another row of theirs, and no records."""
     column, components = column_of(detail), dict(like.components)
     outer = {part.component for one in relation.outer for part in attribute_parts(one)}

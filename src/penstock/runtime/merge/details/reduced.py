@@ -18,11 +18,11 @@ from penstock.aggregates.base import FinishedValues
 from penstock.aggregates.details.function import DetailFunction, DetailRows
 from penstock.aggregates.registry import detail_of, function_of, listed_of, parameters_of
 from penstock.logical.expressions import Aggregate
+from penstock.logical.query import column_of
 from penstock.relations.component import value_component
 from penstock.relations.relation import detail_relation
 from penstock.runtime.merge.closer import closed_groups, joined_groups
 from penstock.runtime.merge.details.listing import candidates, counted, listing_of, values_of
-from penstock.runtime.merge.details.pruning import column_of
 from penstock.runtime.merge.finish import Details, Listing
 from penstock.runtime.merge.items import Part, Wanting
 from penstock.runtime.merge.merge import placed
