@@ -44,3 +44,10 @@ class Into(NamedTuple):
     words: tuple[Array, int, Array, int, int]
     rows: Array
     everything: Array = EVERYTHING  # the mask of partial states: all are there
+
+
+def measured(numbers: Array) -> tuple[Array, Array]:
+    """Integers as doubles, and what those lack of integers beyond 53 bits."""
+    floats = numbers.astype(np.float64)
+    with np.errstate(all="ignore"):  # the difference is right also where the cast back wraps around
+        return floats, (numbers - floats.astype(np.int64)).astype(np.float64)

@@ -6,25 +6,16 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 from penstock.errors import ConfigError
+from penstock.lang.sizes import BYTES, DECIMAL, number_of
 
 SIZES = ("memory", "task_memory")
 COUNTS = ("batch_rows", "chunk_rows", "table_rows", "slots", "parallelism")
-_BINARY = {letter: 1 << 10 * power for power, letter in enumerate("kmgt", 1)}
-_DECIMAL = {letter: 1000**power for power, letter in enumerate("kmgt", 1)}
-# A letter alone is binary, as in settings of Spark and Java.
-_BYTES = {"": 1, "b": 1} | {
-    unit: scale
-    for letter in "kmgt"
-    for unit, scale in ((letter, _BINARY[letter]), (f"{letter}ib", _BINARY[letter]), (f"{letter}b", _DECIMAL[letter]))
-}
-_ROWS = {"": 1, **_DECIMAL}
-_WRITTEN = re.compile(r"\+?(\d[\d_]*(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
+_ROWS = {"": 1, **DECIMAL}
 _SIZE_HINT = "write bytes, or a unit with them: 262144, 256KiB, 64MiB, 2GiB"
 _COUNT_HINT = "write a whole number, such as 500000, 500k or 2M"
 
@@ -35,7 +26,7 @@ def size(text: str, option: str) -> int:
     >>> [size(text, "--memory") for text in ("262144", "256KiB", "2 GiB", "1.5MB", "2g")]
     [262144, 262144, 2147483648, 1500000, 2147483648]
     """
-    found = _number(text, _BYTES)
+    found = number_of(text, BYTES)
     if found is None:
         raise ConfigError(f"{option} {text} is no size", _SIZE_HINT)
     return found
@@ -47,7 +38,7 @@ def count(text: str, option: str) -> int:
     >>> [count(text, "--batch-rows") for text in ("500000", "500_000", "500k", "1.5M")]
     [500000, 500000, 500000, 1500000]
     """
-    found = _number(text, _ROWS)
+    found = number_of(text, _ROWS)
     if found is None:
         raise ConfigError(f"{option} {text} is no whole number", _COUNT_HINT)
     return found
@@ -63,7 +54,7 @@ def _setting(name: str, value: Any) -> Any:
         return value
     whole = None
     if isinstance(value, str):
-        whole = _number(value, _BYTES if name in SIZES else _ROWS)
+        whole = number_of(value, BYTES if name in SIZES else _ROWS)
     elif not isinstance(value, bool):
         with suppress(TypeError):
             whole = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
@@ -71,15 +62,3 @@ def _setting(name: str, value: Any) -> Any:
         what, hint = ("a size", _SIZE_HINT) if name in SIZES else ("a whole number", _COUNT_HINT)
         raise ConfigError(f"{name} must be {what}, not {value!r}", hint)
     return whole
-
-
-def _number(text: str, units: Mapping[str, int]) -> int | None:
-    """What number and unit make together, if that is whole."""
-    match = _WRITTEN.fullmatch(text.strip())
-    scale = units.get(match[2].lower()) if match else None
-    if match is None or scale is None:
-        return None
-    number, _, fraction = match[1].partition(".")
-    over = 10 ** len(fraction)
-    value, rest = divmod(int(number + fraction) * scale, over)
-    return None if rest else value

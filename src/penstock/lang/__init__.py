@@ -8,6 +8,7 @@
     statements.py   CREATE STREAM, TABLE, QUERY
     foreign.py      how other engines write windows, for messages
     durations.py    '5 minutes' to microseconds
+    sizes.py        '64KiB' to bytes
     ast.py          what comes out
     parse.py        the entry: `parse_app`, `parse_select`
 

@@ -68,20 +68,20 @@ def _folded(accumulator: Accumulator, rows: DetailRows, groups: int, kind: Kind)
     table = np.empty((groups, accumulator.words(facts)), np.int64)
     table[:] = accumulator.fresh(facts)
     into = table.view(np.float64) if accumulator.floating(facts) else table
-    floats, rest = doubles(rows.numbers, kind) if kind is Kind.DOUBLE or accumulator.measures else (None, None)
+    floats, rest = _doubles(rows.numbers, kind) if kind is Kind.DOUBLE or accumulator.measures else (None, None)
     where = Into((into, 0, rows.at, 0, n), np.arange(n, dtype=np.int32))
     accumulator.fold(where, facts, Values(rows.numbers, EVERYTHING, floats, rest), None)
     return tuple(np.ascontiguousarray(into[:, word]) for word in range(into.shape[1]))
 
 
-def doubles(numbers: Array, kind: Kind) -> tuple[Array, Array | None]:
+def _doubles(numbers: Array, kind: Kind) -> tuple[Array, Array | None]:
     """Canonical numbers as doubles, and what those lack of large integers."""
     import numpy as np
 
-    if kind is Kind.DOUBLE:
-        floats = np.empty(len(numbers), np.float64)
-        kernels().from_order_bits(numbers, floats)
-        return floats, None
-    floats = numbers.astype(np.float64)
-    with np.errstate(all="ignore"):  # the difference is right also where the cast back wraps around
-        return floats, (numbers - floats.astype(np.int64)).astype(np.float64)
+    from penstock.aggregates.values import measured
+
+    if kind is not Kind.DOUBLE:
+        return measured(numbers)
+    floats = np.empty(len(numbers), np.float64)
+    kernels().from_order_bits(numbers, floats)
+    return floats, None

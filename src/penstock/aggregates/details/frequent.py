@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from penstock.aggregates.base import Accumulator, BadParameter, Facts, FinishedValues, ParameterRule
 from penstock.aggregates.details.function import Detail, DetailFunction, DetailRows, Loss, Parameter
 from penstock.aggregates.details.percentiles import DIGITS, is_share
+from penstock.lang.sizes import bytes_of
 from penstock.logical.expressions import Column, Computed, Prefix
 from penstock.logical.query import column_of
 from penstock.logical.types import Type
@@ -86,7 +87,10 @@ class Frequent(DetailFunction):
         exact, cap = Decimal(repr(support)), 0
         error = rest[0] if len(given) > 1 else float(_rounded(exact * TENTH))
         if isinstance(error, str):
-            cap = _memory(error) // ENTRY
+            memory = bytes_of(error)
+            if memory is None:
+                raise BadParameter(1, f"'{error}' is no size", "write it like '64KiB'")
+            cap = memory // ENTRY
             error = float(_rounded(Decimal(PER_ENTRY) / max(1, cap), ROUND_UP))
             if cap == 0 or Decimal(repr(error)) >= exact:
                 least = int(PER_ENTRY / exact + 1) * ENTRY
@@ -114,16 +118,6 @@ def _rounded(value: Decimal, how: str = "ROUND_DOWN") -> Decimal:
     """To as many digits as shares may have; never to nothing."""
     unit = Decimal(1).scaleb(-DIGITS)
     return max(unit, value.quantize(unit, rounding=how))
-
-
-def _memory(text: str) -> int:
-    """Bytes of a text like '64KiB'."""
-    units = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
-    digits = text.strip().rstrip("BbKkMmGgIi ").strip()
-    unit = text.strip()[len(digits) :].strip().lower()
-    if not digits.isdecimal() or unit not in units:
-        raise BadParameter(1, f"'{text}' is no size", "write it like '64KiB'")
-    return int(digits) * units[unit]
 
 
 FREQUENT, APPROX_FREQUENT = Frequent("frequent", loses=False), Frequent("approx_frequent", loses=True)

@@ -72,10 +72,16 @@ def ranks(counts: Array, share: float) -> Array:
     """
     import numpy as np
 
+    found: Array = np.maximum(1, -share_of(-counts, repr(share)))
+    return found
+
+
+def share_of(counts: Array, share: str) -> Array:
+    """⌊share · count⌋ in decimal."""
     scale = 10**DIGITS
-    part = int(Decimal(repr(share)) * scale)
+    part = int(Decimal(share) * scale)
     whole, rest = counts // scale, counts % scale
-    found: Array = np.maximum(1, whole * part + -(-rest * part // scale))
+    found: Array = whole * part + rest * part // scale
     return found
 
 

@@ -34,7 +34,7 @@ def resolve_aggregate(node: exp.Anonymous, filtered: exp.Expr | None, scope: Nam
     """`scope` is that of the records, for the argument and the condition of FILTER."""
     name = _name(node)
     function, distinct = _function(node, name, scope)
-    first = unwrapped(node, function, scope)
+    first = _first_argument(node, function, scope)
     test = None if filtered is None else condition(filtered, scope, "FILTER", resolve)
     if function.counts and not distinct and _counts_rows(first, scope):
         return Aggregate(function.name, None if test is None else _when(test, Literal(1, INT)), BIGINT)
@@ -73,7 +73,7 @@ def _function(node: exp.Anonymous, name: str, scope: NameScope) -> tuple[Aggrega
     return DISTINCTS[function.name], True
 
 
-def unwrapped(node: exp.Anonymous, function: AggregateFunction, scope: NameScope) -> exp.Expr:
+def _first_argument(node: exp.Anonymous, function: AggregateFunction, scope: NameScope) -> exp.Expr:
     """The first argument without parentheses; the number of all is right."""
     given, most = len(node.expressions), 1 + len(function.parameters)
     least = 1 + sum(rule.default is None for rule in function.parameters)

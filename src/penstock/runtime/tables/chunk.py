@@ -14,6 +14,7 @@ import numpy as np
 from penstock.aggregates.base import IPV6, State
 from penstock.aggregates.shape import Form
 from penstock.aggregates.values import Into, Rows, Values
+from penstock.aggregates.values import measured as as_measured
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import pack
 from penstock.relations.component import Component, inet6_component
@@ -60,9 +61,7 @@ def chunk_values(name: str, column: ChunkColumn, measured: bool) -> Values:
     if column.inet6 is not None:
         numbers = np.where(column.inet6 > 0, IPV6 + column.inet6 - inet6_component(name).code_base, numbers)
     if measured and floats is None:
-        floats = numbers.astype(np.float64)
-        with np.errstate(all="ignore"):  # the difference is right also where the cast back wraps around
-            rest = (numbers - floats.astype(np.int64)).astype(np.float64)
+        floats, rest = as_measured(numbers)
     return Values(numbers, column.valid, floats, rest)
 
 

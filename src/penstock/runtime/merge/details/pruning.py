@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 
 from penstock.aggregates.base import State
 from penstock.aggregates.details.frequent import DROPPED, SPARED
 from penstock.aggregates.details.function import Loss
-from penstock.aggregates.details.percentiles import DIGITS
+from penstock.aggregates.details.percentiles import share_of
 from penstock.logical.query import Attribute, column_of
 from penstock.relations.component import Component, null_component, value_component
 from penstock.relations.relation import EXACT, Relation, attribute_parts
@@ -50,15 +49,6 @@ def pruned(relation: Relation, loss: Loss, groups: Groups) -> Groups:
     added = _null_rows(groups.take(like[missing]), detail, relation, spare[missing], dropped[missing])
     stay = np.flatnonzero(~gone)
     return _joined(_noted(groups.take(stay), column, at[stay], ~there[stay], spare, dropped), added)
-
-
-def share_of(counts: Array, share: str) -> Array:
-    """⌊share · count⌋ in decimal."""
-    scale = 10**DIGITS
-    part = int(Fraction(share) * scale)
-    whole, rest = counts // scale, counts % scale
-    found: Array = whole * part + rest * part // scale
-    return found
 
 
 def _noted(kept: Groups, column: str, at: Array, null: Array, spare: Array, dropped: Array) -> Groups:
