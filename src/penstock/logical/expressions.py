@@ -169,6 +169,41 @@ class Call:
     type: Type
 
 
+@dataclass(frozen=True)
+class Bound:
+    """A range condition of a record's value and a row of a table: value `operator` bound."""
+
+    operator: str
+    bound: Expression
+
+
+@dataclass(frozen=True)
+class Match:
+    """Which rows of a table belong to a record. The second of each of `equals`, bounds and `where` are of the table's
+    columns; all else is of the record's.
+
+    `value` is what the `bounds` are about. `longest`: of the rows whose range holds it, those with the shortest range.
+    """
+
+    table: str
+    digest: str  # of the table's content
+    equals: tuple[tuple[Expression, Expression], ...] = ()
+    value: Expression | None = None
+    bounds: tuple[Bound, ...] = ()
+    where: Expression | None = None
+    longest: bool = False
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """What a record finds in a table: `column` of the only row that matches it; without a column, the number of the
+    *class* of rows that do. NULL where none does."""
+
+    match: Match
+    column: str | None
+    type: Type
+
+
 Expression = (
     Column
     | Prefix
@@ -187,6 +222,7 @@ Expression = (
     | Case
     | Cast
     | Call
+    | Lookup
 )
 
 
@@ -209,9 +245,17 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return (column,)
         case Listed(aggregate):
             return (aggregate,)
+        case Lookup(match):
+            return record_parts(match)
         case Aggregate(_, argument, test=test):
             return tuple(part for part in (argument, test) if part is not None)
     return ()
+
+
+def record_parts(match: Match) -> tuple[Expression, ...]:
+    """What a record is asked, to find its rows in a table."""
+    asked = tuple(of for of, _ in match.equals)
+    return asked if match.value is None else (*asked, match.value)
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

@@ -27,6 +27,8 @@ from penstock.logical.expressions import (
     Listed,
     Literal,
     Logic,
+    Lookup,
+    Match,
     Not,
     Prefix,
 )
@@ -69,6 +71,11 @@ def _render(expression: Expression) -> tuple[str, int]:
             return _aggregate(aggregate) if what == ITEM else f"{what} of {_aggregate(aggregate)}", _ATOM
         case Bucket():
             return "bucket", _ATOM
+        case Lookup(match, column):
+            return (
+                f"{render_name(match.table)}.{'#class' if column is None else render_name(column)}[{_match(match)}]",
+                _ATOM,
+            )
         case Computed(_, inner):
             return _render(inner)
         case Arithmetic(operator, left, right):
@@ -151,3 +158,13 @@ def _constant(literal: Literal) -> str:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+def _match(match: Match) -> str:
+    """The conditions that find a record's rows in a table; its content is part of what they mean."""
+    terms = [f"{render(of)} = {render(column)}" for of, column in match.equals]
+    if match.value is not None:
+        value = render(match.value)
+        terms += [f"{value} {bound.operator} {render(bound.bound)}" for bound in match.bounds]
+    terms += [] if match.where is None else [render(match.where)]
+    return f"{' AND '.join(terms)}{' longest' if match.longest else ''} @{match.digest}"

@@ -29,6 +29,7 @@ TAGS: Mapping[str, type] = {
     "case": expressions.Case,
     "cast": expressions.Cast,
     "call": expressions.Call,
+    "lookup": expressions.Lookup,
     # How queries close.
     "finish": closing.Finish,
     "roll_up": closing.RollUp,
