@@ -114,16 +114,19 @@ def estimates(words, ends, precision, tally, found):
     scratch, a zero for each value of a register."""
     m, i = int64(1) << precision, int64(0)
     for group in range(ends.shape[0]):
-        used, top = LANES * (ends[group] - i), uint64(0)
-        if used == 0:
+        if i == ends[group]:
             continue
+        used, top = int64(0), uint64(0)
         while i < ends[group]:
             word = uint64(words[i])
-            for lane in range(LANES):
-                value = (word >> uint64(8 * lane)) & uint64(255)
-                tally[value] += 1.0
-                top = max(top, value)
+            while word:  # most registers of a small group are zero: they are not counted one by one
+                value = word & uint64(255)
+                if value:
+                    tally[value] += 1.0
+                    top = max(top, value)
+                    used += 1
+                word >>= uint64(8)
             i += 1
-        tally[0] += float(m - used)
+        tally[0] = float(m - used)
         found[group] = int64(np.rint(estimate(tally, int64(top), precision)))
         tally[: top + uint64(1)] = 0.0

@@ -29,7 +29,7 @@ from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece, cells_of
 from penstock.runtime.merge.items import FOREVER, Cut, Part, Reading, Wanting, by_slots, of_whole_groups
 from penstock.runtime.merge.merge import Share, merge
 from penstock.runtime.merge.once import MergedOnce
-from penstock.runtime.merge.ordering import Ranked, first_rows
+from penstock.runtime.merge.ordering import Ranked, fewer_rows, first_rows
 from penstock.runtime.merge.tally import Tally, per_window, tally
 from penstock.runtime.merge.whole import group_of_nothing
 from penstock.state.protocol import SegmentRef
@@ -101,11 +101,11 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
     def finished(one: Wanting, groups: Groups, shares: Shares) -> Finished:
         details, listing = reduced(one, groups, shares)
         ranked = finish(one.query, groups, bounds, details, listing)
-        return first_rows(one.query, ranked), per_window(groups.panes, groups.count)
+        return ranked, per_window(groups.panes, groups.count)
 
     def joined(one: Wanting, found: Iterable[Finished]) -> Merged:
         ranked, exacts = zip(*found, strict=True)
-        rows = ranked[0] if len(ranked) == 1 else first_rows(one.query, ranked[0].joined(ranked[1:]))
+        rows = first_rows(one.query, ranked[0].joined(ranked[1:]) if len(ranked) > 1 else ranked[0])
         return Merged(one.query.name, rows.table, tally(exacts, rows.windows, bounds.of))
 
     # The coarse ones from what the fine ones made.
@@ -113,7 +113,8 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
     if ordered[0].details and cut.passes > 1:  # a pass may have but some rows of a group
         for one in ordered:
             wholes = [cut] if one.scattered else of_whole_groups(cut, cut.passes)
-            yield joined(one, [detailed(one, whole) for whole in wholes])
+            each = (detailed(one, whole) for whole in wholes)
+            yield joined(one, [(fewer_rows(one.query, ranked), exact) for ranked, exact in each])
         return
     if cut.passes == 1 or cut.turn is not None:
         merged = merged_once(cut.turn or 0)
@@ -124,7 +125,8 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
     for turn in range(cut.passes):  # the groups of a pass are gone before those of the next one come
         merged = merged_once(turn)
         for one in ordered:
-            found.setdefault(one.query.name, []).append(one_pass(one, merged))
+            ranked, exact = one_pass(one, merged)
+            found.setdefault(one.query.name, []).append((fewer_rows(one.query, ranked), exact))
     for one in ordered:
         yield joined(one, found[one.query.name])
 

@@ -45,8 +45,10 @@ def reduced(wanting: Wanting, groups: Groups, shares: Shares) -> tuple[Details, 
     for part in wanting.details:
         of_part, passes = [one for one in made if _is_of(one, part, wanting)], shares(part)
         for merged in passes:
-            rows = closed_groups(merged(), part.sources, part.wanted)
-            at = placed(wanting.groups.wanted, groups, with_keys_of(rows, wanting.groups.wanted))
+            once = merged()
+            rows = closed_groups(once, part.sources, part.wanted)
+            at = once.place(rows, groups)
+            at = placed(wanting.groups.wanted, groups, with_keys_of(rows, wanting.groups.wanted)) if at is None else at
             for aggregate in of_part:
                 if aggregate is listed:
                     here = values_of(aggregate, rows, at, len(groups))
