@@ -6,23 +6,22 @@ DuckDB, Polars and Spark on the same file.
     count(DISTINCT dst) by src            │
     approx_count_distinct(dst), a million groups ┘
 
-Figures are medians of whole processes: seconds, processor time, and the memory of the largest process.
+Figures are medians of whole processes: seconds, processor time of each with all that it starts, and the memory of the
+largest process (`benchmarks.measure.alone`).
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.comparisons.peers import interpreter
+from benchmarks.comparisons.peers import NOT_INSTALLED, interpreter
 from benchmarks.measure import machine
+from benchmarks.measure.alone import measured
 from penstock.errors import ConfigError
 
 Progress = Callable[[str], None]
@@ -90,15 +89,15 @@ def run(
     if unknown:
         raise ConfigError(f"unknown engine '{unknown[0]}'", f"engines are {', '.join(known)}")
     chosen = [command for command in commands if not engines or command.engine in engines]
-    measured = {(command.engine, command.work): Measured() for command in chosen}
+    found = {(command.engine, command.work): Measured() for command in chosen}
     times = QUICK_TIMES if quick else TIMES
     for number in range(times):
         for command in chosen:
             tell(f"{command.work}, {command.engine}: {number + 1} of {times}")
-            found = measured[command.engine, command.work]
-            if not found.note:
-                measure(command, work, found)
-    results = [line(command, measured) for command in chosen]
+            one = found[command.engine, command.work]
+            if not one.note:
+                measure(command, work, one)
+    results = [line(command, found) for command in chosen]
     return {"name": "details", "machine": machine.describe(), "rows": rows, "times": times, "results": results}
 
 
@@ -146,21 +145,17 @@ def measure(command: Command, work: Path, into: Measured) -> None:
     """Run it once; a note where it does not end as it should."""
     python = interpreter(command.engine) if command.engine == POLARS else sys.executable
     if python is None:
-        into.note = "not installed: make bench-peers"
+        into.note = NOT_INSTALLED
         return
-    begin = time.perf_counter()
-    with (work / "details.log").open("wb") as log:
-        process = subprocess.Popen([python, *command.arguments], cwd=work, stdout=subprocess.DEVNULL, stderr=log)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    wall = time.perf_counter() - begin
-    if process.returncode != 0:
-        said = (work / "details.log").read_text(errors="replace").strip().splitlines()[-1:]
-        into.note = said[0] if said else f"ended with {process.returncode}"
+    log = work / "details.log"
+    used = measured([python, *command.arguments], work, log)
+    if used.code != 0:
+        said = log.read_text(errors="replace").strip().splitlines()[-1:]
+        into.note = said[0] if said else f"ended with {used.code}"
         return
-    into.wall.append(wall)
-    into.processor.append(used.ru_utime + used.ru_stime)
-    into.memory.append(used.ru_maxrss * 1024)
+    into.wall.append(used.wall)
+    into.processor.append(used.processor)
+    into.memory.append(used.memory)
 
 
 def line(command: Command, measured: dict[tuple[str, str], Measured]) -> dict[str, Any]:
