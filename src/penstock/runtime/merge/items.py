@@ -274,9 +274,8 @@ def _large(large: Cut, shares: int, kinds: list[CutKind]) -> Iterator[tuple[tupl
             for query in kind.queries:
                 yield (query,), replace(large, part=next(part), turn=None, passes=shares)
         elif kind.detailed:
-            for cut in by_slots(large, shares):
-                if cut.turn == 0:
-                    yield kind.queries, replace(cut, part=next(part), turn=None)
+            for cut in of_whole_groups(large, shares):
+                yield kind.queries, replace(cut, part=next(part))
         elif kind.scattered:  # passes by the query's own groups
             for query in kind.queries:
                 for turn in [None] if kind.whole else range(shares):
@@ -296,6 +295,11 @@ def by_slots(large: Cut, shares: int) -> Iterator[Cut]:
     for low, high in itertools.pairwise(edges):
         for turn in range(passes):
             yield replace(large, low=low, high=high, turn=turn, passes=passes, rows=large.rows // (ranges * passes))
+
+
+def of_whole_groups(large: Cut, shares: int) -> Iterator[Cut]:
+    """Cuts by slots, which have all that their groups are made of; where one has passes, they are all in it."""
+    return (replace(cut, turn=None) for cut in by_slots(large, shares) if cut.turn == 0)
 
 
 def row_bytes(bare: Relation) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -44,7 +44,14 @@ class Detailed(Protocol):
     def details(self) -> tuple[Part, ...]: ...
 
 
-Shares = Callable[[Part], Sequence[Callable[[], Groups]]]  # of a part: each has some of its rows
+class PartRows(NamedTuple):
+    """Some rows of a part, and how to find which of the query's groups each is of, where that is known already."""
+
+    rows: Groups
+    place: Callable[[Groups], Array | None]
+
+
+Shares = Callable[[Part], Sequence[Callable[[], PartRows]]]  # of a part: each has some of its rows
 
 
 def reduced(wanting: Detailed, groups: Groups, shares: Shares) -> tuple[Details, Listing | None]:
@@ -56,8 +63,9 @@ def reduced(wanting: Detailed, groups: Groups, shares: Shares) -> tuple[Details,
     for part in wanting.details:
         of_part, passes = [one for one in made if _is_of(one, part, wanting)], shares(part)
         for make in passes:
-            rows = make()
-            at = placed(wanting.groups.wanted, groups, with_keys_of(rows, wanting.groups.wanted))
+            rows, place = make()
+            at = place(groups)
+            at = placed(wanting.groups.wanted, groups, with_keys_of(rows, wanting.groups.wanted)) if at is None else at
             for aggregate in of_part:
                 if aggregate is listed:
                     here = values_of(aggregate, rows, at, len(groups))

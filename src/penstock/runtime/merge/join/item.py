@@ -16,7 +16,7 @@ from penstock.logical.query import Query
 from penstock.logical.window import Window
 from penstock.relations.relation import Relation
 from penstock.runtime.merge.closer import joined_groups
-from penstock.runtime.merge.details.reduced import reduced
+from penstock.runtime.merge.details.reduced import PartRows, reduced
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.items import Cut
 from penstock.runtime.merge.join.combined import Joined
@@ -74,7 +74,7 @@ def join_item(
     if not query.keys and not query.per_tuple:
         groups = _with_nothing(groups, one.groups.wanted, windows, query)
     rows_of = dict(zip(one.details, details, strict=True))
-    values, listing = reduced(one, groups, lambda part: [lambda: rows_of[part]])
+    values, listing = reduced(one, groups, lambda part: [lambda: PartRows(rows_of[part], lambda groups: None)])
     rows = first_rows(query, finish(query, groups, bounds, values, listing))
     yield Merged(query.name, rows.table, tally([(windows, exact)], rows.windows, bounds.of))
 
