@@ -36,6 +36,7 @@ ORDER = (
     ("sources.text",),
     ("sources.capture", "sources.parquet", "sources.generate"),
     ("sources.arrow",),
+    ("sources.tables",),
     ("sources.registry",),
     ("sources.stdin",),
     ("sinks",),

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from penstock.kernels.tables.fold import order_bits
 from penstock.kernels.tables.pack import ALL_VALID
 from penstock.logical.types import Kind, Type
-from penstock.runtime.task.decimals import day_times, float_decimals, whole_decimals
+from penstock.sources.decimals import day_times, float_decimals, whole_decimals
 
 Array = np.ndarray
 MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
