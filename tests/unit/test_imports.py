@@ -18,7 +18,7 @@ ORDER = (
     ("lang",),
     ("kernels",),
     ("kernels.tables",),
-    ("kernels.text", "kernels.packets"),
+    ("kernels.text", "kernels.packets", "kernels.lookups"),
     ("kernels.ahead",),
     ("logical",),
     ("aggregates",),

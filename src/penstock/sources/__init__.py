@@ -6,6 +6,7 @@
 | `registry` | finds the source of a URI scheme |
 | `options` | checks WITH options |
 | `fit` | refuses queries that a stream cannot serve |
+| `texts` | strings of Arrow as bytes |
 | `decimals` | decimals and dates of Arrow as numbers |
 | `files` | finds the files that an address means |
 | `counted` | counts the records of files when they are met: the base of text and captures |

@@ -35,6 +35,7 @@ from penstock.sources.base import ADDRESS, BAD, FAULT, START, UNREADABLE, Positi
 from penstock.sources.base import fields as source_fields
 from penstock.sources.decimals import float_decimals
 from penstock.sources.fit import check_fields
+from penstock.sources.texts import text_bytes
 
 RESTORE = "restore the checkpoint from a copy, or start anew with an empty one"
 NANOSECONDS = 1000  # in a microsecond
@@ -212,10 +213,7 @@ def _addresses(array: pa.Array) -> pa.Array:
         low = numbers.to_numpy().astype(np.int64 if signed else np.uint64).view(np.uint64)
         version, high = np.where(low >> np.uint64(32) == 0, 4, 0).astype(np.uint8), np.zeros_like(low)
     else:
-        texts = pc.fill_null(array.cast(pa.large_string()), "::")
-        offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
-        data = texts.buffers()[2]
-        version, high, low = inet.parse(offsets, np.frombuffer(data, np.uint8) if len(texts) else np.empty(0, np.uint8))
+        version, high, low = inet.parse(*text_bytes(pc.fill_null(array, "::")))
     end = _true(pa.array((version == 0) & there))
     start, data = inet.to_text(version[:end], high[:end], low[:end])
     buffers = [None, pa.py_buffer(start.astype(np.int32)), pa.py_buffer(data)]
