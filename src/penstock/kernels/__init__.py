@@ -13,6 +13,7 @@
 | room | what its loops go over |
 | --- | --- |
 | `tables` | packed keys and the rows of tables: pack, probe, fold, merge |
+| `lookups` | values of records, and what a table has for them |
 | `text` | text: index → spans → values |
 | `packets` | captures: records → layers → fields |
 

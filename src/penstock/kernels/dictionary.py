@@ -48,6 +48,30 @@ def intern_strings(start, source, count, offsets, data, hashes, table, codes):
     return int64(count)
 
 
+@kernel(types.void, ro(I64), ro(U8), ro(I64), ro(U8), ro(U64), ro(I32), rw(I64))
+def find_strings(start, source, offsets, data, hashes, table, codes):
+    """Code of each string source[start[i]:start[i+1]]; −1 of unknown ones."""
+    last = uint64(table.shape[0] - 1)
+    for i in range(start.shape[0] - 1):
+        a, b = start[i], start[i + 1]
+        h = hash_bytes(source, a, b)
+        slot = h & last
+        while True:
+            code = int64(table[slot])
+            if code < 0:
+                break
+            if hashes[code] == h and offsets[code + 1] - offsets[code] == b - a:
+                same, mine = True, offsets[code]
+                for at in range(b - a):
+                    if data[mine + at] != source[a + at]:
+                        same = False
+                        break
+                if same:
+                    break
+            slot = (slot + uint64(1)) & last
+        codes[i] = code
+
+
 @kernel(types.void, ro(U64), I64, rw(I32))
 def refill(hashes, count, table):
     """Put codes [0, count) into an empty, larger table; all strings differ, so no comparison is needed."""
@@ -107,6 +131,15 @@ class Dictionary:
         self.count = intern_strings(
             start, source, self.count, self._offsets, self._data, self._hashes, self._table, codes
         )
+        return codes
+
+    def find(self, start: Array, source: Array) -> Array:
+        """Codes of the strings source[start[i]:start[i+1]]; −1 of those that are not in here."""
+        codes = np.full(len(start) - 1, -1, np.int64)
+        if not self.count:
+            return codes
+        self._reserve(0, 0)  # hashes of one that was made by `only`
+        find_strings(start, source, self._offsets, self._data, self._hashes, self._table, codes)
         return codes
 
     def only(self, codes: Array) -> Dictionary:

@@ -5,6 +5,7 @@
 | `operands` | columns of values, each with what is NULL |
 | `evaluate` | goes through an expression |
 | `functions`, `casts`, `calendar` | scalar functions; CAST; dates and hours |
+| `lookups` | what records find in tables, with the room `matching` |
 
 May touch `logical` and `kernels`. Tasks use it for WHERE and computed columns, merges for HAVING and the select list.
 """

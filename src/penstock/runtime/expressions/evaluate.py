@@ -12,7 +12,7 @@ from __future__ import annotations
 import operator as operators
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import singledispatch
 from ipaddress import ip_address
 
@@ -53,11 +53,13 @@ class Scope:
 
     Over records `lookup` knows the stream's columns. Over groups (`grouped`) it knows keys, aggregates and the
     bucket; a key that is a prefix (as addresses that are cut already) or computed is looked up as a whole.
+    `found` remembers what records have found in tables.
     """
 
     lookup: Lookup
     rows: int
     grouped: bool = False
+    found: dict[ex.Match, Operand] = field(default_factory=dict, repr=False, compare=False)
 
 
 PLAIN = {
@@ -273,3 +275,10 @@ def _(expression: ex.Cast, scope: Scope) -> Operand:
 @evaluate.register
 def _(expression: ex.Call, scope: Scope) -> Operand:
     return call(expression, [evaluate(argument, scope) for argument in expression.arguments], scope.rows)
+
+
+@evaluate.register
+def _(expression: ex.Lookup, scope: Scope) -> Operand:
+    from penstock.runtime.expressions.lookups import looked_up  # with kernels that few apps need
+
+    return looked_up(expression, scope)

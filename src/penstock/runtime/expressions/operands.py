@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from penstock.kernels import inet
 from penstock.kernels.dictionary import Dictionary
+from penstock.kernels.tables.fold import order_bits
 from penstock.logical.types import Kind, Type
 
 Array = np.ndarray
@@ -105,7 +106,24 @@ def choose(first: Array, one: Operand, other: Operand, kind: Type) -> Operand:
     return Operand(values.astype(np.float64) if kind.kind is Kind.DOUBLE else values, valid)
 
 
+def take(operand: Operand, rows: Array) -> Operand:
+    """The values of some rows, in this order."""
+    values, valid = operand.values, None if operand.valid is None else operand.valid[rows]
+    if isinstance(values, Addresses):
+        return Operand(Addresses(values.version[rows], values.high[rows], values.low[rows]), valid)
+    if isinstance(values, pa.Array):
+        return Operand(values.take(pa.array(rows)), valid)
+    return Operand(values[rows], valid)
+
+
 # -- order
+
+
+def order_numbers(values: Array) -> Array:
+    """Doubles as integers in the engine's order: equal where they are equal."""
+    numbers = np.empty(len(values), np.int64)
+    order_bits(np.ascontiguousarray(values, np.float64), numbers)
+    return numbers
 
 
 def ordering(left: Any, right: Any) -> tuple[Array, Array]:
@@ -149,7 +167,7 @@ def per_text(operand: Operand, function: Callable[[pa.Array], tuple[Array, Array
         values, exist = function(plain(strings))
         return Operand(values, both(operand.valid, exist))
     values, exist = function(plain(strings.dictionary))
-    at = _indices(strings, len(values))
+    at = text_indices(strings, len(values))
     # One more value, for NULLs, which may be all there is.
     values = np.append(values, values.dtype.type(0))
     return Operand(values[at], both(operand.valid, None if exist is None else np.append(exist, False)[at]))
@@ -164,11 +182,12 @@ def mapped(operand: Operand, function: Callable[[pa.Array], pa.Array]) -> Operan
     made = pc.fill_null(function(plain(strings.dictionary)), "").dictionary_encode()
     codes = np.append(made.indices.to_numpy(), 0).astype(np.int32)
     words = made.dictionary if len(made.dictionary) else pa.array([""])
-    encoded = pa.DictionaryArray.from_arrays(pa.array(codes[_indices(strings, len(codes) - 1)]), words)
+    encoded = pa.DictionaryArray.from_arrays(pa.array(codes[text_indices(strings, len(codes) - 1)]), words)
     return Operand(encoded, operand.valid)
 
 
-def _indices(strings: pa.Array, missing: int) -> Array:
+def text_indices(strings: pa.Array, missing: int) -> Array:
+    """Where in its dictionary each text stands; `missing` of a NULL."""
     at: Array = pc.fill_null(strings.indices.cast(pa.int64()), missing).to_numpy(zero_copy_only=False)
     # Under a NULL of `valid` any index may stand, also where there is no dictionary.
     inside: Array = np.minimum(at, missing)

@@ -11,18 +11,18 @@ import pyarrow as pa
 from penstock.aggregates.details.buckets import MANTISSA
 from penstock.aggregates.details.registers import LANE_BITS
 from penstock.kernels.dictionary import hash_strings
-from penstock.kernels.tables.fold import order_bits
 from penstock.kernels.tables.order import hash_values
 from penstock.kernels.tables.registers import leading_marks
 from penstock.logical.expressions import Call, Literal
-from penstock.runtime.expressions.operands import Addresses, Operand, per_text
+from penstock.runtime.expressions.operands import Addresses, Operand, order_numbers, per_text
+from penstock.sources.texts import text_bytes
 
 Array = np.ndarray
 
 
 def order_bucket(expression: Call, operands: list[Operand]) -> Operand:
     """The sign, exponent and first mantissa bits of a number: a bucket of doubles that are next to each other."""
-    numbers = _order_bits(operands[0].values)
+    numbers = order_numbers(operands[0].values)
     return Operand(numbers >> (MANTISSA - _constant(expression)), operands[0].valid)
 
 
@@ -52,27 +52,14 @@ def _hashed(operand: Operand) -> Operand:
     """64 bits of every value: the same in every task, whatever codes strings have there."""
     values = operand.values
     if isinstance(values, pa.Array):
-        found = per_text(operand, lambda strings: (_hashed_texts(strings).view(np.int64), None))
+        found = per_text(operand, lambda strings: (hash_strings(*text_bytes(strings)).view(np.int64), None))
         return Operand(np.ascontiguousarray(found.values).view(np.uint64), found.valid)
     words: tuple[Array, ...]
     if isinstance(values, Addresses):
         words = (values.version.astype(np.int64), values.high.view(np.int64), values.low.view(np.int64))
     else:
-        words = (_order_bits(values) if values.dtype.kind == "f" else values.astype(np.int64),)
+        words = (order_numbers(values) if values.dtype.kind == "f" else values.astype(np.int64),)
     hashes = np.zeros(len(words[0]), np.uint64)
     for word in words:
         hash_values(np.ascontiguousarray(word), hashes)
     return Operand(hashes, operand.valid)
-
-
-def _hashed_texts(strings: pa.Array) -> Array:
-    wide = strings.cast(pa.large_string())
-    _, offsets, data = wide.buffers()
-    begins = np.frombuffer(offsets, np.int64)[wide.offset : wide.offset + len(wide) + 1]
-    return hash_strings(begins, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8))
-
-
-def _order_bits(values: Array) -> Array:
-    bits = np.empty(len(values), np.int64)
-    order_bits(np.ascontiguousarray(values, np.float64), bits)
-    return bits

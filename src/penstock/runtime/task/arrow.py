@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from penstock.kernels.tables.fold import order_bits
 from penstock.kernels.tables.pack import ALL_VALID
 from penstock.logical.types import Kind, Type
-from penstock.runtime.task.decimals import day_times, float_decimals, whole_decimals
+from penstock.sources.decimals import day_times, float_decimals, whole_decimals
 
 Array = np.ndarray
 MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -48,15 +48,6 @@ def numeric(kind: Type, array: pa.Array) -> Ingested:
     return integers(plain(array), valid, kind.bits)
 
 
-def same_memory(one: pa.Array, other: pa.Array) -> bool:
-    """Whether two arrays are the same memory. A converted dictionary is kept alive, so its address is its own."""
-    return (
-        len(one) == len(other)
-        and one.offset == other.offset
-        and [b and b.address for b in one.buffers()] == [b and b.address for b in other.buffers()]
-    )
-
-
 def present(array: pa.Array) -> Array:
     """Which values are not NULL (uint8); empty where all are."""
     if array.null_count == 0:
@@ -83,17 +74,6 @@ def taken(by_index: Array, indices: Array, valid: Array) -> Array:
     if len(valid):
         indices = np.where(valid.astype(bool), indices, 0)
     return by_index[indices] if len(by_index) else np.zeros(len(indices), np.int64)
-
-
-def text_bytes(strings: pa.Array) -> tuple[Array, Array]:
-    """(offsets, bytes) of an Arrow string array without copying the bytes."""
-    wide = pa.types.is_large_string(strings.type)
-    kind = np.int64 if wide else np.int32
-    _, offsets, data = strings.buffers()
-    if not len(strings):
-        return np.zeros(1, np.int64), np.empty(0, np.uint8)
-    start = np.frombuffer(offsets, kind)[strings.offset : strings.offset + len(strings) + 1].astype(np.int64)
-    return start, np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
 
 
 def view(array: pa.Array, kind: type) -> Array:

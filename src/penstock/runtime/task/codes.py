@@ -22,12 +22,11 @@ from penstock.runtime.task.arrow import (
     integers,
     only_valid,
     present,
-    same_memory,
     taken,
-    text_bytes,
     view,
 )
 from penstock.sources.base import ADDRESS
+from penstock.sources.texts import same_memory, text_bytes
 
 Array = np.ndarray
 Converted = tuple[Array, ...]

@@ -4,7 +4,8 @@
 | --- | --- |
 | `messages` | finds the record batches of a file, and reads them |
 | `source` | opens a source of files; reads splits |
-| `table` | tables in memory, and how a checkpoint keeps them |
+| `kept` | how a checkpoint keeps tables, by their content |
+| `table` | tables in memory |
 """
 
 from __future__ import annotations

@@ -12,21 +12,16 @@ Delivery: as of any source, exactly once. Rows are in the order of the table.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.ipc as ipc
-import xxhash
 
-from penstock.errors import RunError, SourceError, why
+from penstock.errors import SourceError
+from penstock.sources.arrow.kept import BATCH_ROWS, content_digest, keep
 from penstock.sources.arrow.messages import read_head
 from penstock.sources.arrow.source import SUFFIXES, ArrowFile, ArrowSource
 from penstock.sources.base import START, Abilities, Position, Split, even_splits, fields, logical_type
@@ -35,8 +30,6 @@ from penstock.sources.flags import without_columns
 from penstock.sources.parquet.footers import plain_schema
 
 OF_TABLES = Abilities(random_access=True, rows_in_order=True, grows=False)
-FOLDER = "tables"
-BATCH_ROWS = 65_536
 
 
 @dataclass(frozen=True)
@@ -78,9 +71,7 @@ class TableSource:
 
     def kept(self, checkpoint: Path) -> KeptTable:
         """The table as a file of the checkpoint, which is written unless it is there."""
-        path = checkpoint.absolute() / FOLDER / f"{self.digest}.arrow"
-        if not _holds(path, self.digest):
-            _write(self.table, path)
+        path = keep(checkpoint, self.table, self.digest)
         head = read_head(str(path))
         address = Address.of("arrow", str(path), SUFFIXES)
         meant = fields(head.schema)
@@ -158,60 +149,6 @@ def _kept_type(kind: pa.DataType) -> pa.DataType:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def content_digest(table: pa.Table) -> str:
-    """Of what a table holds: the same however it is cut into pieces, and whatever stands under its NULLs."""
-    told = [(field.name, str(field.type), field.metadata, _column_digest(table[field.name])) for field in table.schema]
-    return xxhash.xxh3_128_hexdigest(repr((table.num_rows, told)).encode())
-
-
-def _column_digest(column: pa.ChunkedArray) -> str:
-    there, values, lengths = xxhash.xxh3_128(), xxhash.xxh3_128(), xxhash.xxh3_128()
-    for chunk in column.chunks:
-        plain = chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk
-        there.update(plain.is_valid().to_numpy(zero_copy_only=False).tobytes())
-        if pa.types.is_string(plain.type):
-            text = pc.fill_null(plain, "").cast(pa.large_binary())
-            offsets = np.frombuffer(text.buffers()[1], np.int64)[text.offset : text.offset + len(text) + 1]
-            lengths.update(np.diff(offsets).tobytes())
-            data = text.buffers()[2]
-            values.update(memoryview(data)[offsets[0] : offsets[-1]] if data is not None and len(text) else b"")
-        elif pa.types.is_boolean(plain.type):
-            values.update(pc.fill_null(plain, False).to_numpy(zero_copy_only=False).tobytes())
-        else:
-            filled, width = pc.fill_null(plain, pa.scalar(0, plain.type)), plain.type.bit_width // 8
-            begin, end = filled.offset * width, (filled.offset + len(filled)) * width
-            values.update(memoryview(filled.buffers()[1])[begin:end])
-    return f"{there.hexdigest()} {values.hexdigest()} {lengths.hexdigest()}"
-
-
-def _holds(path: Path, digest: str) -> bool:
-    """Whether the file is what its name says: a run that was killed may have left anything."""
-    try:
-        with pa.memory_map(str(path)) as file:
-            return content_digest(ipc.open_file(file).read_all()) == digest
-    except (pa.ArrowException, OSError, ValueError):
-        return False
-
-
-def _write(table: pa.Table, path: Path) -> None:
-    """The file appears when it is whole."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(exist_ok=True)
-        with open(aside, "wb") as file:
-            options = ipc.IpcWriteOptions(unify_dictionaries=True)
-            with ipc.new_file(file, table.schema, options=options) as writer:
-                writer.write_table(table, max_chunksize=BATCH_ROWS)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    except OSError as error:
-        raise RunError(f"cannot keep a table in {path.parent}: {why(error)}", "make room, then run again") from error
-    finally:
-        with suppress(OSError):
-            aside.unlink()
 
 
 def _place(name: str, row: int) -> str:

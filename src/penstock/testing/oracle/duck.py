@@ -27,6 +27,7 @@ from penstock.logical.expressions import (
     Listed,
     Literal,
     Logic,
+    Lookup,
     Not,
     Prefix,
 )
@@ -88,6 +89,8 @@ class Translator:
                 # The digits of round are read from the expression: a parameter that is not used is an error.
                 used = arguments[:1] if function == "round" else arguments
                 return call_sql(function, [self._as(argument, kind) for argument in used], arguments)
+            case Lookup(match):
+                raise TypeError(f"rows of table '{match.table}' are joined by SQL of their own")
 
     def _as(self, value: Expression, kind: Type) -> str:
         """A value among others; whole numbers among doubles are doubles."""
