@@ -9,7 +9,7 @@ Queries are taken in order, each after those whose results it reads.  Everything
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -70,21 +70,49 @@ class _World:
     found: dict[str, ExpectedJoin] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _Held:
+    """All that a query's rows follow from."""
+
+    query: JoinSpec
+    marks: Numbers
+    verdicts: Mapping[str, Verdicts]
+    inputs: Inputs
+    instants: Numbers
+    starts: Numbers
+
+
 def expect_joins(app: AppSpec, data: Mapping[str, pa.Table], log: RunLog) -> ExpectedApp:
     """`data` are the streams as they stand in their files, by name.
 
     Raises RunError where an integer sum does not fit BIGINT: the run must end with a message.
     """
-    streams = {stream.name: stream_course(stream, data[stream.name], log) for stream in app.streams}
-    fields = {stream.name: stream.fields for stream in app.streams}
-    world = _World(app, log, dict(data), streams, dict(streams), fields)
+    world = _begin(app, data, log)
     for query in app.queries:
-        world.found[query.name] = _judge(world, query)
+        world.found[query.name] = _answered(_hold(world, query))
         _publish(world, query)
     return ExpectedApp(world.found, {stream.name: _stream_account(world, stream.name) for stream in app.streams})
 
 
-def _judge(world: _World, query: JoinSpec) -> ExpectedJoin:
+def inputs_of(app: AppSpec, data: Mapping[str, pa.Table], log: RunLog) -> Iterator[tuple[JoinSpec, Inputs]]:
+    """What every query is answered from; only those that others read are answered."""
+    world = _begin(app, data, log)
+    read = {side.source for query in app.queries for side in query.sides}
+    for query in app.queries:
+        held = _hold(world, query)
+        yield query, held.inputs
+        if query.name in read:
+            world.found[query.name] = _answered(held)
+            _publish(world, query)
+
+
+def _begin(app: AppSpec, data: Mapping[str, pa.Table], log: RunLog) -> _World:
+    streams = {stream.name: stream_course(stream, data[stream.name], log) for stream in app.streams}
+    fields = {stream.name: stream.fields for stream in app.streams}
+    return _World(app, log, dict(data), streams, dict(streams), fields)
+
+
+def _hold(world: _World, query: JoinSpec) -> _Held:
     marks = reached(world.streams, sorted(world.app.roots(query)), world.log)
     stays, values = _sides(world, query, marks)
     tables = {t.alias: _table_values(world.app, query, t.alias, t.table) for t in query.tables}
@@ -95,11 +123,14 @@ def _judge(world: _World, query: JoinSpec) -> ExpectedJoin:
     judged = {s.alias: verdicts(query, s.alias, values[s.alias], stays[s.alias], found) for s in query.sides}
     bags, numbers = _bags(query, stays, values, judged)
     instants = query.offset + numbers * query.slide
-    starts = _starts(query, stays, instants)
-    rows = answer(query, Inputs(bags, tables, found), instants, starts)
+    return _Held(query, marks, judged, Inputs(bags, tables, found), instants, _starts(query, stays, instants))
+
+
+def _answered(held: _Held) -> ExpectedJoin:
+    rows = answer(held.query, held.inputs, held.instants, held.starts)
     emitted = np.asarray(rows.column("instant").to_numpy(), np.int64)
-    windows = _windows(bags, instants, starts, emitted)
-    return ExpectedJoin(rows.drop_columns(["instant"]), judged, windows, evaluated_in(marks, emitted))
+    windows = _windows(held.inputs.bags, held.instants, held.starts, emitted)
+    return ExpectedJoin(rows.drop_columns(["instant"]), held.verdicts, windows, evaluated_in(held.marks, emitted))
 
 
 def _sides(world: _World, query: JoinSpec, marks: Numbers) -> tuple[dict[str, Stay], dict[str, Values]]:
