@@ -22,7 +22,7 @@ from penstock.logical.window import ROWS, Window
 from penstock.relations.closing import slots_hold
 from penstock.relations.storage import StoredSource
 from penstock.relations.storing import fineness
-from penstock.runtime.merge.closer import closed_groups, gathered_groups
+from penstock.runtime.merge.closer import closed_groups, joined_groups
 from penstock.runtime.merge.details.reduced import Shares, reduced
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece, cells_of
@@ -76,19 +76,19 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
             lambda source, taken: merge_windows(reading.window, source, share, segments, taken),
         )
 
-    def shares(part: Part) -> list[Callable[[], MergedOnce]]:
+    def shares(part: Part) -> list[Callable[[], Groups]]:
         """Passes over the rows of a part, each with some of them: by slots where these have them whole."""
         read = [source.relation for source in part.sources]
         turns = (replace(cut, turn=turn) for turn in range(cut.passes))
         cuts = by_slots(cut, cut.passes) if slots_hold(part.wanted, read) else turns
-        return [partial(merged_once, one.turn or 0, one) for one in cuts]
+        return [partial(part_groups, part, partial(merged_once, one.turn or 0, one)) for one in cuts]
 
     def one_pass(one: Wanting, merged: MergedOnce) -> tuple[Ranked, tuple[Array, Array]]:
         if reading.window.whole and not one.query.keys and not cut.rows:
             groups = group_of_nothing(one.groups.wanted)
         else:
             groups = closed_groups(merged, one.groups.sources, one.groups.wanted)
-        return finished(one, groups, lambda part: [lambda: merged])
+        return finished(one, groups, lambda part: [lambda: closed_groups(merged, part.sources, part.wanted)])
 
     def finished(one: Wanting, groups: Groups, shares: Shares) -> tuple[Ranked, tuple[Array, Array]]:
         details, listing = reduced(one, groups, shares)
@@ -99,7 +99,7 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
     ordered = sorted(wanting, key=lambda one: -fineness(one.groups.wanted))
     if ordered[0].details and cut.passes > 1:  # each pass has some rows of all groups
         for one in ordered:
-            groups = gathered_groups(one.groups, shares(one.groups))
+            groups = joined_groups([make() for make in shares(one.groups)], one.groups.wanted)
             rows, exact = finished(one, groups, shares)
             yield Merged(one.query.name, rows.table, tally([exact], rows.windows, bounds.of))
         return
@@ -118,6 +118,11 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
         ranked, exacts = zip(*found[one.query.name], strict=True)
         rows = first_rows(one.query, ranked[0].joined(ranked[1:]))
         yield Merged(one.query.name, rows.table, tally(exacts, rows.windows, bounds.of))
+
+
+def part_groups(part: Part, merged: Callable[[], MergedOnce]) -> Groups:
+    """What a share has of a part; what it has merged for that is gone before the next begins."""
+    return closed_groups(merged(), part.sources, part.wanted)
 
 
 def merge_windows(window: Window, source: StoredSource, cut: Cut, segments: TaskSegments, share: Share) -> Groups:
