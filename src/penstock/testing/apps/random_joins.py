@@ -83,7 +83,7 @@ class JoinCase:
 def random_join_case(seed: int) -> JoinCase:
     """The app of this seed; the same on every machine."""
     dice = Dice(seed)
-    pools = tuple(random_pool(dice, f"k{i}") for i in range(dice.pick((1, 1, 1, 2))))
+    pools = tuple(random_pool(dice, f"k{i}", few=i > 0) for i in range(dice.pick((1, 1, 1, 2))))
     frame = random_frame(dice, pools)
     streams = tuple(random_stream(dice, frame, STREAMS[i], i) for i in range(dice.pick((1, 2, 2, 2, 3))))
     tables = tuple(random_table(dice, frame, streams, i) for i in range(dice.pick((0, 0, 0, 1, 1, 2))))

@@ -31,7 +31,7 @@ def predicate(dice: Dice, values: Sequence[Value]) -> Term | None:
         parts = [_simple(dice, dice.pick(usable)) for _ in range(dice.between(2, 3))]
         found = dice.pick((terms.both, terms.either))(*parts)
     # Most predicates hold for few records.
-    return terms.not_true(found) if dice.chance(0.5) else found
+    return terms.not_true(found) if dice.chance(0.7) else found
 
 
 def _simple(dice: Dice, value: Value) -> Term:
@@ -85,8 +85,9 @@ def keys(dice: Dice, values: Sequence[Value], sides: Sequence[Sequence[Value]]) 
 
 
 def _key(dice: Dice, value: Value, sides: Sequence[Sequence[Value]]) -> Value:
-    if value.kind is Kind.INET and value.column and dice.chance(0.4):
-        (use,) = value.term.uses
+    streams = {use.alias for side in sides for one in side for use in one.term.uses}
+    (use, *others) = value.term.uses
+    if value.kind is Kind.INET and not others and use.alias in streams and dice.chance(0.4):
         return Value(terms.prefix(use.alias, use.column, dice.pick(PREFIX_LENGTHS)), ())
     if dice.chance(0.2):
         return _computed(dice, value)
@@ -168,7 +169,7 @@ def _of(dice: Dice, value: Value, test: Term | None) -> Value:
 
 def having(dice: Dice, groups: Sequence[Value], found: Sequence[Value]) -> Term | None:
     """A predicate on groups: `groups` are keys, `found` aggregates."""
-    if dice.chance(0.7):
+    if dice.chance(0.75):
         return None
     count = count_value(terms.aggregate("count"))
     counts = [one for one in found if one.term.type == BIGINT and one.literals and not one.odd] or [count]

@@ -19,7 +19,7 @@ from penstock.testing.apps.random_values import GARBAGE, ODD_TEXTS
 from penstock.testing.apps.randomness import Dice
 
 NULLS = (0.0, 0.0, 0.0, 0.05, 0.3)
-DISTINCT = (1, 3, 8, 8, 25, 25, 80, 300)
+DISTINCT = (1, 3, 5, 8, 8, 25, 25, 80)
 EDGE = 1 << 53  # from here on a double cannot tell whole numbers apart
 
 
@@ -47,12 +47,13 @@ class KeyColumn:
     array: pa.Array
 
 
-def random_pool(dice: Dice, name: str) -> KeyPool:
+def random_pool(dice: Dice, name: str, few: bool = False) -> KeyPool:
+    """`few`: of a key beside another."""
     makers: tuple[Callable[[Dice, str, int], KeyPool], ...] = (
         *(_integers, _integers, _integers, _mixed, _mixed, _texts, _texts),
         *(_addresses, _addresses, _doubles, _edges, _truths, _moments),
     )
-    return dice.pick(makers)(dice, name, dice.pick(DISTINCT))
+    return dice.pick(makers)(dice, name, dice.pick(DISTINCT[:3] if few else DISTINCT))
 
 
 def draw_key(dice: Dice, pool: KeyPool, rows: int) -> KeyColumn:

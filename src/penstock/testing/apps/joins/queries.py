@@ -197,9 +197,9 @@ def _conditions(
 ) -> list[Term]:
     found: list[Term | None] = []
     for place in places:
-        if dice.chance(0.3):
+        if dice.chance(0.25):
             found.append(clauses.predicate(dice, place.values))
-    if len(places) > 1 and dice.chance(0.35):
+    if len(places) > 1 and dice.chance(0.3):
         one, other = (places[int(i)] for i in dice.rng.permutation(len(places))[:2])
         found.append(clauses.pair_condition(dice, one.values, other.values))
     for table in tied:

@@ -29,7 +29,7 @@ from penstock.testing.oracle.joins.spec import FieldSpec, StreamSpec
 SECOND = 1_000_000
 SPANS = (12, 60, 600, 7_200, 90_000)  # seconds between first and last record, all divisible by six
 STARTS = (-90 * SECOND, 0, 951_782_400 * SECOND, 1_794_000_000 * SECOND)
-ROWS = ((0, 4), (20, 80), (80, 300), (80, 300), (300, 900), (900, 2_000))
+ROWS = ((0, 4), *((20, 80), (80, 300), (300, 900)) * 3, (900, 2_000))
 DELAYS = (0, 0, 5, 20, 100, 300, 3_000)  # thousandths of the span
 BLOCK = 6
 PLAIN, WIDE, HUGE = "plain", "wide", "huge"
@@ -73,7 +73,7 @@ def random_stream(dice: Dice, frame: Frame, name: str, number: int) -> DrawnStre
     arrays = [time, *(key.array for key in keys), *(column.array for column in made)]
     if blocks:
         arrays = [array.take(pa.array(np.repeat(np.arange(rows), BLOCK))) for array in arrays]
-    columns = [*(drawn_key(key.pool.name, key.type) for key in keys), *map(drawn, made)]
+    columns = [*(drawn_key(key.pool.name, key.type, key.pool.values) for key in keys), *map(drawn, made)]
     if blocks:
         wide = wide_integers(dice, f"w{number}", rows * BLOCK)
         columns.append(drawn(wide, whole=True))
@@ -95,13 +95,13 @@ def _marks(dice: Dice, frame: Frame) -> tuple[int | None, int | None]:
     if not frame.marked or dice.chance(0.2):
         return None, None
     delay = frame.span // 1_000 * dice.pick(DELAYS)
-    ahead = dice.pick((frame.span // 4, frame.span, SECOND)) if dice.chance(0.15) else None
+    ahead = dice.pick((frame.span // 4, frame.span, frame.span // 20)) if dice.chance(0.15) else None
     return delay, ahead
 
 
 def _times(dice: Dice, frame: Frame, rows: int) -> pa.Array:
     """In order but for some disorder, over a part of the span."""
-    low, high = dice.pick(((0.0, 1.0), (0.0, 1.0), (0.0, 0.4), (0.3, 1.0), (0.5, 1.5)))
+    low, high = dice.pick(((0.0, 1.0),) * 4 + ((0.0, 0.5), (0.3, 1.0), (0.4, 1.5)))
     values = frame.start + np.sort(dice.rng.integers(int(low * frame.span), int(high * frame.span), rows))
     if dice.chance(0.3):  # many records at few times
         step = max(1, frame.span // 50)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from penstock.logical.types import BIGINT, INET, STRING, TYPE_NAMES, Kind, Type
 from penstock.testing.apps.random_terms import LITERALS
@@ -11,6 +13,7 @@ from penstock.testing.apps.random_values import RandomColumn
 from penstock.testing.oracle.joins import terms
 from penstock.testing.oracle.joins.terms import Term
 
+MOST_LITERALS = 6
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -52,10 +55,14 @@ def drawn(column: RandomColumn, whole: bool = False) -> Drawn:
     return Drawn(column.name, kind, literals, column.summable, column.small, column.tame, column.odd, whole)
 
 
-def drawn_key(name: str, kind: Type) -> Drawn:
-    """A column of a key: it is counted and compared, and small whole numbers are summed."""
-    literals = tuple(literal(text, kind.kind) for text in LITERALS[kind.kind])
-    return Drawn(name, kind, literals)
+def drawn_key(name: str, kind: Type, values: Sequence[Any] = ()) -> Drawn:
+    """A column of a key: it is counted and compared, also with some of its values."""
+    literals = [literal(text, kind.kind) for text in LITERALS[kind.kind]]
+    if kind.kind in (Kind.STRING, Kind.INET):
+        literals += [terms.constant(one, kind) for one in values[:MOST_LITERALS] if one.isprintable()]
+    if kind.kind is Kind.INTEGER:
+        literals += [terms.number(one) for one in values[:MOST_LITERALS] if isinstance(one, int)]
+    return Drawn(name, kind, tuple(literals))
 
 
 def value(alias: str, column: Drawn, qualified: bool = True) -> Value:

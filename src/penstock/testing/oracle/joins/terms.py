@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, PREFIX, TIMESTAMP, Kind, Type
+from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INT, PREFIX, TIMESTAMP, Kind, Type
 from penstock.testing.oracle.addresses import code_of_text
 
 SQL_TYPES = {
@@ -125,9 +125,11 @@ def prefix(alias: str, name: str, length: int) -> Term:
 
 
 def number(value: int | float) -> Term:
-    whole = isinstance(value, int)
-    sql = f"CAST({value} AS BIGINT)" if whole else f"CAST('{value!r}' AS DOUBLE)"
-    return Term(repr(value), sql, BIGINT if whole else DOUBLE)
+    """A whole number is INT where it fits."""
+    if isinstance(value, float):
+        return Term(repr(value), f"CAST('{value!r}' AS DOUBLE)", DOUBLE)
+    fits = -(1 << 31) <= value < 1 << 31
+    return Term(repr(value), f"CAST({value} AS BIGINT)", INT if fits else BIGINT)
 
 
 def constant(value: str, kind: Type) -> Term:
