@@ -117,7 +117,7 @@ def run_app(spark: SparkSession | None, case: JoinCase, folder: Path, **planning
 # -- what must be
 
 
-def assert_as_expected(ran: Ran, case: JoinCase, context: str, acc: bool = True) -> None:
+def assert_as_expected(ran: Ran, case: JoinCase, context: str) -> None:
     """Where a sum does not fit, the run must have ended with a message; nothing is late in such apps."""
     if ran.error is not None:
         _assert_too_large(ran.error, case, context)
@@ -127,8 +127,7 @@ def assert_as_expected(ran: Ran, case: JoinCase, context: str, acc: bool = True)
         assert sum(log.rows[name]) == count, f"{context}: batches {log.rows[name]} do not cover '{name}'"
     expected = case.expected(log)
     for query in case.shown:
-        _assert_query(ran, case, expected, query.name, f"{context}\nquery {query.name}", acc)
-    if not acc: return
+        _assert_query(ran, case, expected, query.name, f"{context}\nquery {query.name}")
     told = ran.summary["accounting"]
     accounts = {next(iter(case.rows)): told} if "input" in told else told
     for name, account in expected.streams.items():
@@ -145,12 +144,10 @@ def _assert_too_large(error: RunError, case: JoinCase, context: str) -> None:
     raise error
 
 
-def _assert_query(ran: Ran, case: JoinCase, expected: ExpectedApp, name: str, place: str, acc=True) -> None:
+def _assert_query(ran: Ran, case: JoinCase, expected: ExpectedApp, name: str, place: str) -> None:
     found, actual, told = expected.queries[name], ran.rows[name], ran.summary["queries"][name]
     assert_same_rows(found.rows.slice(0, 0) if actual is None else actual, found.rows, place)
     assert told["rows"] == found.rows.num_rows, f"{place}: the summary says {told['rows']} rows"
-    if not acc:
-        assert_windows(ran.windows[name], found.windows, place); return
     accounting = told["accounting"]
     accounts = {next(iter(found.accounts)): accounting} if "input" in accounting else accounting
     assert accounts.keys() == found.accounts.keys(), f"{place}: accounts of {sorted(accounts)}"

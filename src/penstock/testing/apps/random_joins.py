@@ -29,7 +29,7 @@ from penstock.testing.oracle.joins.script import Manner, app_text
 from penstock.testing.oracle.joins.spec import AppSpec, JoinSpec, RunLog
 
 STREAMS = ("bids", "asks", "news")
-SIDES = (1, 2, 2, 2, 2, 2, 3, 3, 4)
+SIDES = (1, 1, 2, 2, 2, 2, 3, 3, 4)
 
 
 @dataclass(frozen=True)
@@ -58,26 +58,27 @@ class JoinCase:
 
     def write(self, folder: Path) -> str:
         """Write all files; the text of the app that reads them."""
-        sources = {name: self._write_stream(folder / name, table) for name, table in self.data.items()}
+        for name, data in self.data.items():
+            self._write_stream(folder / name, data)
         for table in self.app.tables:
-            path = folder / f"{table.name}.{table.format}"
-            write_file(table.data, path, table.format, 1_000)
-            sources[table.name] = f"{table.format}:{path}"
-        return self.text(sources)
+            write_file(table.data, folder / f"{table.name}.{table.format}", table.format, 1_000)
+        return self.text(folder)
 
-    def text(self, sources: Mapping[str, str]) -> str:
+    def text(self, folder: Path | str = "in") -> str:
+        """The app, if its files stand in this folder."""
+        sources = {name: f"parquet:{folder}/{name}" for name in self.data}
+        sources |= {t.name: f"{t.format}:{folder}/{t.name}.{t.format}" for t in self.app.tables}
         return app_text(self.app, sources, self.manners)
 
     def expected(self, log: RunLog) -> ExpectedApp:
         return expect_joins(self.app, self.data, log)
 
-    def _write_stream(self, folder: Path, table: pa.Table) -> str:
+    def _write_stream(self, folder: Path, table: pa.Table) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         size = -(-table.num_rows // self.files) if table.num_rows else 1
         for i in range(self.files):
             part = table.slice(i * size, size)
             write_file(part, folder / f"part-{i:03d}.parquet", "parquet", max(1, size // 3))
-        return f"parquet:{folder}"
 
 
 def random_join_case(seed: int) -> JoinCase:

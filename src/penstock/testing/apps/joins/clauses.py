@@ -26,25 +26,32 @@ def predicate(dice: Dice, values: Sequence[Value]) -> Term | None:
     if not usable:
         return None
     if dice.chance(0.75):
-        found = _simple(dice, dice.pick(usable))
-    else:
-        parts = [_simple(dice, dice.pick(usable)) for _ in range(dice.between(2, 3))]
-        found = dice.pick((terms.both, terms.either))(*parts)
-    # Most predicates hold for few records.
-    return terms.not_true(found) if dice.chance(0.7) else found
+        return _condition(dice, dice.pick(usable))
+    parts = [_condition(dice, dice.pick(usable)) for _ in range(dice.between(2, 3))]
+    found = dice.pick((terms.both, terms.either))(*parts)
+    return terms.not_true(found) if dice.chance(0.2) else found
 
 
-def _simple(dice: Dice, value: Value) -> Term:
+def _condition(dice: Dice, value: Value) -> Term:
+    """What holds for few records is mostly turned round."""
     term, literal = value.term, dice.pick(value.literals)
-    choices = [terms.compare(dice.pick(COMPARISONS), term, literal)] * 3
-    choices += [terms.is_null(term), terms.is_null(term, wanted=False)]
+    if value.kind is not Kind.BOOLEAN and dice.chance(0.5):
+        found, few = terms.compare(dice.pick(("<", "<=", ">", ">=", "<>")), term, literal), 0.25
+    else:
+        found, few = _narrow(dice, value), 0.85
+    return terms.not_true(found) if dice.chance(few) else found
+
+
+def _narrow(dice: Dice, value: Value) -> Term:
+    term, literal = value.term, dice.pick(value.literals)
     items = tuple(dice.pick(value.literals) for _ in range(dice.between(1, 3)))
-    choices += [terms.one_of(term, items), terms.negation(choices[0])]
+    choices = [terms.compare("=", term, literal), terms.is_null(term), terms.one_of(term, items)]
     if value.kind is not Kind.BOOLEAN:
         choices.append(terms.between(term, literal, dice.pick(value.literals)))
     if value.kind is Kind.STRING:
         choices += [terms.like(term, dice.pick(PATTERNS))] * 2
-    return dice.pick(choices)
+    found = dice.pick(choices)
+    return terms.negation(terms.negation(found)) if dice.chance(0.1) else found
 
 
 def pair_condition(dice: Dice, left: Sequence[Value], right: Sequence[Value]) -> Term | None:
@@ -62,7 +69,7 @@ def pair_condition(dice: Dice, left: Sequence[Value], right: Sequence[Value]) ->
             total = terms.arithmetic(dice.pick(("+", "-")), a.term, b.term)
             return terms.compare(dice.pick(("<", ">", "<>")), total, dice.pick(a.literals))
         case 1 if one.literals and other.literals:
-            return terms.either(compared, _simple(dice, one), _simple(dice, other))
+            return terms.either(compared, _condition(dice, one), _condition(dice, other))
         case _:
             return compared
 
@@ -145,7 +152,7 @@ def _aggregate(dice: Dice, values: Sequence[Value], sides: Sequence[Sequence[Val
         return count_value(terms.aggregate(dice.pick(("count", "COUNT")), test=test))
     if dice.chance(0.1):
         return count_value(terms.count_side(dice.pick(streams)))
-    value = dice.pick(values)
+    value = dice.pick([one for one in values if one.whole] * 2 + list(values))
     if dice.chance(0.15) and len(sides) > 1:
         value = _across(dice, sides) or value
     test = predicate(dice, values) if dice.chance(0.08) and value.kind is not Kind.INET and not value.whole else None
@@ -176,7 +183,7 @@ def having(dice: Dice, groups: Sequence[Value], found: Sequence[Value]) -> Term 
     if groups and dice.chance(0.3):
         usable = [key for key in groups if key.literals]
         if usable:
-            return _simple(dice, dice.pick(usable))
+            return _condition(dice, dice.pick(usable))
     if dice.chance(0.2):
         return terms.is_null(dice.pick([*found, count]).term, wanted=False)
     chosen = dice.pick(counts)

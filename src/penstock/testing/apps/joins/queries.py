@@ -88,7 +88,7 @@ def random_query(
         equalities=_equalities(dice, frame, places),
         conditions=tuple(_conditions(dice, places, rows, tied)),
     )
-    if tied and (count == 1 or dice.chance(0.05)) and dice.chance(0.5):
+    if tied and (count == 1 or dice.chance(0.05)) and dice.chance(0.7):
         return _per_record(dice, query, places, by_alias)
     if count == 2 and dice.chance(0.05):
         return _per_record(dice, query, places, by_alias)

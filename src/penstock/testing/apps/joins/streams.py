@@ -59,7 +59,7 @@ class DrawnStream:
 
 
 def random_frame(dice: Dice, pools: tuple[KeyPool, ...]) -> Frame:
-    sums = WIDE if dice.chance(0.08) else HUGE if dice.chance(0.03) else PLAIN
+    sums = WIDE if dice.chance(0.1) else HUGE if dice.chance(0.05) else PLAIN
     return Frame(dice.pick(STARTS), dice.pick(SPANS) * SECOND, pools, sums)
 
 

@@ -53,7 +53,7 @@ def random_table(dice: Dice, frame: Frame, streams: tuple[DrawnStream, ...], num
     stream = dice.pick(streams)
     addresses = [c for c in stream.columns if c.type.kind is Kind.INET]
     numbers = [c for c in stream.columns if c.type.kind in (Kind.INTEGER, Kind.DOUBLE) and not c.odd and not c.whole]
-    if kind == "longest" and addresses:
+    if addresses and (kind == "longest" or dice.chance(0.35)):
         return _longest(dice, stream, dice.pick(addresses), name)
     if kind == "times":
         return _times(dice, frame, stream, name)
@@ -116,6 +116,8 @@ def _keyed(dice: Dice, pools: tuple[KeyPool, ...], name: str, unique: bool) -> D
     rows = dice.between(1, MOST_ROWS)
     kinds = [dice.pick(pool.kinds) for pool in pools]
     tuples = [tuple(_key(dice, pool, kind) for pool, kind in zip(pools, kinds, strict=True)) for _ in range(rows)]
+    if len(pools) == 1 and dice.chance(0.6):  # every key has a row
+        tuples += [(_as(one, kinds[0]),) for one in fitting(pools[0].values, kinds[0])]
     if unique:
         tuples = list({repr(_same(one)): one for one in tuples}.values())
     if dice.chance(0.2):
@@ -142,8 +144,11 @@ def _is_address(value: Any) -> bool:
 
 def _key(dice: Dice, pool: KeyPool, kind: Type) -> Any:
     values = fitting((*pool.values, *pool.strangers), kind)
-    found = dice.pick(values)
-    return float(found) if kind is DOUBLE else found
+    return _as(dice.pick(values), kind)
+
+
+def _as(value: Any, kind: Type) -> Any:
+    return float(value) if kind is DOUBLE else value
 
 
 # -- by ranges
