@@ -1,7 +1,7 @@
 """A side that is the last records of its stream at each instant: [ROWS n] in a join.
 
-Records have an order, by time and then by position. At an instant the last n before it count; of those the ones that pass
-the side's conditions are joined, each by itself.
+Records have an order, by time and then by position. At an instant the last n before it count; those that pass the
+side's conditions are joined, each by itself.
 """
 
 from __future__ import annotations
