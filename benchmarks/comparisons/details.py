@@ -6,23 +6,22 @@ DuckDB, Polars and Spark on the same file.
     count(DISTINCT dst) by src            │
     approx_count_distinct(dst), a million groups ┘
 
-Figures are medians of whole processes: seconds, processor time, and the memory of the largest process.
+Figures are medians of whole processes: seconds, processor time of each with all that it starts, and the memory of the
+largest process (`benchmarks.measure.alone`).
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.comparisons.peers import interpreter
+from benchmarks.comparisons.peers import NOT_INSTALLED, interpreter
 from benchmarks.measure import machine
+from benchmarks.measure.alone import measured
 from penstock.errors import ConfigError
 
 Progress = Callable[[str], None]
@@ -32,13 +31,18 @@ ROWS, QUICK_ROWS = 10_000_000, 50_000
 GROUPS = 1_000_000
 PENSTOCK, DUCKDB, POLARS, SPARK = "penstock", "duckdb", "polars", "spark"
 MINUTE = "[RANGE '1 minute']"
+# The number of a record's minute, as each engine has it soonest: DuckDB's and Spark's date_trunc ask a calendar about
+# time zones, which took DuckDB more than the rest of the query.
+DUCK_MINUTE, SPARK_MINUTE = "epoch_us(ts) // 60000000", "unix_micros(ts) div 60000000"
+POLARS_MINUTE = "pl.col('ts').dt.truncate('1m')"
+WIDE = "cast(pl.Int64)"  # Polars adds up 32 bits in 32 bits
 # By name: the file, keys, and the aggregate as penstock, DuckDB and Spark, and Polars have it.
 WORK = {
-    "sum": ("flows", ("src",), "sum(bytes)", "sum(bytes)", "pl.col('bytes').sum()"),
+    "sum": ("flows", ("src",), "sum(bytes)", "sum(bytes)", f"pl.col('bytes').{WIDE}.sum()"),
     "pairs": ("flows", ("src", "dst"), "count(*)", "count(*)", "pl.len()"),
     "distinct": ("flows", ("src",), "count(DISTINCT dst)", "count(DISTINCT dst)", "pl.col('dst').n_unique()"),
     "approx": ("wide", ("a",), "approx_count_distinct(b)", "approx_count_distinct(b)", "pl.col('b').approx_n_unique()"),
-    "approx, sum": ("wide", ("a",), "sum(b)", "sum(b)", "pl.col('b').sum()"),
+    "approx, sum": ("wide", ("a",), "sum(b)", "sum(b)", f"pl.col('b').{WIDE}.sum()"),
 }
 DUCK = "import duckdb, sys; duckdb.sql(sys.argv[1]).arrow().read_all()"
 POLAR = "import polars as pl, sys; eval(sys.argv[1])"
@@ -90,15 +94,15 @@ def run(
     if unknown:
         raise ConfigError(f"unknown engine '{unknown[0]}'", f"engines are {', '.join(known)}")
     chosen = [command for command in commands if not engines or command.engine in engines]
-    measured = {(command.engine, command.work): Measured() for command in chosen}
+    found = {(command.engine, command.work): Measured() for command in chosen}
     times = QUICK_TIMES if quick else TIMES
     for number in range(times):
         for command in chosen:
             tell(f"{command.work}, {command.engine}: {number + 1} of {times}")
-            found = measured[command.engine, command.work]
-            if not found.note:
-                measure(command, work, found)
-    results = [line(command, measured) for command in chosen]
+            one = found[command.engine, command.work]
+            if not one.note:
+                measure(command, work, one)
+    results = [line(command, found) for command in chosen]
     return {"name": "details", "machine": machine.describe(), "rows": rows, "times": times, "results": results}
 
 
@@ -126,18 +130,23 @@ def commands_on(files: dict[str, Path]) -> tuple[Command, ...]:
         file, by = str(files[source]), ", ".join(keys)
         minutes = source == "flows"
         window = f" {MINUTE}" if minutes else ""
-        trunc = "date_trunc('minute', ts), " if minutes else ""
         mine = f"SELECT {by}, {ours} AS n FROM '{file}'{window} GROUP BY {by}"
-        other = f"SELECT {trunc}{by}, {theirs} AS n FROM {{0}} GROUP BY {trunc}{by}"
-        grouped = ["pl.col('ts').dt.truncate('1m')"] if minutes else []
+        duck, spark = (
+            f"SELECT {minute}{by}, {theirs} AS n FROM {place} GROUP BY {minute}{by}"
+            for place, minute in (
+                (f"'{file}'", f"{DUCK_MINUTE}, " if minutes else ""),
+                ("input", f"{SPARK_MINUTE}, " if minutes else ""),
+            )
+        )
+        grouped = [POLARS_MINUTE] if minutes else []
         frame = (
             f"pl.scan_parquet({file!r}).group_by([{', '.join([*grouped, *map(repr, keys)])}]).agg({polars}).collect()"
         )
         made += [
             Command(PENSTOCK, name, ("-m", "penstock", "query", "--format", "parquet", "-o", f"{file}.out", mine)),
-            Command(DUCKDB, name, ("-c", DUCK, other.format(f"'{file}'"))),
+            Command(DUCKDB, name, ("-c", DUCK, duck)),
             Command(POLARS, name, ("-c", POLAR, frame)),
-            Command(SPARK, name, ("-c", SPARKS, other.format("input"), file)),
+            Command(SPARK, name, ("-c", SPARKS, spark, file)),
         ]
     return tuple(made)
 
@@ -146,21 +155,17 @@ def measure(command: Command, work: Path, into: Measured) -> None:
     """Run it once; a note where it does not end as it should."""
     python = interpreter(command.engine) if command.engine == POLARS else sys.executable
     if python is None:
-        into.note = "not installed: make bench-peers"
+        into.note = NOT_INSTALLED
         return
-    begin = time.perf_counter()
-    with (work / "details.log").open("wb") as log:
-        process = subprocess.Popen([python, *command.arguments], cwd=work, stdout=subprocess.DEVNULL, stderr=log)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    wall = time.perf_counter() - begin
-    if process.returncode != 0:
-        said = (work / "details.log").read_text(errors="replace").strip().splitlines()[-1:]
-        into.note = said[0] if said else f"ended with {process.returncode}"
+    log = work / "details.log"
+    used = measured([python, *command.arguments], work, log)
+    if used.code != 0:
+        said = log.read_text(errors="replace").strip().splitlines()[-1:]
+        into.note = said[0] if said else f"ended with {used.code}"
         return
-    into.wall.append(wall)
-    into.processor.append(used.ru_utime + used.ru_stime)
-    into.memory.append(used.ru_maxrss * 1024)
+    into.wall.append(used.wall)
+    into.processor.append(used.processor)
+    into.memory.append(used.memory)
 
 
 def line(command: Command, measured: dict[tuple[str, str], Measured]) -> dict[str, Any]:

@@ -139,7 +139,8 @@ def _merged(job: EngineJob, place: Path, segments: tuple[SegmentRef, ...]) -> tu
     from penstock.relations.storing import stored
     from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
     from penstock.runtime.epoch import Epoch
-    from penstock.runtime.merge.items import FOREVER, Reading, due, items, wanting_of
+    from penstock.runtime.merge.all_items import items
+    from penstock.runtime.merge.items import FOREVER, Reading, due, wanting_of
     from penstock.runtime.merge.tally import least_kept
     from penstock.runtime.settings import TaskSettings
     from penstock.sinks.base import Owner

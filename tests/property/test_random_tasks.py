@@ -27,15 +27,15 @@ from penstock.runtime.batch.compaction import _items as compaction_items
 from penstock.runtime.batch.job import columns
 from penstock.runtime.batch.merge_job import ShareWork
 from penstock.runtime.epoch import Epoch, landmark_start
+from penstock.runtime.merge.all_items import items
 from penstock.runtime.merge.items import (
     FOREVER,
     Cut,
     Due,
     Reading,
     Wanting,
-    _items,
     due,
-    items,
+    due_items,
     row_bytes,
     share_out,
     wanting_of,
@@ -130,7 +130,7 @@ class Bench:
             return [(item.names, item.cut) for item in items([one], self.settings, 2)]
         limit = max(int(self.rng.choice([1, 7, 50, 1000])), int(one.rows.sum()) // MOST_ITEMS)
         small = replace(self.settings, task_memory=limit * max(row_bytes(s.relation) for s in one.reading.sources))
-        return [(item.names, item.cut) for item in _items(0, one, limit, small)]
+        return [(item.names, item.cut) for item in due_items(0, one, limit, small)]
 
 
 def everything(app: QuerySet) -> QuerySet:

@@ -9,7 +9,8 @@ import pyarrow as pa
 from penstock.logical.query import Query
 from penstock.relations.relation import Relation, relation_of
 from penstock.relations.storage import StoredSource
-from penstock.runtime.merge.items import Cut, Due, Part, Reading, Wanting, due, items
+from penstock.runtime.merge.all_items import items
+from penstock.runtime.merge.items import Cut, Due, Part, Reading, Wanting, due
 from penstock.runtime.merge.windows import TaskSegments, merge_item
 from penstock.runtime.settings import TaskSettings
 from penstock.sinks.schema import result_schema

@@ -32,6 +32,18 @@ BOUND = 1 << 63  # what may reach it does not fit one word
 IPV6 = 1 << 32  # from here on the value of an address is the code of an IPv6 one
 
 
+class TooMany(Exception):
+    """More records than can be counted."""
+
+
+@cache
+def joining() -> Any:
+    """The module of the loops that repeat, `kernels.tables.joining`; as `kernels`."""
+    from penstock.kernels.tables import joining as loops
+
+    return loops
+
+
 @cache
 def kernels() -> Any:
     """The module of the loops that fold, `kernels.tables.fold`. Planning knows accumulators as well, and must not load
@@ -102,6 +114,10 @@ class Accumulator(ABC):
     def adds(self, facts: Facts) -> bool:
         """Whether the state is one integer, and states merge by adding: then merges add what is stored as it is."""
         return False
+
+    def repeated(self, words: Words, times: Array) -> Words:
+        """The states of the same values, each as often as `times` says: what a joined row has of one of its sides."""
+        return words
 
     # -- states that outgrow their words
 

@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from penstock.aggregates.base import Accumulator, AggregateFunction, Facts, FinishedValues, Kept, State, kernels
+from penstock.aggregates.base import (
+    Accumulator,
+    AggregateFunction,
+    Facts,
+    FinishedValues,
+    Kept,
+    State,
+    TooMany,
+    joining,
+    kernels,
+)
 from penstock.logical.types import BIGINT, Type
 
 if TYPE_CHECKING:
@@ -39,6 +49,17 @@ class Counted(Accumulator):
 
     def fold_partials(self, into: Into, facts: Facts, words: Words, dictionary: Dictionary | None) -> None:
         kernels().add_sum(*into.words, into.rows, words[0], into.everything)
+
+    def repeated(self, words: Words, times: Array) -> Words:
+        return (multiplied(words[0], times),)
+
+
+def multiplied(counts: Array, times: Array) -> Array:
+    """Counts times how often. Raises `TooMany` where that leaves BIGINT."""
+    product: Array = counts.copy()
+    if joining().multiply(product, times):
+        raise TooMany
+    return product
 
 
 class Count(AggregateFunction):

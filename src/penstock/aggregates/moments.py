@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.aggregates.base import Accumulator, AggregateFunction, Facts, FinishedValues, Kept, kernels
+from penstock.aggregates.sum import repeated_doubles
 from penstock.logical.types import DOUBLE, Type
 
 if TYPE_CHECKING:
-    from penstock.aggregates.base import Words
+    from penstock.aggregates.base import Array, Words
     from penstock.aggregates.values import Into, Values
     from penstock.kernels.dictionary import Dictionary
 
@@ -39,6 +40,10 @@ class Moments(Accumulator):
 
     def fold_partials(self, into: Into, facts: Facts, words: Words, dictionary: Dictionary | None) -> None:
         kernels().add_moments_partial(*into.words, *words)
+
+    def repeated(self, words: Words, times: Array) -> Words:
+        n, mean, rest, squares, lost = words
+        return (n * times, mean, rest, *repeated_doubles(squares, lost, times))
 
 
 MOMENTS = Moments()

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.aggregates.base import Accumulator, AggregateFunction, Facts, FinishedValues, Kept, OutOfRange, kernels
+from penstock.aggregates.base import (
+    BOUND,
+    Accumulator,
+    AggregateFunction,
+    Facts,
+    FinishedValues,
+    Kept,
+    OutOfRange,
+    joining,
+    kernels,
+)
 from penstock.logical.types import BIGINT, DOUBLE, Kind, Type
 
 if TYPE_CHECKING:
@@ -47,6 +57,18 @@ class Summed(Accumulator):
         else:
             kernels().add_sum(*into.words, into.rows, words[0], into.everything)
 
+    def repeated(self, words: Words, times: Array) -> Words:
+        import numpy as np
+
+        if words[0].dtype.kind == "f":
+            return repeated_doubles(words[0], words[1], times)
+        if len(words) == 1 and _product_fits(words[0], times):
+            return (words[0] * times,)
+        low, high = self.widened(words) if len(words) == 1 else words
+        out = np.empty_like(low), np.empty_like(low)
+        joining().repeat_wide(low, high, times, *out)
+        return out
+
     def grows(self, kind: Kind) -> bool:
         return kind is not Kind.DOUBLE
 
@@ -55,6 +77,22 @@ class Summed(Accumulator):
 
     def widened(self, words: Words) -> Words:
         return words[0], words[0] >> 63
+
+
+def repeated_doubles(value: Array, rest: Array, times: Array) -> Words:
+    """Sums of two doubles, times how often."""
+    import numpy as np
+
+    out = np.empty_like(value), np.empty_like(value)
+    joining().repeat_double(value, rest, times, *out)
+    return out
+
+
+def _product_fits(sums: Array, times: Array) -> bool:
+    """Whether no product can leave one word."""
+    if not len(sums):
+        return True
+    return max(abs(int(sums.min())), abs(int(sums.max()))) * int(times.max()) < BOUND
 
 
 SUMMED = Summed()

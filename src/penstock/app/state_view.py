@@ -80,8 +80,8 @@ def _windows(path: Path, manifest: Manifest, version: Version, most: int) -> dic
 
 def _open_panes(query: Query, version: Version, manifest: Manifest) -> dict[str, Any] | None:
     """First and last pane that an open window of a query holds; None: there is none."""
-    floor = open_floor(version.app, query, manifest.streams)
-    stored = {relation.name for relation in version.reads(query)}
+    floor = min(open_floor(version.app, query, window, manifest.streams) for _, window in version.reads(query))
+    stored = {relation.name for relation, _ in version.reads(query)}
     found = [panes for s in manifest.segments for name, panes in s.panes.items() if name in stored]
     if not found or max(high for _, high in found) < floor:
         return None

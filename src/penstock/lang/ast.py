@@ -64,13 +64,15 @@ class Item:
 
 @dataclass(frozen=True)
 class FromClause:
-    """A stream or table in FROM; `joined` is the comma or JOIN that brought it in. A `file` is named by its address."""
+    """A stream or table in FROM; `joined` is the comma or JOIN that brought it in, `outer` its LEFT, RIGHT or FULL. A
+    `file` is named by its address."""
 
     name: Word
     alias: Word | None
     window: WindowClause | None
     joined: Span | None = None
     on: exp.Expr | None = None
+    outer: str = ""
     file: bool = False
 
 
@@ -84,6 +86,7 @@ class Derived:
     span: Span
     joined: Span | None = None
     on: exp.Expr | None = None
+    outer: str = ""
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,9 @@ class SelectGrammar(ExpressionGrammar):
         while (joined := self._joined()) is not None:
             source = self._source()
             on = self.expression_() if self.take("ON") else None
-            sources.append(replace(source, joined=joined, on=on))
+            first = self.app_text.at(joined).split()[0].upper()
+            outer = first if first in ("LEFT", "RIGHT", "FULL") else ""
+            sources.append(replace(source, joined=joined, on=on, outer=outer))
         return tuple(sources)
 
     def _joined(self) -> Span | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from penstock.logical.types import BIGINT, BOOLEAN, PREFIX, Type
+from penstock.logical.types import BIGINT, BOOLEAN, PREFIX, TIMESTAMP, Type
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,13 @@ class Bucket:
     """The Gigascope time bucket `time/5 AS tb`: number of the window, window_start / length."""
 
     type: Type = BIGINT
+
+
+@dataclass(frozen=True)
+class WindowEnd:
+    """The end of the window: what a bare time column is beside aggregates of everything."""
+
+    type: Type = TIMESTAMP
 
 
 @dataclass(frozen=True)
@@ -212,6 +219,7 @@ Expression = (
     | Aggregate
     | Listed
     | Bucket
+    | WindowEnd
     | Arithmetic
     | Comparison
     | Logic

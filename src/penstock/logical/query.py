@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from penstock.logical.expressions import Aggregate, Column, Computed, Expression, Prefix, columns
+from penstock.logical.expressions import Aggregate, Column, Computed, Expression, Match, Prefix, columns
 from penstock.logical.types import STRING, TIMESTAMP, Kind, Type
 from penstock.logical.window import Window
 
@@ -85,13 +85,71 @@ class OutputColumn:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A table that queries join with: read once, and known by the digest of its content. `longest`: of the rows whose
+    range holds a value, those with the shortest range belong to it."""
+
+    name: str
+    fields: tuple[Field, ...]
+    source: str
+    options: tuple[tuple[str, str], ...]
+    digest: str
+    longest: bool = False
+
+
+@dataclass(frozen=True)
+class Side:
+    """A stream of a join: its window, the conditions on its records alone, and the `key` that it is joined by, in the
+    same order on all sides. Expressions are of the stream's own columns; those of the query name the side first
+    (`side_column`)."""
+
+    alias: str
+    stream: str
+    window: Window
+    where: Expression | None
+    key: tuple[Attribute, ...]
+
+
+@dataclass(frozen=True)
+class TableSide:
+    """A table of a join that has several rows for some records of the stream `owner`, whose columns `match` names.
+    `outer` (LEFT JOIN): records without a row stay, with NULLs."""
+
+    alias: str
+    owner: str
+    match: Match
+    outer: bool = False
+
+
+@dataclass(frozen=True)
+class Join:
+    """What a join reads: streams, tables, and the condition that is judged on each combination of their rows."""
+
+    sides: tuple[Side, ...]
+    tables: tuple[TableSide, ...] = ()
+    pairs: Expression | None = None
+
+
+def side_name(query: str, alias: str) -> str:
+    """How accounts and plans call a side of a join; no query and no alias has a colon or a dot in its name."""
+    return f"{query}:{alias}"
+
+
+def side_column(alias: str, column: str) -> str:
+    """How the expressions of a join call a column of a side."""
+    return f"{alias}.{column}"
+
+
+@dataclass(frozen=True)
 class Query:
     """`aggregates` are the distinct ones that select list, HAVING and ORDER BY need, in order of appearance.
 
     `stream` names a declared stream, or the query whose results this one reads (see `results_stream`).
     `order` and `limit` act per window; ties go by the keys, ascending. A query without aggregates and GROUP BY
     gives one row per record (`per_tuple`): it groups by its select list, and every group is repeated count(*) times.
-    A `hidden` query stands inside another one (WITH, a subquery in FROM) and has no sink.
+    A `hidden` query stands inside another one (WITH, a subquery in FROM) and has no sink. A `join` reads several
+    streams, or tables whose rows multiply; it has no `stream` and no `where` of its own, and `window` numbers its
+    results: window k ends where that of the longest side does.
     """
 
     name: str
@@ -107,6 +165,7 @@ class Query:
     limit: int | None = None
     per_tuple: bool = False
     hidden: bool = False
+    join: Join | None = None
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -116,7 +175,13 @@ class Query:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The streams, and queries, that it reads itself."""
-        return (self.stream,)
+        return (self.stream,) if self.join is None else tuple(dict.fromkeys(side.stream for side in self.join.sides))
+
+    def windows_on(self, stream: str) -> tuple[Window, ...]:
+        """Its windows on a stream; a join may have several."""
+        if self.join is None:
+            return (self.window,)
+        return tuple(side.window for side in self.join.sides if side.stream == stream)
 
     @property
     def columns(self) -> frozenset[str]:
@@ -131,10 +196,12 @@ class Query:
 
 @dataclass(frozen=True)
 class QuerySet:
-    """An app: the declared streams that its queries read, and the queries, each after those whose results it reads."""
+    """An app: the declared streams and tables that its queries read, and the queries, each after those whose results it
+    reads."""
 
     streams: tuple[Stream, ...]
     queries: tuple[Query, ...]
+    tables: tuple[Table, ...] = ()
 
     def stream(self, name: str) -> Stream:
         """A declared stream, or the results of a query as a stream."""

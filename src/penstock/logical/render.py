@@ -31,10 +31,11 @@ from penstock.logical.expressions import (
     Match,
     Not,
     Prefix,
+    WindowEnd,
 )
 from penstock.logical.types import Kind
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN = re.compile(r"([A-Za-z_][A-Za-z0-9_]*\.)?[A-Za-z_][A-Za-z0-9_]*")  # of a join also `A.price`
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOOSENESS = {"OR": 1, "AND": 2, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7}
 _TEST = 5  # comparisons and the other tests
@@ -71,6 +72,8 @@ def _render(expression: Expression) -> tuple[str, int]:
             return _aggregate(aggregate) if what == ITEM else f"{what} of {_aggregate(aggregate)}", _ATOM
         case Bucket():
             return "bucket", _ATOM
+        case WindowEnd():
+            return "window_end", _ATOM
         case Lookup(match, column):
             return (
                 f"{render_name(match.table)}.{'#class' if column is None else render_name(column)}[{_match(match)}]",

@@ -8,6 +8,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from penstock.state.account import by_side
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -56,8 +58,8 @@ def account_table(summary: dict[str, Any]) -> Table:
     for name in ("query", "windows", "rows", *parts):
         table.add_column(name, justify="left" if name == "query" else "right", no_wrap=True)
     for name, query in summary["queries"].items():
-        entry = query["accounting"]
-        table.add_row(name, f"{query['windows']:,}", f"{query['rows']:,}", *(f"{entry[part]:,}" for part in parts))
+        for side, entry in by_side(name, query["accounting"]):
+            table.add_row(side, f"{query['windows']:,}", f"{query['rows']:,}", *(f"{entry[part]:,}" for part in parts))
     table.add_section()
     several = "input" not in summary["accounting"]
     for name, entry in summary["accounting"].items() if several else [("", summary["accounting"])]:

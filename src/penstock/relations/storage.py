@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from penstock.logical.query import Join, side_name
 from penstock.relations.closing import part_name
 from penstock.relations.relation import Relation
 from penstock.relations.storing import Stored
@@ -67,6 +68,11 @@ def next_storages(
 def part_sources(storages: Sequence[Storage], query: str, parts: int) -> list[tuple[StoredSource, ...]]:
     """What a query reads for each of its parts: its groups, and its details."""
     return [sources(storages, part_name(query, number)) for number in range(parts)]
+
+
+def side_sources(storages: Sequence[Storage], query: str, join: Join) -> list[tuple[StoredSource, ...]]:
+    """What a join reads for each of its sides."""
+    return [sources(storages, side_name(query, side.alias)) for side in join.sides]
 
 
 def sources(storages: Iterable[Storage], part: str) -> tuple[StoredSource, ...]:

@@ -7,16 +7,17 @@ is stored; it does not choose what is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from penstock.logical.expressions import Prefix
-from penstock.logical.query import Query, QuerySet
+from penstock.logical.query import Query, QuerySet, Side, side_name
 from penstock.logical.window import ROWS
 from penstock.relations.closing import Finish, Reader, closing_of, rolls_up
 from penstock.relations.component import pane_component
-from penstock.relations.relation import Relation, Wanted, bounds_relation, together, wanted_of
+from penstock.relations.joining import side_choice, side_relation
+from penstock.relations.relation import EXACT, Relation, Wanted, bounds_relation, named, together, wanted_of
 
 ADDRESS_BITS = 129  # a whole address is finer than any prefix of it
 
@@ -67,15 +68,35 @@ def bounds_label(relation: Relation) -> str:
     return f"#{pane_component(relation.panes).text}"
 
 
-def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None) -> Stored:
-    """What is stored of a stream (or of a query's results); `since` are the versions that brought the queries."""
+def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None, late: str = EXACT) -> Stored:
+    """What is stored of a stream (or of a query's results); `since` are the versions that brought the queries. Sides of
+    joins are aggregated before they are stored, or (`late`: APPEND) a row for each record is."""
     queries = app.readers(stream)
     wanted = {query.name: wanted_of(query, (since or {}).get(query.name, 0)) for query in queries}
-    kept = _finest(_joined(tuple(one for wants in wanted.values() for one in wants.relations)))
-    readers = tuple(_reader(query, wanted[query.name], kept) for query in queries)
+    plain = [query for query in queries if query.join is None]
+    sides = [
+        StoredSide(query, side, side_relation(query, side, wanted[query.name], (since or {}).get(query.name, 0), late))
+        for query in queries
+        if query.join is not None
+        for side in query.join.sides
+        if side.stream == stream
+    ]
+    wants = [one for query in plain for one in wanted[query.name].relations]
+    kept = _slotted(_finest(_joined((*wants, *(one.wanted for one in sides)))), sides)
+    readers = [_reader(query, wanted[query.name], kept) for query in plain]
+    readers += [_side_reader(one, kept) for one in sides]
     time = app.stream(stream).time
-    panes = dict.fromkeys(query.window.panes for query in queries if query.window.axis == ROWS)
-    return Stored((*kept, *(bounds_relation(stream, one, time) for one in panes)), readers)
+    panes = dict.fromkeys(query.window.panes for query in plain if query.window.axis == ROWS)
+    return Stored((*kept, *(bounds_relation(stream, one, time) for one in panes)), tuple(readers))
+
+
+@dataclass(frozen=True)
+class StoredSide:
+    """A side of a join, and what it would be closed from if nothing were shared."""
+
+    query: Query
+    side: Side
+    wanted: Relation
 
 
 def _reader(query: Query, wanted: Wanted, kept: tuple[Relation, ...]) -> Reader:
@@ -83,11 +104,31 @@ def _reader(query: Query, wanted: Wanted, kept: tuple[Relation, ...]) -> Reader:
     return Reader(query.name, query.window, wanted.groups.choice, query.attributes, first, tuple(details), wanted.asked)
 
 
+def _side_reader(one: StoredSide, kept: tuple[Relation, ...]) -> Reader:
+    side, wanted = one.side, one.wanted
+    closing = closing_of(wanted, _nearest(wanted, kept))
+    name, choice = side_name(one.query.name, side.alias), side_choice(side, wanted)
+    return Reader(name, side.window, choice, wanted.attributes, closing)
+
+
+def _slotted(kept: tuple[Relation, ...], sides: Iterable[StoredSide]) -> tuple[Relation, ...]:
+    """The same, with slots by the key of the first join that reads a relation: its rows then stand where those of the
+    other sides do. A relation that has such slots already keeps them."""
+    found = {relation.name: relation for relation in kept}
+    for one in sides:
+        near = _nearest(one.wanted, kept)
+        relation, key = found[near.name], one.side.key
+        if relation.slots is None and key and set(key) <= set(relation.attributes):
+            rest = tuple(attribute for attribute in relation.attributes if attribute not in key)
+            found[near.name] = named(replace(relation, attributes=(*key, *rest), slots=len(key)))
+    return tuple(found.values())
+
+
 def _joined(wanted: tuple[Relation, ...]) -> tuple[Relation, ...]:
     """Relations of the same groups as one, with the states of all."""
     found: dict[object, list[Relation]] = {}
     for one in wanted:
-        grain = (frozenset(one.attributes), one.panes, one.choice, one.landmark, one.loss)
+        grain = (frozenset(one.attributes), one.panes, one.choice, one.landmark, one.loss, one.table)
         found.setdefault(grain, []).append(one)
     return tuple(together(same) for same in found.values())
 

@@ -19,6 +19,7 @@ class Epoch:
     `row` is the position of the task's first record. `origins` has, for each query that was added to a running
     app, the greatest time and the position at that moment: its first window starts after them. Where records have no
     order (not `ordered`: DataFrames, results), the first record is the least of the first batch, told by the driver.
+    `joined` has the watermarks of joins, by side.
     """
 
     batch: int
@@ -28,6 +29,11 @@ class Epoch:
     row: int = 0
     origins: Mapping[str, Origin] = field(default_factory=dict)
     ordered: bool = True
+    joined: Mapping[str, int | None] = field(default_factory=dict)
+
+    def watermark_of(self, taker: str) -> int | None:
+        """What is closed for a query, or for a side of a join: that is held back by the slowest of its streams."""
+        return self.joined.get(taker, self.watermark)
 
 
 def first_window(window: Window, origin: Origin | None) -> int | None:
@@ -55,6 +61,6 @@ def cutoff(window: Window, epoch: Epoch, query: str) -> int | None:
     origin = epoch.origins.get(query)
     if window.landmark:
         return landmark_start(window, epoch.first, origin)
-    opened = None if window.axis == ROWS else window.first_open(epoch.watermark)
+    opened = None if window.axis == ROWS else window.first_open(epoch.watermark_of(query))
     candidates = [k for k in (opened, first_window(window, origin)) if k is not None]
     return max(candidates) * window.slide if candidates else None

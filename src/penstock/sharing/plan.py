@@ -143,5 +143,5 @@ def unshared_plan(app: QuerySet, stream: str, memory: int = 0, since: Mapping[st
 
 def unshared_plans(app: QuerySet, memory: int = 0, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
     """Plans for every stream, and for every query whose results are read."""
-    names = dict.fromkeys(query.stream for query in app.queries)
+    names = dict.fromkeys(name for query in app.queries for name in query.inputs)
     return {name: unshared_plan(app, name, memory, since) for name in names}

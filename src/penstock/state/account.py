@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.logical.query import side_name
 
 PLACES = 3  # of malformed records, remembered per reason
 
@@ -78,3 +81,10 @@ class Account:
 
     def of(self, stream: str) -> Entry:
         return self.streams.get(stream, Entry())
+
+
+def by_side(query: str, accounting: Mapping[str, Any]) -> list[tuple[str, Mapping[str, int]]]:
+    """What a query, or each side of a join, is called, with its account."""
+    if "input" in accounting:
+        return [(query, accounting)]
+    return [(side_name(query, alias), entry) for alias, entry in accounting.items()]

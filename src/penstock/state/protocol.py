@@ -76,7 +76,7 @@ class Offset:
     """What was decided about a batch before it ran: a replay does the same.
 
     `n` is the number of batches with this one, `plan` the version of the app, `end`: all streams have ended. `origins`
-    is of queries that were added to the running app.
+    is of queries that were added to the running app, `joined` the watermark before the batch of every side of a join.
     """
 
     n: int = 0
@@ -84,6 +84,7 @@ class Offset:
     end: bool = False
     streams: Mapping[str, StreamOffset] = field(default_factory=dict)
     origins: Mapping[str, Origin] = field(default_factory=dict)
+    joined: Mapping[str, int | None] = field(default_factory=dict)
 
     @property
     def batch(self) -> int:
@@ -185,6 +186,7 @@ class WindowCounts:
     ends: tuple[int, ...]
     rows: tuple[int, ...]
     exact: tuple[int, ...]
+    closed: int = 0  # windows that there were, also those too old to be listed
 
 
 @dataclass(frozen=True)

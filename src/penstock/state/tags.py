@@ -19,6 +19,7 @@ TAGS: Mapping[str, type] = {
     "aggregate": expressions.Aggregate,
     "listed": expressions.Listed,
     "bucket": expressions.Bucket,
+    "window_end": expressions.WindowEnd,
     "arithmetic": expressions.Arithmetic,
     "comparison": expressions.Comparison,
     "logic": expressions.Logic,

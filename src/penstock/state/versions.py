@@ -14,9 +14,9 @@ from pathlib import Path
 
 from penstock.errors import StateError
 from penstock.logical.query import Query, QuerySet
-from penstock.logical.window import ROWS
+from penstock.logical.window import ROWS, Window
 from penstock.relations.relation import Relation, Wanted, bounds_relation, wanted_of
-from penstock.relations.storage import Storage, first_storage, next_storages, part_sources
+from penstock.relations.storage import Storage, first_storage, next_storages, part_sources, side_sources
 from penstock.sharing.options import Planning
 from penstock.sharing.plan import SharedPlan
 from penstock.state import checked
@@ -54,13 +54,17 @@ class Version:
         """What each query is finished from."""
         return {query.name: wanted_of(query, self.since.get(query.name, 0)) for query in self.app.queries}
 
-    def reads(self, query: Query) -> tuple[Relation, ...]:
-        """All relations that a query reads in segments of any storage."""
+    def reads(self, query: Query) -> tuple[tuple[Relation, Window], ...]:
+        """All relations that a query reads in segments of any storage, each with the window that it reads there."""
+        if query.join is not None:
+            sides = zip(query.join.sides, side_sources(self.storages, query.name, query.join), strict=True)
+            return tuple(dict.fromkeys((source.relation, side.window) for side, of in sides for source in of))
         parts = part_sources(self.storages, query.name, len(self.wanted[query.name].relations))
-        found = tuple({source.relation.name: source.relation for part in parts for source in part}.values())
-        if query.window.axis != ROWS:
-            return found
-        return (*found, bounds_relation(query.stream, query.window.panes, self.app.stream(query.stream).time))
+        found = {source.relation.name: source.relation for part in parts for source in part}
+        if query.window.axis == ROWS:
+            bounds = bounds_relation(query.stream, query.window.panes, self.app.stream(query.stream).time)
+            found[bounds.name] = bounds
+        return tuple((relation, query.window) for relation in found.values())
 
 
 Plans = Mapping[str, SharedPlan]

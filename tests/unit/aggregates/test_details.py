@@ -19,7 +19,7 @@ from penstock.aggregates.details.percentiles import MEDIAN, PERCENTILE, ranks
 from penstock.aggregates.details.registers import APPROX_COUNT_DISTINCT, REGISTERS, precision
 from penstock.kernels.tables.fold import order_bits
 from penstock.kernels.tables.order import hash_values
-from penstock.kernels.tables.registers import LANES, estimates, leading_marks, mark_registers, merge_registers
+from penstock.kernels.tables.registers import LANES, leading_marks, mark_registers, merge_registers
 from penstock.logical.types import BIGINT
 from penstock.testing.oracle.details import bucket_middle, entropy
 
@@ -151,11 +151,47 @@ def test_estimates_of_several_groups() -> None:
     one, other = registers_of(values, 10), registers_of(values[:40], 10)
     ((first,), (second,)) = (rows.states[REGISTERS.state("x")] for rows in (one, other))
     at = np.concatenate([np.full(len(first), 3), np.full(len(second), 1)])
-    found = np.zeros(5, np.int64)
-    estimates(np.argsort(at, kind="stable"), at, np.concatenate([first, second]), 10, np.empty(66), found)
-    assert found[[0, 2, 4]].tolist() == [0, 0, 0]
+    words, error = np.concatenate([first, second]), 1.04 / 2**5
+    alone = [APPROX_COUNT_DISTINCT.reduce(rows, 1, BIGINT, (error,)) for rows in (one, other)]
+    for seed in range(5):  # rows of a group come in any order, and between those of others
+        order = np.random.default_rng(seed).permutation(len(at))
+        rows = DetailRows(at[order], words[order], words[order], words[order], {REGISTERS.state("x"): (words[order],)})
+        found = APPROX_COUNT_DISTINCT.reduce(rows, GROUPS, BIGINT, (error,)).values
+        assert found[[0, 2, 4]].tolist() == [0, 0, 0]
+        assert found[[3, 1]].tolist() == [answer.values[0] for answer in alone]
     assert abs(found[3] - 900) < 150
     assert abs(found[1] - 40) <= 6
+
+
+def ertl(registers: list[int], bits: int) -> float:
+    """Ertl 2017, algorithm 6, in plain Python."""
+    m, most, tally = 1 << bits, 64 - bits, Counter(registers)
+    x, y, sigma, before = tally[0] / m, 1.0, tally[0] / m, -1.0
+    while sigma != before and x < 1:
+        x, before = x * x, sigma
+        sigma, y = sigma + x * y, 2 * y
+    x, y, tau, before = 1 - tally[most + 1] / m, 1.0, tally[most + 1] / m, -1.0
+    while tau != before and 0 < x < 1:
+        x, before, y = math.sqrt(x), tau, y / 2
+        tau -= (1 - x) ** 2 * y
+    z = m * tau / 3 if 0 < 1 - tally[most + 1] / m < 1 else 0.0
+    for value in range(most, 0, -1):
+        z = (z + tally[value]) / 2
+    return m * m / (2 * math.log(2)) / (z + m * sigma)
+
+
+@pytest.mark.parametrize(
+    "top", [1, 2, 9, 40, 58, 59]
+)  # 58 bits are left of a hash, and 59 says that none of them is one
+def test_estimates_are_those_of_the_paper(top: int) -> None:
+    bits, rng = 6, np.random.default_rng(top)
+    for share in (0.2, 0.9, 1.0):
+        registers = np.where(rng.random(64) < share, rng.integers(1, top + 1, 64), 0).astype(np.uint8)
+        words = registers.view(np.int64)
+        ones = np.ones(8, np.int64)
+        rows = DetailRows(np.zeros(8, np.int64), ones, ones, ones, {REGISTERS.state("x"): (words,)})
+        (found,) = APPROX_COUNT_DISTINCT.reduce(rows, 1, BIGINT, (1.04 / 8,)).values.tolist()
+        assert math.isclose(found, ertl(registers.tolist(), bits), rel_tol=1e-12, abs_tol=0.5)
 
 
 def test_what_frequent_takes() -> None:

@@ -170,9 +170,9 @@ def bounds(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def test_a_tally_adds_passes_and_has_windows_without_rows() -> None:
     passes = [(np.array([2, 4]), np.array([5, 1])), (np.array([3, 4]), np.array([7, 9]))]
     made = tally(passes, np.array([4, 2, 4]), bounds)
-    assert made.report("q", 2) == WindowCounts("q", (2, 3, 4), (20, 30, 40), (30, 40, 50), (1, 0, 2), (5, 7, 10))
-    assert made.report("q", 4) == WindowCounts("q", (4,), (40,), (50,), (2,), (10,))
-    assert made.report("q", 5) == WindowCounts("q", (), (), (), (), ())
+    assert made.report("q", 2) == WindowCounts("q", (2, 3, 4), (20, 30, 40), (30, 40, 50), (1, 0, 2), (5, 7, 10), 3)
+    assert made.report("q", 4) == WindowCounts("q", (4,), (40,), (50,), (2,), (10,), 3)
+    assert made.report("q", 5) == WindowCounts("q", (), (), (), (), (), 3)
 
 
 def test_the_driver_adds_up_what_tasks_report(small: int) -> None:

@@ -88,9 +88,10 @@ class ApproxCountDistinct(DetailFunction):
         found = np.zeros(groups, np.int64)
         if len(rows):
             ((words,),) = rows.states.values()
-            order = np.argsort(rows.at, kind="stable")
-            tally = np.empty(_kernels().VALUES)
-            _kernels().estimates(order, rows.at, words, _bits(parameters), tally, found)
+            counts, gathered = np.bincount(rows.at, minlength=groups), np.empty(len(rows), np.int64)
+            ends = np.cumsum(counts) - counts
+            _kernels().gather_words(rows.at, words, ends, gathered)
+            _kernels().estimates(gathered, ends, _bits(parameters), np.zeros(_kernels().VALUES), found)
         return FinishedValues(found)
 
 

@@ -90,7 +90,7 @@ def _traffic(axes: Any, rate: pa.Table) -> None:
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
     )
     axes.set_title(f"traffic: {len(found)} bursts over a calm stream   (query rate, windows of 1 s)", loc="left")
-    _frame(axes, "minutes of stream time", "Mbit/s")
+    frame(axes, "minutes of stream time", "Mbit/s")
     axes.set_xlim(0, at[-1] + second)
     axes.set_ylim(0, 1.15 * megabits.max())
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, ncols=2, borderaxespad=0.2)
@@ -114,7 +114,7 @@ def _mix(axes: Any, protocols: pa.Table) -> None:
         axes.fill_between(edges, base, top, step="post", color=color, linewidth=0, label=f"{name} {total[row]:.1f} %")
         base = top
     axes.set_title("protocol mix by bytes   (query protocols, windows of 10 s)", loc="left")
-    _frame(axes, "minutes of stream time", "% of bytes")
+    frame(axes, "minutes of stream time", "% of bytes")
     axes.set_xlim(0, edges[-1])
     axes.set_ylim(0, 100)
     axes.legend(loc="lower left", frameon=True, framealpha=0.9, edgecolor="none")
@@ -131,13 +131,14 @@ def _talkers(axes: Any, talkers: pa.Table) -> None:
         axes.text(value, y, f" {records:,} records", va="center", fontsize=8.5, color=INK)
     start = top["window_start"][0].as_py()
     axes.set_title(f"top talkers of the busiest minute, {start:%H:%M}   (query talkers)", loc="left")
-    _frame(axes, "MB sent", "")
+    frame(axes, "MB sent", "")
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(0, 1.22 * megabytes.max())
 
 
-def _frame(axes: Any, x: str, y: str) -> None:
+def frame(axes: Any, x: str, y: str) -> None:
+    """Names of the axes, and a grid below what is drawn."""
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(color=GRID, linewidth=0.8)

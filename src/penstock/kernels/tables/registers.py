@@ -88,29 +88,45 @@ def tau(x):
 
 
 @part
-def estimate(tally, precision):
-    """Of the number of registers at each value."""
+def estimate(tally, top, precision):
+    """Of the number of registers at each value; none is above `top`."""
     m, most = float(int64(1) << precision), 64 - precision
-    z = m * tau(1.0 - tally[most + 1] / m)
-    for value in range(most, 0, -1):
+    z = m * tau(1.0 - tally[most + 1] / m) if top > most else 0.0
+    for value in range(min(top, most), 0, -1):
         z = 0.5 * (z + tally[value])
     z += m * sigma(tally[0] / m)
     return HALF_LOG * m * m / z
 
 
-@kernel(types.void, ro(I64), ro(I64), ro(I64), I64, rw(F64), rw(I64))
-def estimates(order, at, words, precision, tally, found):
-    """found[g]: about how many distinct values the rows of a group have met. `order` is by group; `tally` is scratch,
-    a number for each value of a register."""
-    m, i, n = int64(1) << precision, int64(0), order.shape[0]
-    while i < n:
-        group, used = at[order[i]], int64(0)
-        tally[:] = 0.0
-        while i < n and at[order[i]] == group:
-            word = uint64(words[order[i]])
-            for lane in range(LANES):
-                tally[(word >> uint64(8 * lane)) & uint64(255)] += 1.0
-            used += LANES
+@kernel(types.void, ro(I64), ro(I64), rw(I64), rw(I64))
+def gather_words(at, words, ends, gathered):
+    """The words of each group next to each other. `ends` comes with where each group begins and says where it ends
+    then. In whatever order they come: what is made of them is a tally."""
+    for i in range(at.shape[0]):
+        group = at[i]
+        gathered[ends[group]] = words[i]
+        ends[group] += 1
+
+
+@kernel(types.void, ro(I64), ro(I64), I64, rw(F64), rw(I64))
+def estimates(words, ends, precision, tally, found):
+    """found[g]: about how many distinct values a group has met, whose words end at ends[g] (`gather_words`). `tally` is
+    scratch, a zero for each value of a register."""
+    m, i = int64(1) << precision, int64(0)
+    for group in range(ends.shape[0]):
+        if i == ends[group]:
+            continue
+        used, top = int64(0), uint64(0)
+        while i < ends[group]:
+            word = uint64(words[i])
+            while word:  # most registers of a small group are zero: they are not counted one by one
+                value = word & uint64(255)
+                if value:
+                    tally[value] += 1.0
+                    top = max(top, value)
+                    used += 1
+                word >>= uint64(8)
             i += 1
-        tally[0] += float(m - used)
-        found[group] = int64(np.rint(estimate(tally, precision)))
+        tally[0] = float(m - used)
+        found[group] = int64(np.rint(estimate(tally, int64(top), precision)))
+        tally[: top + uint64(1)] = 0.0

@@ -15,8 +15,10 @@ from penstock.lang.ast import CreateQuery, Word
 from penstock.lang.durations import LONGEST, parse_duration
 from penstock.lang.parse import ParsedApp, parse_app, parse_queries, parse_select
 from penstock.lang.text import AppText
-from penstock.logical.query import Field, Query, QuerySet, Stream
+from penstock.logical.expressions import Match
+from penstock.logical.query import Field, Query, QuerySet, Stream, Table
 from penstock.logical.resolve.catalog import AppCatalog, FixedCatalog
+from penstock.logical.resolve.joins.tables import Tables
 from penstock.logical.resolve.nesting import resolve_nested
 from penstock.logical.resolve.streams import SchemaOf, make_stream
 
@@ -24,34 +26,68 @@ _FOLDER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _LONGEST_NAME = 200  # file systems allow 255 bytes for a name; sinks add to it
 
 
-def resolve_app(text: str, file: str, schema_of: SchemaOf, variables: Mapping[str, str] | None = None) -> QuerySet:
-    """Streams and queries of an app; `schema_of(uri, options)` is asked for streams declared without columns."""
-    return _resolved(parse_app(text, file, variables), schema_of)
+def resolve_app(
+    text: str,
+    file: str,
+    schema_of: SchemaOf,
+    variables: Mapping[str, str] | None = None,
+    tables: Tables | None = None,
+) -> QuerySet:
+    """Streams and queries of an app; `schema_of(uri, options)` is asked for streams declared without columns, `tables`
+    reads tables."""
+    return _resolved(parse_app(text, file, variables), schema_of, tables or NoTables())
 
 
-def resolve_queries(text: str, schema_of: SchemaOf) -> QuerySet:
+def resolve_queries(text: str, schema_of: SchemaOf, tables: Tables | None = None) -> QuerySet:
     """The same of a text that may have SELECTs without CREATE QUERY, as `penstock query` takes it."""
-    return _resolved(parse_queries(text, "query"), schema_of, bounded=True)
+    return _resolved(parse_queries(text, "query"), schema_of, tables or NoTables(), bounded=True)
 
 
-def _resolved(app: ParsedApp, schema_of: SchemaOf, bounded: bool = False) -> QuerySet:
-    catalog = AppCatalog.of(app, schema_of, bounded)
+class NoTables:
+    """Where there is nothing to read tables with."""
+
+    def read(
+        self,
+        name: str,
+        uri: str,
+        options: tuple[tuple[str, str], ...],
+        fields: tuple[Field, ...] | None,
+        longest: bool,
+    ) -> Table:
+        raise SourceError(f"table '{name}' cannot be read here")
+
+    def several(self, match: Match) -> bool:
+        raise AssertionError(f"table '{match.table}' was never read")
+
+    def problem(self, match: Match) -> str | None:
+        return None
+
+
+def _resolved(app: ParsedApp, schema_of: SchemaOf, tables: Tables, bounded: bool = False) -> QuerySet:
+    catalog = AppCatalog.of(app, schema_of, tables, bounded)
     for statement in _queries(app):
         catalog.query(statement, app.text)
     queries = tuple(catalog.resolved)
-    read = {query.stream for query in queries}
-    return QuerySet(tuple(stream for stream in catalog.streams.values() if stream.name in read), queries)
+    read = {name for query in queries for name in query.inputs}
+    streams = tuple(stream for stream in catalog.streams.values() if stream.name in read)
+    return QuerySet(streams, queries, tuple(catalog.read.values()))
 
 
 def resolve_query(
-    name: str, select_text: str, streams: Iterable[Stream], sink: str | None = None, queries: Iterable[Query] = ()
+    name: str,
+    select_text: str,
+    streams: Iterable[Stream],
+    sink: str | None = None,
+    queries: Iterable[Query] = (),
+    known: Iterable[Table] = (),
+    tables: Tables | None = None,
 ) -> tuple[Query, ...]:
     """One SELECT over streams and queries that are already resolved, for `App.query` and `run.add_query`.
 
     Gives the query last, before it the hidden ones that stand inside it.
     """
     _check_query_name(name, None, None)
-    catalog = FixedCatalog(tuple(streams), tuple(queries))
+    catalog = FixedCatalog(tuple(streams), tables or NoTables(), tuple(queries), tuple(known))
     catalog.check_free(name)
     parsed = parse_select(select_text, f"query {name}")
     return resolve_nested(name, parsed.select, parsed.text, catalog, sink)

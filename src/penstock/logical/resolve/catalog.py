@@ -8,10 +8,12 @@ from penstock.errors import QueryError
 from penstock.lang.ast import CreateQuery, CreateStream, Word
 from penstock.lang.parse import ParsedApp
 from penstock.lang.text import AppText
-from penstock.logical.query import Query, Stream
+from penstock.logical.query import Query, Stream, Table
+from penstock.logical.resolve.joins.tables import Tables
 from penstock.logical.resolve.nesting import resolve_nested
-from penstock.logical.resolve.scopes import Input, results_input, suggestion
+from penstock.logical.resolve.scopes import Input, results_input, suggestion, table_input
 from penstock.logical.resolve.streams import SchemaOf, declared_fields, file_stream, resolve_declared
+from penstock.logical.resolve.tables import resolve_table
 
 _LONGEST_CHAIN = 40  # queries on results of queries on results; far from Python's limit
 _OWN_NAME = "each stream, table and query needs its own"
@@ -26,15 +28,17 @@ class AppCatalog:
 
     declared: dict[str, CreateStream | CreateQuery]
     schema_of: SchemaOf
+    tables: Tables
     bounded: bool = False
     streams: dict[str, Stream] = field(default_factory=dict)
     resolved: list[Query] = field(default_factory=list)
     files: dict[str, Stream] = field(default_factory=dict)  # by address
+    read: dict[str, Table] = field(default_factory=dict)  # tables
     _results: dict[str, Query] = field(default_factory=dict)
     _path: list[str] = field(default_factory=list)  # of queries that wait for those they read
 
     @classmethod
-    def of(cls, app: ParsedApp, schema_of: SchemaOf, bounded: bool = False) -> AppCatalog:
+    def of(cls, app: ParsedApp, schema_of: SchemaOf, tables: Tables, bounded: bool = False) -> AppCatalog:
         declared: dict[str, CreateStream | CreateQuery] = {}
         for statement in app.statements:
             word = statement.name
@@ -44,7 +48,7 @@ class AppCatalog:
             declared[word.text.casefold()] = statement
             if isinstance(statement, CreateStream):
                 declared_fields(statement.columns or (), app.text)
-        return cls(declared, schema_of, bounded)
+        return cls(declared, schema_of, tables, bounded)
 
     def find(self, name: Word, text: AppText) -> Input:
         found = self.declared.get(name.text.casefold())
@@ -56,6 +60,8 @@ class AppCatalog:
         if isinstance(found, CreateQuery):
             self._check_path(found, name, text)
             return results_input(self.query(found, text), found.name.text, self.bounded)
+        if found.table:
+            return table_input(self._table(found, name, text))
         return Input(self._stream(found, name, text), found.name.text, bounded=self._bounded(found))
 
     def file(self, address: Word, text: AppText) -> Input:
@@ -94,8 +100,6 @@ class AppCatalog:
 
     def _stream(self, found: CreateStream, name: Word, text: AppText) -> Stream:
         called = found.name.text
-        if found.table:
-            raise text.error(name.span, f"reading the table '{called}' is not executable yet")
         if called not in self.streams:
             if found.source is None:
                 hint = "add FROM 'scheme:address' to its CREATE STREAM"
@@ -104,18 +108,29 @@ class AppCatalog:
             self.streams[called] = resolve_declared(found, found.source, text, self.schema_of, needed)
         return self.streams[called]
 
+    def _table(self, found: CreateStream, name: Word, text: AppText) -> Table:
+        called = found.name.text
+        if called not in self.read:
+            if found.source is None:
+                hint = "add FROM 'csv:file.csv' to its CREATE TABLE"
+                raise text.error(name.span, f"table '{called}' has no source", hint)
+            self.read[called] = resolve_table(found, found.source, text, self.tables)
+        return self.read[called]
+
 
 @dataclass(frozen=True)
 class FixedCatalog:
-    """Streams and queries that Python code declared."""
+    """Streams, tables and queries that Python code declared."""
 
     streams: tuple[Stream, ...]
+    tables: Tables
     queries: tuple[Query, ...] = ()
+    known: tuple[Table, ...] = ()
     bounded: bool = False
 
     def find(self, name: Word, text: AppText) -> Input:
         shown = [query for query in self.queries if not query.hidden]
-        known = [Input(stream, stream.name) for stream in self.streams]
+        known = [Input(stream, stream.name) for stream in self.streams] + [table_input(one) for one in self.known]
         known += [results_input(query, query.name, self.bounded) for query in shown]
         found = [candidate for candidate in known if name.same(candidate.name)]
         exact = [candidate for candidate in found if candidate.name == name.text]
@@ -130,6 +145,7 @@ class FixedCatalog:
 
     def check_free(self, name: str) -> None:
         """A query needs a name of its own."""
-        taken = (*(stream.name for stream in self.streams), *(query.name for query in self.queries))
+        taken = [stream.name for stream in self.streams] + [query.name for query in self.queries]
+        taken += [table.name for table in self.known]
         if name.casefold() in (other.casefold() for other in taken):
             raise QueryError(f"the name '{name}' is taken", _OWN_NAME)

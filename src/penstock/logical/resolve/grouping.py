@@ -66,7 +66,8 @@ def group_scope(grouping: Grouping, columns: StreamColumns) -> GroupScope:
             raise columns.text.error(minutes.span, f"{written} is not grouped", f"add {written} to GROUP BY")
         return Bucket()
 
-    return GroupScope(columns, frozenset(grouping.attributes), grouping.named, bucket)
+    grouped = bool(grouping.attributes) or grouping.bucket is not None
+    return GroupScope(columns, frozenset(grouping.attributes), grouping.named, bucket, grouped)
 
 
 def bucket_minutes(node: exp.Expr, columns: StreamColumns) -> Duration | None:
@@ -77,7 +78,7 @@ def bucket_minutes(node: exp.Expr, columns: StreamColumns) -> Duration | None:
     if column is None or column.type.kind is not Kind.TIMESTAMP:
         return None
     text = columns.text
-    if column.name not in columns.input.times:
+    if column.name not in columns.times:
         fact = f"only the time column '{columns.stream.time}' can be cut into buckets of minutes, not '{column.name}'"
         raise text.error(span_of(column_node), fact)
     count = unwrap(node.expression)

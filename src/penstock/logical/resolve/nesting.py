@@ -3,7 +3,7 @@
     WITH e AS (SELECT ...) SELECT ... FROM e [...]    ─►    outer.e, outer
     SELECT ... FROM (SELECT ...) [...]                ─►    outer.sub1, outer
 
-A query reads one stream or one other query, so what a query needs is a chain.
+A query reads streams, tables and other queries; several of them are a join (`resolve.joins`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from typing import Protocol
 from penstock.lang.ast import Derived, FromClause, Select, SelectQuery, SetOperation, Word
 from penstock.lang.text import AppText
 from penstock.logical.query import Query
+from penstock.logical.resolve.joins.columns import JoinInput
+from penstock.logical.resolve.joins.join import resolve_join
+from penstock.logical.resolve.joins.tables import Tables
 from penstock.logical.resolve.scopes import Input, results_input
-from penstock.logical.resolve.select import FromItem, resolve_select
+from penstock.logical.resolve.select import FromItem, Named, resolve_select
 
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -26,6 +29,9 @@ class Catalog(Protocol):
 
     @property
     def bounded(self) -> bool: ...
+
+    @property
+    def tables(self) -> Tables: ...
 
     def find(self, name: Word, text: AppText) -> Input: ...
 
@@ -42,6 +48,10 @@ class _Common:
     @property
     def bounded(self) -> bool:
         return self.outside.bounded
+
+    @property
+    def tables(self) -> Tables:
+        return self.outside.tables
 
     def find(self, name: Word, text: AppText) -> Input:
         for word, query in self.named:
@@ -61,11 +71,25 @@ def resolve_nested(
         raise text.error(query.span, f"{query.operator} is not executable yet")
     inside: list[Query] = []
     common = _common(name, query, text, catalog, inside)
-    if len(query.sources) > 1:
-        raise text.error(query.sources[1].joined or query.span, "a join is not executable yet")
-    source = _source(name, query.sources[0], text, common, inside)
-    resolved = resolve_select(name, query, text, source, sink, hidden)
+    sources = [_source(name, source, text, common, inside) for source in query.sources]
+    named = Named(name, sink, hidden)
+    if len(sources) > 1 or sources[0].input.table is not None:
+        inputs = tuple(_join_input(made, source) for made, source in zip(sources, query.sources, strict=True))
+        resolved = resolve_join(named, query, text, inputs, common.tables)
+    else:
+        resolved = resolve_select(named, query, text, sources[0])
     return (*_needed(resolved, inside), resolved)
+
+
+def _join_input(made: FromItem, source: FromClause | Derived) -> JoinInput:
+    """An input of a join; by its alias alone where it has one, as in SQL."""
+    alias = source.alias
+    called = made.input.stream.name if made.input.file else made.input.name
+    qualifiers = made.qualifiers if alias is None else (alias,)
+    return JoinInput(
+        made.input, alias.text if alias else called, qualifiers, made.window, made.span, source.joined, source.on,
+        source.outer,
+    )  # fmt: skip
 
 
 def _common(name: str, select: Select, text: AppText, catalog: Catalog, inside: list[Query]) -> _Common:
@@ -105,9 +129,7 @@ def _hidden_name(outer: str, name: str, inside: list[Query]) -> str:
 
 def _needed(query: Query, inside: list[Query]) -> list[Query]:
     """Of the hidden queries those that the query reads, through others too; a WITH may name more."""
-    by_name = {inner.name: inner for inner in inside}
-    chain: list[Query] = []
-    while query.stream in by_name:
-        query = by_name[query.stream]
-        chain.insert(0, query)
-    return chain
+    read = set(query.inputs)
+    for inner in reversed(inside):  # each stands after those that it reads
+        read |= set(inner.inputs) if inner.name in read else set()
+    return [inner for inner in inside if inner.name in read]

@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from penstock.aggregates.registry import function_of
 from penstock.lang.ast import Item, Select, span_of
-from penstock.lang.text import AppText
 from penstock.logical.expressions import (
     COUNT,
     ITEM,
@@ -20,6 +19,7 @@ from penstock.logical.expressions import (
     Expression,
     Listed,
     Prefix,
+    WindowEnd,
 )
 from penstock.logical.expressions import columns as columns_of
 from penstock.logical.query import Attribute, OutputColumn
@@ -40,17 +40,8 @@ def spell_out(select: Select, columns: StreamColumns) -> Select:
     for item in select.items:
         node = item.expression
         qualified = isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
-        if isinstance(node, exp.Column) and qualified:
-            columns.check_qualifier(node)
-        starred = columns.input.starred if qualified or isinstance(node, exp.Star) else None
-        items.extend([item] if starred is None else [_column(field.name, node) for field in starred])
+        items.extend(columns.starred(node) if qualified or isinstance(node, exp.Star) else [item])
     return replace(select, items=tuple(items))
-
-
-def _column(name: str, star: exp.Expr) -> Item:
-    node = exp.Column(this=exp.Identifier(this=name, quoted=True))
-    node.meta.update(star.meta)  # where the star stands
-    return Item(node, None)
 
 
 def grouped_outputs(
@@ -59,7 +50,7 @@ def grouped_outputs(
     """Outputs made of keys and aggregates; `added` are names that the result has besides."""
     scope = group_scope(grouping, columns)
     found = [(item, resolve_scalar(item.expression, scope)) for item in select.items]
-    return _named(found, grouping, columns.text, added)
+    return _named(found, grouping, columns, added)
 
 
 def tuple_outputs(
@@ -75,12 +66,13 @@ def tuple_outputs(
             check_key(expression, item.expression, columns.text)
             grouping.add(expression)
         found.append((item, expression))
-    return _named(found, grouping, columns.text, added)
+    return _named(found, grouping, columns, added)
 
 
 def _named(
-    found: list[tuple[Item, Expression]], grouping: Grouping, text: AppText, added: tuple[str, ...]
+    found: list[tuple[Item, Expression]], grouping: Grouping, columns: StreamColumns, added: tuple[str, ...]
 ) -> tuple[OutputColumn, ...]:
+    text = columns.text
     outputs: list[OutputColumn] = []
     taken: set[str] = set()
     for item, expression in found:
@@ -88,7 +80,7 @@ def _named(
         if is_null(expression):
             hint = "cast it, like CAST(NULL AS BIGINT)"
             raise text.error(item.span, "a bare NULL in the select list has no type", hint)
-        for name, shown in _columns(item, expression, grouping, text):
+        for name, shown in _columns(item, expression, grouping, columns):
             if name.casefold() in added:
                 raise text.error(span, f"'{name}' is a column that every result has", "choose another name with AS")
             if name.casefold() in taken:
@@ -98,10 +90,13 @@ def _named(
     return tuple(outputs)
 
 
-def _columns(item: Item, expression: Expression, grouping: Grouping, text: AppText) -> list[tuple[str, Expression]]:
+def _columns(
+    item: Item, expression: Expression, grouping: Grouping, columns: StreamColumns
+) -> list[tuple[str, Expression]]:
     """An item is a column; one that gives rows is three."""
     if not isinstance(expression, Aggregate) or not function_of(expression).lists:
-        return [(_output_name(item, expression, grouping, text), expression)]
+        return [(_output_name(item, expression, grouping, columns), expression)]
+    text = columns.text
     if item.alias is None:
         hint = f"write {text.at(item.span)} AS f: there will be the columns f, count_f and undercount_f"
         raise text.error(item.span, f"{expression.function} needs a name", hint)
@@ -113,18 +108,22 @@ def _columns(item: Item, expression: Expression, grouping: Grouping, text: AppTe
     ]
 
 
-def _output_name(item: Item, expression: Expression, grouping: Grouping, text: AppText) -> str:
+def _output_name(item: Item, expression: Expression, grouping: Grouping, columns: StreamColumns) -> str:
     if item.alias:
         if not item.alias.text.strip():
-            raise text.error(item.alias.span, "an empty name")
+            raise columns.text.error(item.alias.span, "an empty name")
         return item.alias.text
     node = unwrap(item.expression)
     if isinstance(expression, Bucket):
-        return grouping.bucket_name or text.at(span_of(node))
+        return grouping.bucket_name or columns.text.at(span_of(node))
+    if isinstance(expression, WindowEnd):
+        return node.name
     if isinstance(expression, Column | Prefix | Computed):
         called = isinstance(node, exp.Column) and node.name.casefold() in grouping.named
-        return key_name(expression, grouping, by_alias=called)
-    return render(expression)
+        if called and expression in grouping.names:
+            return grouping.names[expression]
+        return attribute_name(attribute_of(columns.shown(expression)))
+    return render(columns.shown(expression))
 
 
 def key_name(attribute: Attribute, grouping: Grouping, by_alias: bool) -> str:

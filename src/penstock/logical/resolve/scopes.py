@@ -9,10 +9,10 @@ from difflib import get_close_matches
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.lang.ast import Word, span_of
+from penstock.lang.ast import Item, Word, span_of
 from penstock.lang.text import AppText
-from penstock.logical.expressions import Bucket, Column, Computed, Expression, Prefix
-from penstock.logical.query import Attribute, Field, Query, Stream, results_stream
+from penstock.logical.expressions import Bucket, Column, Computed, Expression, Prefix, WindowEnd
+from penstock.logical.query import Attribute, Field, Query, Stream, Table, results_stream
 from penstock.logical.types import NOT_READ, Kind
 from penstock.logical.values import constants
 from penstock.logical.values.aggregates import is_aggregate, resolve_aggregate
@@ -43,7 +43,8 @@ def suggestion(name: str, known: Iterable[str], what: str) -> str:
 
 @dataclass(frozen=True)
 class Input:
-    """What a query reads: a declared stream, a file, or the results of a query; `name` is how the text calls it.
+    """What a query reads: a declared stream, a file, a table, or the results of a query; `name` is how the text calls
+    it. Of a table, `stream` has only its columns.
 
     What is `bounded` has an end that is known to come: it may be read without a window.
     """
@@ -53,10 +54,12 @@ class Input:
     results: bool = False
     bounded: bool = False
     file: bool = False
+    table: Table | None = None
 
     @property
     def what(self) -> str:
-        return f"{'query' if self.results else 'file' if self.file else 'stream'} '{self.name}'"
+        kind = "query" if self.results else "file" if self.file else "stream" if self.table is None else "table"
+        return f"{kind} '{self.name}'"
 
     @property
     def times(self) -> frozenset[str]:
@@ -82,6 +85,11 @@ def results_input(query: Query, name: str, bounded: bool) -> Input:
     return Input(results_stream(query), name, results=True, bounded=bounded or query.window.whole)
 
 
+def table_input(table: Table) -> Input:
+    """A table, as a join reads it."""
+    return Input(Stream(table.name, table.fields, table.source, (), ""), table.name, table=table)
+
+
 @dataclass(frozen=True)
 class StreamColumns:
     """The columns of the stream in FROM, and the names it may be called by."""
@@ -93,6 +101,21 @@ class StreamColumns:
     @property
     def stream(self) -> Stream:
         return self.input.stream
+
+    @property
+    def times(self) -> frozenset[str]:
+        """Columns that are the stream's time."""
+        return self.input.times
+
+    def starred(self, star: exp.Expr) -> list[Item]:
+        """The columns that `*` or `P.*` stands for, in its place."""
+        if isinstance(star, exp.Column):
+            self.check_qualifier(star)
+        return [Item(column_node(field.name, star), None) for field in self.input.starred]
+
+    def shown(self, expression: Expression) -> Expression:
+        """What names the column of an unnamed result."""
+        return expression
 
     def find(self, node: exp.Column) -> Column | None:
         """The column, None where there is none of that name; a wrong qualifier is an error."""
@@ -162,6 +185,16 @@ class StreamColumns:
         return length
 
 
+def column_node(name: str, place: exp.Expr, table: str | None = None) -> exp.Column:
+    """A column as if it were written in some place."""
+    qualifier = None if table is None else exp.Identifier(this=table, quoted=True)
+    node = exp.Column(this=exp.Identifier(this=name, quoted=True), table=qualifier)
+    node.meta.update(place.meta)
+    if qualifier is not None:
+        qualifier.meta.update(place.meta)
+    return node
+
+
 @dataclass(frozen=True)
 class TupleScope:
     """WHERE, GROUP BY, and arguments of aggregates: the stream's columns, no aggregates."""
@@ -203,6 +236,7 @@ class GroupScope:
     keys: frozenset[Attribute]
     named: Mapping[str, Expression]  # GROUP BY ... AS name, case-folded
     bucket: Callable[[exp.Expr], Bucket | None]
+    grouped: bool = True
     aliases: Mapping[str, Expression] = field(default_factory=dict)
 
     @property
@@ -248,6 +282,8 @@ class GroupScope:
             return self.aliases[folded]
         if column is None:
             raise self.columns.unknown(node, [*self.named, *self.aliases])
+        if not self.grouped and column.name in self.columns.times:
+            return WindowEnd()  # seed data-triage, Sec. 9.1: `select count(*), ts from ...`
         fact = f"column '{column.name}' is neither grouped nor aggregated"
         raise self.text.error(span_of(node), fact, f"add it to GROUP BY, or use an aggregate like max({column.name})")
 

@@ -1,18 +1,19 @@
-"""One SELECT over one input to a `Query`; its clauses are resolved in the order in which they need each other.
+"""One SELECT to a `Query`; its clauses are resolved in the order in which they need each other.
 
 WHERE ─► GROUP BY ─► window ─► select list ─► HAVING ─► ORDER BY, LIMIT
 
-`nesting` finds the input, and resolves the selects that stand inside before this one.
+`nesting` finds the input, and resolves the selects that stand inside before this one. Several inputs are a join
+(`resolve.joins`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from penstock.lang.ast import Item, Select, WindowClause, Word, span_of
+from penstock.lang.ast import Duration, Item, Select, WindowClause, Word, span_of
 from penstock.lang.text import AppText, Span
 from penstock.logical.expressions import Aggregate, Expression, walk
 from penstock.logical.query import Key, OutputColumn, Query
@@ -24,6 +25,7 @@ from penstock.logical.resolve.scopes import Input, StreamColumns, TupleScope
 from penstock.logical.resolve.windows import resolve_window
 from penstock.logical.values.aggregates import uses_aggregates
 from penstock.logical.values.scalars import resolve_condition
+from penstock.logical.window import Window
 
 
 @dataclass(frozen=True)
@@ -36,15 +38,35 @@ class FromItem:
     span: Span
 
 
-def resolve_select(
-    name: str, select: Select, text: AppText, source: FromItem, sink: str | None, hidden: bool = False
-) -> Query:
+@dataclass(frozen=True)
+class Named:
+    """What a SELECT is called, and where its results go."""
+
+    name: str
+    sink: str | None = None
+    hidden: bool = False
+
+
+WindowOf = Callable[[Duration | None], Window]  # given the time bucket of GROUP BY
+
+
+def resolve_select(named: Named, select: Select, text: AppText, source: FromItem) -> Query:
     columns = StreamColumns(text, source.input, source.qualifiers)
-    select = spell_out(select, columns)
-    where = _where(select, columns)
+
+    def window(bucket: Duration | None) -> Window:
+        return resolve_window(text, select, source.window, bucket, source.span, source.input)
+
+    where = None if select.where is None else resolve_where(select.where, select, columns)
+    query = resolve_clauses(named, select, columns, window)
+    return replace(query, stream=source.input.stream.name, where=where)
+
+
+def resolve_clauses(named: Named, select: Select, columns: StreamColumns, window_of: WindowOf) -> Query:
+    """All but FROM and WHERE, which differ where a query reads several streams."""
+    text, select = columns.text, spell_out(select, columns)
     per_tuple = _per_tuple(select, text)
     grouping = resolve_grouping(_distinct_grouped(select), columns)
-    window = resolve_window(text, select, source.window, grouping.bucket, source.span, source.input)
+    window = window_of(grouping.bucket)
     added = () if window.whole else WINDOW_COLUMNS
     outputs = (tuple_outputs if per_tuple else grouped_outputs)(select, grouping, columns, added)
     _check_distinct(select, grouping, outputs, text)
@@ -56,27 +78,26 @@ def resolve_select(
     check_listed(select, outputs, having, order, grouping, text)
     computed = [*(output.expression for output in outputs), having, *(entry.expression for entry in order)]
     return Query(
-        name=name,
-        stream=source.input.stream.name,
+        name=named.name,
+        stream="",
         window=window,
-        where=where,
+        where=None,
         keys=_keys(select, grouping, outputs, text),
         select=outputs,
         having=having,
         aggregates=_aggregates(expression for expression in computed if expression is not None),
-        sink=sink,
+        sink=named.sink,
         order=order,
         limit=limit,
         per_tuple=per_tuple,
-        hidden=hidden,
+        hidden=named.hidden,
     )
 
 
-def _where(select: Select, columns: StreamColumns) -> Expression | None:
-    if select.where is None:
-        return None
+def resolve_where(condition: exp.Expr, select: Select, columns: StreamColumns, clause: str = "WHERE") -> Expression:
+    """A condition on records: WHERE, or ON of a join."""
     aliases = frozenset(item.alias.text.casefold() for item in (*select.items, *select.group) if item.alias)
-    return resolve_condition(select.where, TupleScope(columns, aliases), "WHERE")
+    return resolve_condition(condition, TupleScope(columns, aliases, clause), clause)
 
 
 def _per_tuple(select: Select, text: AppText) -> bool:

@@ -35,7 +35,7 @@ def resolve_window(
     if read.bounded:
         if window is None and select.every is None and bucket is None:
             return logical.ALL_RECORDS
-        _check_time(text, (window or select.every or bucket or source), read)
+        check_time(text, (window or select.every or bucket or source), read)
     if window is not None and window.rows is not None:
         return _rows(text, select, window, window.rows, bucket, read.results)
     size = window.size if window else None
@@ -46,14 +46,14 @@ def resolve_window(
     if not given:
         raise text.error(source, "the query has no window", _HINT)
     for duration in given:
-        _check(text, duration)
+        check_duration(text, duration)
     length, step = (size or given[0]).microseconds, (slide or given[0]).microseconds
     if bucket is not None and not bucket.microseconds == length == step:
         _disagree(text, bucket, length if bucket.microseconds != length else step)
     return logical.Window(length, step)
 
 
-def _check_time(text: AppText, clause: WindowClause | Duration | Span, read: Input) -> None:
+def check_time(text: AppText, clause: WindowClause | Duration | Span, read: Input) -> None:
     """A window needs a time."""
     if read.stream.time:
         return
@@ -73,7 +73,7 @@ def _landmark(text: AppText, window: WindowClause, slide: Duration | None, bucke
     if step is None:
         hint = "say how often it gives results: EVERY 1 MINUTE, or GROUP BY time/1"
         raise text.error(window.span, "a window until now needs EVERY", hint)
-    _check(text, step)
+    check_duration(text, step)
     if bucket is not None and bucket.microseconds != step.microseconds:
         _disagree(text, bucket, step.microseconds)
     return logical.Window(None, step.microseconds)
@@ -107,7 +107,7 @@ def _slide(text: AppText, every: Duration | None, slide: Duration | None) -> Dur
     return slide or every
 
 
-def _check(text: AppText, duration: Duration) -> None:
+def check_duration(text: AppText, duration: Duration) -> None:
     if duration.microseconds <= 0:
         told = format_duration(duration.microseconds)
         raise text.error(duration.span, f"impossible window: a length of {told}", "it must be longer than zero")

@@ -14,13 +14,16 @@ from functools import partial
 
 import numpy as np
 
-from penstock.logical.query import Query, QuerySet
-from penstock.logical.window import ROWS
-from penstock.relations.storage import Storage, part_sources
+from penstock.logical.query import Query, QuerySet, Side, side_name
+from penstock.logical.window import ROWS, Window
+from penstock.relations.joining import side_relation
+from penstock.relations.storage import Storage, part_sources, side_sources
 from penstock.runtime.batch.context import Context, Streams, inputs_state, roots_state
 from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
 from penstock.runtime.epoch import Epoch, first_window, landmark_start
-from penstock.runtime.merge.items import FOREVER, Due, Reading, Wanting, due, items, share_out, span, wanting_of
+from penstock.runtime.merge.all_items import AnyDue, items
+from penstock.runtime.merge.items import FOREVER, Part, Reading, Wanting, due, share_out, span, wanting_of
+from penstock.runtime.merge.join.reading import JoinDue, JoinReading, JoinWanting, SideReading, join_due
 from penstock.runtime.merge.tally import gathered, least_kept
 from penstock.sinks.base import Sink
 from penstock.state.protocol import MergeReport, Results, SegmentRef, Staged, StreamState, TaskReport
@@ -63,20 +66,49 @@ class Hfta:
         """A query without a sink was dropped since the batch was decided; its windows are discarded."""
         return query.hidden or query.name in self.sinks
 
-    def _dues(self, level: tuple[Query, ...]) -> list[Due]:
+    def _dues(self, level: tuple[Query, ...]) -> list[AnyDue]:
         """Queries whose windows are the same and that read the same relations are read together."""
         together: dict[tuple[Reading, int, int, int | None], list[Wanting]] = {}
         storages, wanted = self._storages(), self.context.version.wanted
+        joins = [self._join_due(query, storages) for query in level if query.join is not None and self._emitted(query)]
         for query in level:
-            if self._emitted(query):
+            if self._emitted(query) and query.join is None:
                 wants = wanted[query.name]
                 wanting = wanting_of(query, wants, part_sources(storages, query.name, len(wants.relations)))
                 same = together.setdefault((self._reading(wanting), *self.span(query), self._last(query)), [])
                 same.append(wanting)
-        return [
+        plain = [
             due(reading, tuple(wanting), self._blocks(reading, beyond), first, beyond, last)
             for (reading, first, beyond, last), wanting in together.items()
         ]
+        return [*plain, *joins]
+
+    def _join_due(self, query: Query, storages: list[Storage]) -> JoinDue:
+        join, version = query.join, self.context.version
+        assert join is not None
+        wanted, since = version.wanted[query.name], version.since.get(query.name, 0)
+        found = side_sources(storages, query.name, join)
+        sides = tuple(
+            SideReading(side, side_relation(query, side, wanted, since), sources, self._landmark_of(query, side))
+            for side, sources in zip(join.sides, found, strict=True)
+        )
+        groups, *details = (Part(relation, ()) for relation in wanted.relations)
+        reading, wanting = JoinReading(query.window, sides), JoinWanting(query, groups, tuple(details))
+        first, beyond = self.span(query)
+
+        def blocks(side: SideReading) -> Iterator[Block]:
+            return (
+                block for source in side.sources for block in self.opened.blocks(source.relation.name, source.storages)
+            )
+
+        return join_due(reading, wanting, blocks, first, beyond, self._last(query))
+
+    def _landmark_of(self, query: Query, side: Side) -> int | None:
+        """Where the window until now of a side begins."""
+        if not side.window.landmark:
+            return None
+        first = self.streams.get(side.stream, StreamState()).first
+        return landmark_start(side.window, first, self.context.offset.origins.get(side_name(query.name, side.alias)))
 
     def _storages(self) -> list[Storage]:
         """Those that there are segments of."""
@@ -102,7 +134,8 @@ class Hfta:
     def _last(self, query: Query) -> int | None:
         """At its end a stream's last landmark window is the one with its greatest time."""
         roots = roots_state(self.app, query, self.streams)
-        if not query.window.landmark or not roots.ended:
+        ranged = any(not window.landmark for name in query.inputs for window in query.windows_on(name))
+        if ranged or not roots.ended:
             return None
         greatest = inputs_state(query, self.streams).greatest
         # Over results the watermark may have gone further than they have.
@@ -122,7 +155,7 @@ class Hfta:
         for source in reading.sources:
             yield from self.opened.blocks(source.relation.name, source.storages, limit)
 
-    def _run(self, dues: list[Due]) -> None:
+    def _run(self, dues: list[AnyDue]) -> None:
         context = self.context
         tasks = context.executor.parallelism
         shares = share_out(items(dues, context.settings, tasks), tasks)
@@ -140,12 +173,16 @@ class Hfta:
         for one, wanting in closing:
             if not wanting.query.hidden:
                 name = wanting.query.name
-                told = (counts for report in reports for counts in report.windows if counts.query == name)
-                self.accounts[name] = gathered(one.windows, told)
+                told = [counts for report in reports for counts in report.windows if counts.query == name]
+                if isinstance(one, JoinDue):  # some may hold nothing that can be joined: tasks tell
+                    self.windows[name] = sum(counts.closed for counts in told)
+                    self.accounts[name] = gathered(np.unique([w for counts in told for w in counts.windows]), told)
+                else:
+                    self.accounts[name] = gathered(one.windows, told)
         for feed in (feed for report in reports for feed in report.feeds):
             self._take(feed)
 
-    def _closed(self, one: Due, wanting: Wanting) -> Closed:
+    def _closed(self, one: AnyDue, wanting: Wanting | JoinWanting) -> Closed:
         query = wanting.query
         return Closed(
             one.reading,
@@ -162,7 +199,7 @@ class Hfta:
         before, offset = self.context.before, self.context.offset
         watermark = roots_state(self.app, query, before.streams).watermark
         first = before.stream(query.name).first
-        return Epoch(offset.batch, watermark, first=first, origins=offset.origins, ordered=False)
+        return Epoch(offset.batch, watermark, first=first, origins=offset.origins, ordered=False, joined=offset.joined)
 
     def _take(self, feed: TaskReport) -> None:
         """What a task aggregated for the readers of a query."""
@@ -205,15 +242,15 @@ def open_panes(version: Version, streams: Streams) -> dict[str, int]:
     """By relation the first pane that some window which is still open holds; ended streams have none."""
     floors: dict[str, int] = {}
     for query in version.app.queries:
-        floor = open_floor(version.app, query, streams)
-        for relation in version.reads(query):
+        for relation, window in version.reads(query):
+            floor = open_floor(version.app, query, window, streams)
             floors[relation.name] = min(floor, floors.get(relation.name, floor))
     return floors
 
 
-def open_floor(app: QuerySet, query: Query, streams: Streams) -> int:
-    """The first pane that an open window of a query holds."""
-    window, roots = query.window, roots_state(app, query, streams)
+def open_floor(app: QuerySet, query: Query, window: Window, streams: Streams) -> int:
+    """The first pane that an open window of a query holds; `window` is that of the side, of a join."""
+    roots = roots_state(app, query, streams)
     place = roots.row if window.axis == ROWS else roots.watermark
     if roots.ended:
         return FOREVER

@@ -19,6 +19,7 @@ import numpy as np
 
 from penstock.faults import reach
 from penstock.logical.query import Query
+from penstock.logical.window import Window
 from penstock.relations.relation import Relation
 from penstock.relations.storage import Storage, StoredSource, mixable
 from penstock.runtime.batch.context import Context, Streams, roots_state
@@ -146,17 +147,20 @@ def keeps_of(version: Version, floors: Mapping[str, int], streams: Streams) -> d
     """What of each relation is still needed after a batch."""
     keeps: dict[str, Keep] = {}
     for query in version.app.queries:
-        for relation in version.reads(query):
+        for relation, window in version.reads(query):
             first = floors.get(relation.name, FOREVER)
             if first < FOREVER:
                 known = keeps.get(relation.name)
-                longest = max(query.window.reach, 0 if known is None else known.reach)
-                keeps[relation.name] = Keep(relation, first, _gather(version, query, relation, streams), longest)
+                longest = max(window.reach, 0 if known is None else known.reach)
+                gather = _gather(version, query, window, relation, streams)
+                if known is not None:  # another query may be behind this one
+                    gather = None if None in (gather, known.gather) else min(gather or 0, known.gather or 0)
+                keeps[relation.name] = Keep(relation, first, gather, longest)
     return keeps
 
 
-def _gather(version: Version, query: Query, relation: Relation, streams: Streams) -> int | None:
+def _gather(version: Version, query: Query, window: Window, relation: Relation, streams: Streams) -> int | None:
     """The next landmark window to close holds all panes up to its own, and so do all after it."""
     if relation.landmark is None:
         return None
-    return query.window.first_open(roots_state(version.app, query, streams).watermark)
+    return window.first_open(roots_state(version.app, query, streams).watermark)

@@ -7,7 +7,7 @@ segment of its own: results never leave the task as rows.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import pyarrow as pa
 
 from penstock.runtime.epoch import Epoch
-from penstock.runtime.merge.items import MergeItem, Reading, Wanting
+from penstock.runtime.merge.items import Cut, MergeItem, Reading, Wanting
+from penstock.runtime.merge.join.reading import JoinReading, JoinWanting
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import SharedPlan
 from penstock.sinks.base import Sink
@@ -24,7 +25,7 @@ from penstock.state.garbage import segment_name
 from penstock.state.protocol import MergeReport, SegmentRef, Staged, TaskReport, WindowCounts
 
 if TYPE_CHECKING:
-    from penstock.runtime.merge.windows import TaskSegments
+    from penstock.runtime.merge.windows import Merged, TaskSegments
     from penstock.runtime.task.task import Task
 
 T = TypeVar("T")
@@ -47,8 +48,8 @@ class Closed:
     """A query whose windows close: how they are read, where its results go (None: only to its readers), the plan and
     epoch of the queries that read it, and the first window whose account is kept."""
 
-    reading: Reading
-    wanting: Wanting
+    reading: Reading | JoinReading
+    wanting: Wanting | JoinWanting
     sink: Sink | None
     readers: SharedPlan | None
     epoch: Epoch
@@ -66,8 +67,6 @@ def merge_share(shares: list[list[MergeItem]], work: ShareWork[Closed], number: 
 def _merge_items(
     items: list[MergeItem], work: ShareWork[Closed], number: int, opened: TaskSegments, writers: ExitStack
 ) -> MergeReport:
-    from penstock.runtime.merge.windows import merge_item
-
     attempt = uuid.uuid4().hex[:8]
     staged: list[Staged] = []
     rows, size = dict.fromkeys(sorted({name for item in items for name in item.names}), 0), 0
@@ -75,7 +74,7 @@ def _merge_items(
     feeds: dict[str, Task] = {}
     for item in items:
         together = [work.named[name] for name in item.names]
-        for merged in merge_item(together[0].reading, [one.wanting for one in together], item.cut, opened):
+        for merged in _merged(together, item.cut, opened):
             closed, table = work.named[merged.query], merged.table
             if closed.sink is not None:
                 windows.append(merged.tally.report(merged.query, closed.least))
@@ -91,6 +90,19 @@ def _merge_items(
                     feeds[merged.query] = _new_feed(closed, work, task, len(feeds), writers)
                 _feed(feeds[merged.query], table, work.settings.chunk_rows)
     return MergeReport(tuple(staged), size, rows, tuple(windows), opened.bytes_read, _ended(feeds))
+
+
+def _merged(together: list[Closed], cut: Cut, opened: TaskSegments) -> Iterator[Merged]:
+    """The finished results of queries that are read together, or of a join."""
+    from penstock.runtime.merge.join.item import join_item
+    from penstock.runtime.merge.windows import merge_item
+
+    reading = together[0].reading
+    if isinstance(reading, JoinReading):
+        return join_item(
+            reading, [one.wanting for one in together if isinstance(one.wanting, JoinWanting)], cut, opened
+        )
+    return merge_item(reading, [one.wanting for one in together if isinstance(one.wanting, Wanting)], cut, opened)
 
 
 def staged_size(staged: str) -> int:

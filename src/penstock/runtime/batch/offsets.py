@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from penstock.errors import RunError
-from penstock.logical.query import QuerySet
+from penstock.logical.query import Join, Query, QuerySet, side_name
+from penstock.logical.window import Window
 from penstock.runtime.batch.context import roots_state
-from penstock.runtime.epoch import Epoch
+from penstock.runtime.epoch import Epoch, first_window
 from penstock.sources.base import Position
 from penstock.state import checked, versions
 from penstock.state import manifest as manifests
@@ -51,33 +52,77 @@ def decide(
     for name, row in rows.items():
         known = StreamState() if before is None else before.stream(name)
         streams[name] = StreamOffset(row, ends[name], known.watermark, known.greatest, known.first)
-    return Offset(start.n + 1, number, all(ends.values()), streams, _origins(checkpoint, start, before, version))
+    origins = _origins(checkpoint, start, before, version)
+    return Offset(start.n + 1, number, all(ends.values()), streams, origins, _joined(version.app, before))
+
+
+def _joined(app: QuerySet, before: Manifest | None) -> dict[str, int | None]:
+    """What is closed for each side of a join before the batch."""
+    known = {} if before is None else before.streams
+    return {
+        side_name(query.name, side.alias): roots_state(app, query, known).watermark
+        for query in app.queries
+        if query.join is not None
+        for side in query.join.sides
+    }
 
 
 def _origins(checkpoint: Path, start: Offset, before: Manifest | None, version: Version) -> dict[str, Origin]:
     """Where queries were added: kept from before, and those of a version that this batch is the first to use."""
     app = version.app
     names = {query.name for query in app.queries}
-    origins = {name: origin for name, origin in start.origins.items() if name in names}
+    origins = {name: origin for name, origin in start.origins.items() if name.partition(":")[0] in names}
     if before is not None and version.number != start.plan:
         old = versions.load(checkpoint, start.plan).app
         for name in names - {query.name for query in old.queries}:
             query = app.query(name)
             row = min(start.stream(root.name).row for root in app.roots(query))
-            origins[name] = (roots_state(app, query, before.streams).greatest, row)
+            if query.join is None:
+                origins[name] = (roots_state(app, query, before.streams).greatest, row)
+            else:
+                origins |= _join_origins(app, query, query.join, before, row)
     return origins
+
+
+def _join_origins(app: QuerySet, query: Query, join: Join, before: Manifest, row: int) -> dict[str, Origin]:
+    """Of an added join, by side. Its first instant is the first whose windows all start after the greatest times seen:
+    that of the query as a whole, too."""
+    firsts = {side.alias: first_window(side.window, (_greatest(app, side.stream, before), row)) for side in join.sides}
+    instants = [side.window.end(first) for side in join.sides if (first := firsts[side.alias]) is not None]
+    if not instants:
+        return {}
+    found: dict[str, Origin] = {query.name: (_before(query.window, max(instants)), row)}
+    for side in join.sides:
+        after = _greatest(app, side.stream, before) if side.window.landmark else _before(side.window, max(instants))
+        found[side_name(query.name, side.alias)] = (after, row)
+    return found
+
+
+def _before(window: Window, end: int) -> int:
+    """A time just before the window that ends at this instant."""
+    return end - window.length - 1
+
+
+def _greatest(app: QuerySet, stream: str, before: Manifest) -> int | None:
+    """Of a stream, or of all streams that a query's results come from."""
+    declared = {one.name for one in app.streams}
+    if stream in declared:
+        return before.stream(stream).greatest
+    return roots_state(app, app.query(stream), before.streams).greatest
 
 
 def epoch_of(offset: Offset, stream: str, row: int, ordered: bool = True) -> Epoch:
     """What a task on a stream knows."""
     known = offset.streams[stream]
-    return Epoch(offset.batch, known.watermark, known.greatest, known.first, row, offset.origins, ordered)
+    return Epoch(
+        offset.batch, known.watermark, known.greatest, known.first, row, offset.origins, ordered, offset.joined
+    )
 
 
 def in_order(app: QuerySet, offset: Offset, stream: str) -> bool:
     """Whether one task must read the whole batch, to find the stream's first record: a landmark window begins there."""
     unknown = offset.streams[stream].first is None
-    return unknown and any(query.window.landmark for query in app.readers(stream))
+    return unknown and any(window.landmark for query in app.readers(stream) for window in query.windows_on(stream))
 
 
 # -- decisions that the checkpoint logs itself

@@ -7,13 +7,12 @@ A new closing is a function in a module of its own, and a line here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from penstock.relations.closing import Closing, Finish, RollUp, closing_of
 from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.inputs import GroupRows, Piece
-from penstock.runtime.merge.items import Part
 from penstock.runtime.merge.merge import merge
 from penstock.runtime.merge.once import MergedOnce
 from penstock.runtime.merge.rollup import close_rolled_up
@@ -37,11 +36,6 @@ def closed_groups(merged: MergedOnce, sources: Sequence[StoredSource], wanted: R
     """Of a query that is finished from the relation `wanted`."""
     found = [CLOSERS[type(closing_of(wanted, source.relation))](merged, source, wanted) for source in sources]
     return joined_groups(found, wanted)
-
-
-def gathered_groups(part: Part, shares: Iterable[Callable[[], MergedOnce]]) -> Groups:
-    """The same, where each share has some rows of a group; what one has merged is gone before the next begins."""
-    return joined_groups([closed_groups(merged(), part.sources, part.wanted) for merged in shares], part.wanted)
 
 
 def joined_groups(found: Sequence[Groups], wanted: Relation) -> Groups:

@@ -29,6 +29,10 @@ ITEMS_PER_TASK = 4
 FOREVER = 1 << 64
 TOGETHER = 64  # overlapping windows in one item at most
 MOST_WINDOWS = 4_000_000  # of one query in one batch
+LEAP = (
+    "the stream's time has leapt",
+    "a wild timestamp? say how far ahead a time may be: WATERMARK ... MAX AHEAD '1 hour'",
+)
 
 Array = np.ndarray
 
@@ -151,7 +155,7 @@ def due(
     found = list(blocks) if first < beyond else []
     panes = np.unique(np.concatenate([block.panes for block in found])) if found else np.empty(0, np.int64)
     windows = _windows(reading.window, wanting[0].query.name, panes, first, beyond, last)
-    return Due(reading, wanting, windows, _sizes(reading.window, windows, found))
+    return Due(reading, wanting, windows, window_sizes(reading.window, windows, found))
 
 
 def _windows(window: Window, name: str, panes: Array, first: int, beyond: int, last: int | None) -> Array:
@@ -165,18 +169,15 @@ def _windows(window: Window, name: str, panes: Array, first: int, beyond: int, l
     if window.landmark:
         ranges = [(int(panes[0]), beyond if last is None else min(beyond, last + 1))]
     else:
-        ranges = list(_ranges(window, panes))
+        ranges = list(window_ranges(window, panes))
     clipped = [(max(a, first), min(b, beyond)) for a, b in ranges]
     count = sum(max(0, b - a) for a, b in clipped)
     if count > MOST_WINDOWS:
-        raise RunError(
-            f"query '{name}' would close {count:,} windows at once: the stream's time has leapt",
-            "a wild timestamp? say how far ahead a time may be: WATERMARK ... MAX AHEAD '1 hour'",
-        )
+        raise RunError(f"query '{name}' would close {count:,} windows at once: {LEAP[0]}", LEAP[1])
     return np.concatenate([np.arange(a, b) for a, b in clipped if a < b] or [np.empty(0, np.int64)])
 
 
-def _ranges(window: Window, panes: Array) -> Iterator[tuple[int, int]]:
+def window_ranges(window: Window, panes: Array) -> Iterator[tuple[int, int]]:
     """Disjoint ascending ranges of windows that hold some of these panes."""
     # Panes are numbers in a row, so neighbours whose windows meet are found by looking at the gaps alone.
     breaks = np.flatnonzero(np.diff(panes) > window.reach)
@@ -191,7 +192,7 @@ def _ranges(window: Window, panes: Array) -> Iterator[tuple[int, int]]:
         begin = end + 1
 
 
-def _sizes(window: Window, windows: Array, blocks: list[Block]) -> Array:
+def window_sizes(window: Window, windows: Array, blocks: list[Block]) -> Array:
     """Rows that are read for each window."""
     rows = np.zeros(len(windows), np.int64)
     if not len(windows):
@@ -230,15 +231,7 @@ def _rows_between(block: Block, low: Array, high: Array) -> Array:
     return between
 
 
-def items(dues: Iterable[Due], settings: TaskSettings, parallelism: int) -> list[MergeItem]:
-    """All items of a batch."""
-    closed = list(dues)
-    total = sum(int(one.rows.sum()) for one in closed)
-    share = max(LEAST_ROWS, total // (ITEMS_PER_TASK * parallelism))
-    return [item for number, one in enumerate(closed) for item in _items(number, one, share, settings)]
-
-
-def _items(number: int, one: Due, share: int, settings: TaskSettings) -> Iterator[MergeItem]:
+def due_items(number: int, one: Due, share: int, settings: TaskSettings) -> Iterator[MergeItem]:
     """Whole windows of all queries together, as long as they fit; of a larger window, each kind of query by itself."""
     kinds, everything = _kinds(one), tuple(wanting.query.name for wanting in one.wanting)
     memory = max(1, settings.task_memory // max((row_bytes(s.relation) for s in one.reading.sources), default=1))
@@ -246,7 +239,7 @@ def _items(number: int, one: Due, share: int, settings: TaskSettings) -> Iterato
     # A window that is read once for several kinds of query is cut for want of memory alone, not to be shared out.
     most = limit if len(kinds) == 1 and not kinds[0].scattered else memory
     together, part = 1 << 62 if one.reading.window.tumbling else TOGETHER, 0
-    for first, beyond, size in _whole_windows(one.windows, one.rows, limit, together):
+    for first, beyond, size in whole_windows(one.windows, one.rows, limit, together):
         whole = Cut(part, first, beyond, 0, settings.slots, None if any(k.whole for k in kinds) else 0, 1, size)
         cuts = [(everything, whole)] if size <= most else list(_large(whole, -(-size // most), kinds))
         part += len(cuts)
@@ -281,9 +274,8 @@ def _large(large: Cut, shares: int, kinds: list[CutKind]) -> Iterator[tuple[tupl
             for query in kind.queries:
                 yield (query,), replace(large, part=next(part), turn=None, passes=shares)
         elif kind.detailed:
-            for cut in by_slots(large, shares):
-                if cut.turn == 0:
-                    yield kind.queries, replace(cut, part=next(part), turn=None)
+            for cut in of_whole_groups(large, shares):
+                yield kind.queries, replace(cut, part=next(part))
         elif kind.scattered:  # passes by the query's own groups
             for query in kind.queries:
                 for turn in [None] if kind.whole else range(shares):
@@ -305,6 +297,11 @@ def by_slots(large: Cut, shares: int) -> Iterator[Cut]:
             yield replace(large, low=low, high=high, turn=turn, passes=passes, rows=large.rows // (ranges * passes))
 
 
+def of_whole_groups(large: Cut, shares: int) -> Iterator[Cut]:
+    """Cuts by slots, which have all that their groups are made of; where one has passes, they are all in it."""
+    return (replace(cut, turn=None) for cut in by_slots(large, shares) if cut.turn == 0)
+
+
 def row_bytes(bare: Relation) -> int:
     """Memory that one partial group takes while it is merged and finished, roughly."""
     words = sum(max(1, form.words) for form in bare.shape.forms(bare.states).values())
@@ -314,12 +311,12 @@ def row_bytes(bare: Relation) -> int:
 def cut_panes(panes: Array, rows: Array, limit: int, slots: int) -> Iterator[Cut]:
     """Cuts of about `limit` rows, for compaction: panes in place of windows."""
     part = itertools.count()
-    for first, beyond, size in _whole_windows(panes, rows, limit, 1 << 62):
+    for first, beyond, size in whole_windows(panes, rows, limit, 1 << 62):
         for cut in by_slots(Cut(0, first, beyond, 0, slots, rows=size), -(-size // limit)):
             yield replace(cut, part=next(part))
 
 
-def _whole_windows(windows: Array, rows: Array, limit: int, together: int) -> Iterator[tuple[int, int, int]]:
+def whole_windows(windows: Array, rows: Array, limit: int, together: int) -> Iterator[tuple[int, int, int]]:
     """(first, beyond, rows): as many whole windows as fit, at least one."""
     start = 0
     while start < len(windows):

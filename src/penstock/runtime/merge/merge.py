@@ -61,7 +61,12 @@ def merge(
 
 def regroup(relation: Relation, groups: Groups, panes: Array) -> Groups:
     """The same aggregates by other panes; codes and dictionaries stay as they are."""
-    return Merge(relation, [Piece(GroupRows(groups), panes)], groups.dictionaries).groups()
+    return regrouped(relation, groups, panes)[0]
+
+
+def regrouped(relation: Relation, groups: Groups, panes: Array) -> tuple[Groups, Array]:
+    """The same, and which of the groups made each of those given is in."""
+    return Merge(relation, [Piece(GroupRows(groups), panes)], groups.dictionaries).placed()
 
 
 def placed(relation: Relation, groups: Groups, rows: Groups) -> Array:
@@ -168,6 +173,10 @@ class Merge:
 
     def groups(self) -> Groups:
         """All groups, by cell where there are cells."""
+        return self.placed()[0]
+
+    def placed(self) -> tuple[Groups, Array]:
+        """The same, and the group of every row."""
         edges = np.cumsum([0, *self._sizes])
         cells = self._cells(int(edges[-1]))
         layout = snug(self._ranges(cells is None))
@@ -183,7 +192,7 @@ class Merge:
         named = sorted(self._dictionaries.keys() & {*self._coded_states.values(), *keyed})
         counts, states = self._folded([at[a:b] for a, b in pairwise(edges)], found.shape[1])
         made = Groups(panes, keyed, {name: self._dictionaries[name] for name in named}, counts, states)
-        return self._with_own_words(made) if self._joined else made
+        return self._with_own_words(made) if self._joined else made, at
 
     @property
     def _slots(self) -> int:

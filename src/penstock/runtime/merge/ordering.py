@@ -59,6 +59,11 @@ def first_rows(query: Query, ranked: Ranked) -> Ranked:
     return ranked.take(order)
 
 
+def fewer_rows(query: Query, ranked: Ranked) -> Ranked:
+    """Rows of a pass without those that a LIMIT leaves out for sure; they are put in order with those of the others."""
+    return ranked if query.limit is None or len(ranked.windows) <= query.limit else first_rows(query, ranked)
+
+
 def _sort_keys(operand: Operand, descending: bool) -> list[Array]:
     """Most significant first: whether there is a value at all, then the value."""
     values = [_number(part) for part in _parts(operand)]

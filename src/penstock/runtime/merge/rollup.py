@@ -17,7 +17,7 @@ from penstock.relations.closing import rolls_up
 from penstock.relations.component import Component
 from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
-from penstock.runtime.merge.merge import regroup
+from penstock.runtime.merge.merge import regrouped
 from penstock.runtime.merge.once import MergedOnce
 from penstock.runtime.merge.prefixes import cut_dictionary, finer_component
 from penstock.state.segments.groups import Groups
@@ -30,14 +30,16 @@ def close_rolled_up(merged: MergedOnce, source: StoredSource, wanted: Relation) 
     # A pass takes groups of what is wanted: those of what is stored stand in several passes.
     by = wanted if merged.share.passes > 1 else None
     made = merged.made(source, by)
-    rolled = rolled_up(min((groups for fine, groups in made if rolls_up(fine, wanted)), key=len), wanted)
+    rows = min((groups for fine, groups in made if rolls_up(fine, wanted)), key=len)
+    rolled, at = rolled_up(rows, wanted)
     made.append((wanted, rolled))
+    merged.rolled(rows, rolled, at)
     return rolled
 
 
-def rolled_up(groups: Groups, wanted: Relation) -> Groups:
-    """Groups merged into coarser ones; `panes`, which are windows here, stay."""
-    return regroup(wanted, with_keys_of(groups, wanted), groups.panes)
+def rolled_up(groups: Groups, wanted: Relation) -> tuple[Groups, Array]:
+    """Groups merged into coarser ones, and which of those each is in; `panes`, which are windows here, stay."""
+    return regrouped(wanted, with_keys_of(groups, wanted), groups.panes)
 
 
 def with_keys_of(groups: Groups, wanted: Relation) -> Groups:

@@ -33,7 +33,8 @@ class Tally:
         """For the driver: windows from `least` on."""
         kept = self.windows >= least
         columns = (self.windows, self.starts, self.ends, self.rows, self.exact)
-        return WindowCounts(query, *(tuple(column[kept].tolist()) for column in columns))
+        numbers, starts, ends, rows, exact = (tuple(column[kept].tolist()) for column in columns)
+        return WindowCounts(query, numbers, starts, ends, rows, exact, len(kept))
 
 
 def tally(

@@ -22,14 +22,14 @@ from penstock.logical.window import ROWS, Window
 from penstock.relations.closing import slots_hold
 from penstock.relations.storage import StoredSource
 from penstock.relations.storing import fineness
-from penstock.runtime.merge.closer import closed_groups, gathered_groups
-from penstock.runtime.merge.details.reduced import Shares, reduced
+from penstock.runtime.merge.closer import closed_groups, joined_groups
+from penstock.runtime.merge.details.reduced import PartRows, Shares, reduced
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece, cells_of
-from penstock.runtime.merge.items import FOREVER, Cut, Part, Reading, Wanting, by_slots
+from penstock.runtime.merge.items import FOREVER, Cut, Part, Reading, Wanting, by_slots, of_whole_groups
 from penstock.runtime.merge.merge import Share, merge
 from penstock.runtime.merge.once import MergedOnce
-from penstock.runtime.merge.ordering import Ranked, first_rows
+from penstock.runtime.merge.ordering import Ranked, fewer_rows, first_rows
 from penstock.runtime.merge.tally import Tally, per_window, tally
 from penstock.runtime.merge.whole import group_of_nothing
 from penstock.state.protocol import SegmentRef
@@ -39,6 +39,7 @@ from penstock.state.segments.read import Block, Handles
 from penstock.state.segments.vocabulary import Vocabulary
 
 Array = np.ndarray
+Finished = tuple[Ranked, tuple[Array, Array]]  # rows, and the records of each window
 PIECE = 1 << 16  # rows that are taken at a time
 SHORT = 256  # rows: runs shorter than that are not read one by one
 
@@ -76,48 +77,65 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
             lambda source, taken: merge_windows(reading.window, source, share, segments, taken),
         )
 
-    def shares(part: Part) -> list[Callable[[], MergedOnce]]:
+    def shares(whole: Cut, part: Part) -> list[Callable[[], PartRows]]:
         """Passes over the rows of a part, each with some of them: by slots where these have them whole."""
         read = [source.relation for source in part.sources]
-        turns = (replace(cut, turn=turn) for turn in range(cut.passes))
-        cuts = by_slots(cut, cut.passes) if slots_hold(part.wanted, read) else turns
-        return [partial(merged_once, one.turn or 0, one) for one in cuts]
+        turns = (replace(whole, turn=turn) for turn in range(whole.passes))
+        cuts = by_slots(whole, whole.passes) if slots_hold(part.wanted, read) else turns
+        return [partial(part_rows, part, partial(merged_once, one.turn or 0, one)) for one in cuts]
 
-    def one_pass(one: Wanting, merged: MergedOnce) -> tuple[Ranked, tuple[Array, Array]]:
+    def detailed(one: Wanting, whole: Cut) -> Finished:
+        """Of slots that have all that their groups are made of."""
+        if whole.passes == 1:
+            return one_pass(one, merged_once(0, whole))
+        groups = joined_groups([make().rows for make in shares(whole, one.groups)], one.groups.wanted)
+        return finished(one, groups, partial(shares, whole))
+
+    def one_pass(one: Wanting, merged: MergedOnce) -> Finished:
         if reading.window.whole and not one.query.keys and not cut.rows:
             groups = group_of_nothing(one.groups.wanted)
         else:
             groups = closed_groups(merged, one.groups.sources, one.groups.wanted)
-        return finished(one, groups, lambda part: [lambda: merged])
+        return finished(one, groups, lambda part: [partial(part_rows, part, lambda: merged)])
 
-    def finished(one: Wanting, groups: Groups, shares: Shares) -> tuple[Ranked, tuple[Array, Array]]:
+    def finished(one: Wanting, groups: Groups, shares: Shares) -> Finished:
         details, listing = reduced(one, groups, shares)
         ranked = finish(one.query, groups, bounds, details, listing)
-        return first_rows(one.query, ranked), per_window(groups.panes, groups.count)
+        return ranked, per_window(groups.panes, groups.count)
+
+    def joined(one: Wanting, found: Iterable[Finished]) -> Merged:
+        ranked, exacts = zip(*found, strict=True)
+        rows = first_rows(one.query, ranked[0].joined(ranked[1:]) if len(ranked) > 1 else ranked[0])
+        return Merged(one.query.name, rows.table, tally(exacts, rows.windows, bounds.of))
 
     # The coarse ones from what the fine ones made.
     ordered = sorted(wanting, key=lambda one: -fineness(one.groups.wanted))
-    if ordered[0].details and cut.passes > 1:  # each pass has some rows of all groups
+    if ordered[0].details and cut.passes > 1:  # a pass may have but some rows of a group
         for one in ordered:
-            groups = gathered_groups(one.groups, shares(one.groups))
-            rows, exact = finished(one, groups, shares)
-            yield Merged(one.query.name, rows.table, tally([exact], rows.windows, bounds.of))
+            wholes = [cut] if one.scattered else of_whole_groups(cut, cut.passes)
+            each = (detailed(one, whole) for whole in wholes)
+            yield joined(one, [(fewer_rows(one.query, ranked), exact) for ranked, exact in each])
         return
     if cut.passes == 1 or cut.turn is not None:
         merged = merged_once(cut.turn or 0)
         for one in ordered:
-            rows, exact = one_pass(one, merged)
-            yield Merged(one.query.name, rows.table, tally([exact], rows.windows, bounds.of))
+            yield joined(one, [one_pass(one, merged)])
         return
-    found: dict[str, list[tuple[Ranked, tuple[Array, Array]]]] = {}
+    found: dict[str, list[Finished]] = {}
     for turn in range(cut.passes):  # the groups of a pass are gone before those of the next one come
         merged = merged_once(turn)
         for one in ordered:
-            found.setdefault(one.query.name, []).append(one_pass(one, merged))
+            ranked, exact = one_pass(one, merged)
+            found.setdefault(one.query.name, []).append((fewer_rows(one.query, ranked), exact))
     for one in ordered:
-        ranked, exacts = zip(*found[one.query.name], strict=True)
-        rows = first_rows(one.query, ranked[0].joined(ranked[1:]))
-        yield Merged(one.query.name, rows.table, tally(exacts, rows.windows, bounds.of))
+        yield joined(one, found[one.query.name])
+
+
+def part_rows(part: Part, merged: Callable[[], MergedOnce]) -> PartRows:
+    """What a share has of a part; what it has merged for that is gone before the next begins."""
+    once = merged()
+    rows = closed_groups(once, part.sources, part.wanted)
+    return PartRows(rows, partial(once.place, rows))
 
 
 def merge_windows(window: Window, source: StoredSource, cut: Cut, segments: TaskSegments, share: Share) -> Groups:

@@ -57,7 +57,7 @@ class Unplanned:
         """Nothing depends on them."""
 
     def plans(self, app: QuerySet, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
-        names = dict.fromkeys(query.stream for query in app.queries)
+        names = dict.fromkeys(name for query in app.queries for name in query.inputs)
         return {name: unshared_plan(app, name, self.planning.memory or 0, since or {}) for name in names}
 
     def next(self, checkpoint: Path, version: Version, tasks: Sequence[TaskReport]) -> Version | None:

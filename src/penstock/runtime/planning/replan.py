@@ -93,7 +93,7 @@ class Planner:
     def plans(self, app: QuerySet, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
         """A plan for every stream, and for every query whose results are read; `since` are the versions of the app that
         brought its queries."""
-        names = dict.fromkeys(query.stream for query in app.queries)
+        names = dict.fromkeys(name for query in app.queries for name in query.inputs)
         return {name: self._plan(app, name, since or {}) for name in names}
 
     def _plan(self, app: QuerySet, name: str, since: Mapping[str, int], before: SharedPlan | None = None) -> SharedPlan:

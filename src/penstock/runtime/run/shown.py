@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.markup import html_lines, html_pairs, html_table
+from penstock.state.account import by_side
 
 PARTS = ("input", "exact", "triaged", "late", "filtered", "malformed")
 
@@ -19,8 +20,9 @@ class Summary(dict[str, Any]):
 def account_html(summary: dict[str, Any]) -> str:
     """The account: per query and for the stream."""
     rows: list[list[object]] = [
-        [name, query["windows"], query["rows"], *(query["accounting"][part] for part in PARTS)]
+        [side, query["windows"], query["rows"], *(entry[part] for part in PARTS)]
         for name, query in summary["queries"].items()
+        for side, entry in by_side(name, query["accounting"])
     ]
     several = "input" not in summary["accounting"]
     for name, entry in summary["accounting"].items() if several else [("", summary["accounting"])]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from penstock.logical.query import Query, side_name
 from penstock.runtime.batch.report import Peaks
 from penstock.runtime.run.history import History
 from penstock.runtime.work import totals
@@ -56,7 +57,7 @@ def summarise(
             query.name: {
                 **to_data(manifest.results.get(query.name, Results())),
                 "path": sinks[query.name].place(),
-                "accounting": to_data(account.queries.get(query.name, Entry())),
+                "accounting": query_account(query, account),
                 "last_windows": window_account(checkpoint, manifest, query.name, NEWEST),
             }
             for query in version.app.queries
@@ -96,6 +97,14 @@ def summarise(
         "checkpoint": str(checkpoint),
         "spark": {"version": spark_version},
     }
+
+
+def query_account(query: Query, account: Account) -> dict[str, Any]:
+    """The account of a query; of a join by side, where it has several."""
+    if query.join is None:
+        return dict(to_data(account.queries.get(query.name, Entry())))
+    sides = {side.alias: account.queries.get(side_name(query.name, side.alias), Entry()) for side in query.join.sides}
+    return flat({alias: dict(to_data(entry)) for alias, entry in sides.items()})
 
 
 def window_account(checkpoint: Path, manifest: Manifest, query: str, most: int) -> list[dict[str, int]]:

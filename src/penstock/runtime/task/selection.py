@@ -237,6 +237,9 @@ def _count(mask: Mask, rows: int) -> int:
 def sieves(takers: Mapping[str, tuple[Taker, ...]], epoch: Epoch) -> dict[str, str]:
     """For each relation, given with its takers, the first that always takes the same records."""
     return alike(
-        (name, frozenset((t.choice, t.window, epoch.origins.get(t.name), t.booked) for t in of))
+        (
+            name,
+            frozenset((t.choice, t.window, epoch.origins.get(t.name), epoch.joined.get(t.name), t.booked) for t in of),
+        )
         for name, of in takers.items()
     )

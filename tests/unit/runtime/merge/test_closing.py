@@ -25,7 +25,7 @@ from penstock.runtime.batch.compaction import _items as compaction_items
 from penstock.runtime.batch.merge_job import ShareWork
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.merge import windows as closings
-from penstock.runtime.merge.items import FOREVER, Cut, _items, row_bytes, share_out
+from penstock.runtime.merge.items import FOREVER, Cut, due_items, row_bytes, share_out
 from penstock.runtime.merge.windows import TaskSegments, window_bounds
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task.task import run_task
@@ -130,7 +130,7 @@ class Ran:
         if rng.random() < 0.5:
             limit = max(rng.choice([1, 20, 300]), int(due.rows.sum()) // 40)
             small = replace(self.settings, task_memory=limit * row_bytes(self.stored_for(query)))
-            cut = [(item.names, item.cut) for item in _items(0, due, limit, small)]
+            cut = [(item.names, item.cut) for item in due_items(0, due, limit, small)]
         return closed_rows(due, segments, cut)[query.name]
 
     def stored_for(self, query: Query) -> Relation:

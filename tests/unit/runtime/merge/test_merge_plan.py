@@ -16,6 +16,7 @@ from penstock.logical.window import ROWS, Window
 from penstock.relations.component import component_of as named
 from penstock.relations.relation import relation_of
 from penstock.runtime.merge import items as module
+from penstock.runtime.merge.all_items import items
 from penstock.runtime.merge.coarse import coarsened
 from penstock.runtime.merge.items import (
     FOREVER,
@@ -24,9 +25,8 @@ from penstock.runtime.merge.items import (
     Cut,
     Due,
     MergeItem,
-    _items,
     cut_panes,
-    items,
+    due_items,
     row_bytes,
     share_out,
     span,
@@ -193,7 +193,7 @@ def cuts_of(query: Query, windows: np.ndarray, rows: np.ndarray, limit: int, slo
     """Of one query whose items have at most so many rows."""
     one = made(query, windows, rows)
     settings = TaskSettings(task_memory=limit * row_bytes(one.wanting[0].groups.wanted), slots=slots)
-    return [item.cut for item in _items(0, one, limit, settings)]
+    return [item.cut for item in due_items(0, one, limit, settings)]
 
 
 def assert_covered(cut: list[Cut], windows: np.ndarray, slots: int) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,25 +19,42 @@ from penstock.aggregates.base import FinishedValues
 from penstock.aggregates.details.function import DetailFunction, DetailRows
 from penstock.aggregates.registry import detail_of, function_of, listed_of, parameters_of
 from penstock.logical.expressions import Aggregate
-from penstock.logical.query import column_of
+from penstock.logical.query import Query, column_of
 from penstock.relations.component import value_component
 from penstock.relations.relation import detail_relation
-from penstock.runtime.merge.closer import closed_groups, joined_groups
+from penstock.runtime.merge.closer import joined_groups
 from penstock.runtime.merge.details.listing import candidates, counted, listing_of, values_of
 from penstock.runtime.merge.finish import Details, Listing
-from penstock.runtime.merge.items import Part, Wanting
+from penstock.runtime.merge.items import Part
 from penstock.runtime.merge.merge import placed
-from penstock.runtime.merge.once import MergedOnce
 from penstock.runtime.merge.rollup import with_keys_of
 from penstock.state.segments.groups import Groups
 
 Array = np.ndarray
 
 
-Shares = Callable[[Part], Sequence[Callable[[], MergedOnce]]]  # of a part: each has some of its rows
+class Detailed(Protocol):
+    """A query with the relations that it is finished from: its groups, and finer ones."""
+
+    @property
+    def query(self) -> Query: ...
+    @property
+    def groups(self) -> Part: ...
+    @property
+    def details(self) -> tuple[Part, ...]: ...
 
 
-def reduced(wanting: Wanting, groups: Groups, shares: Shares) -> tuple[Details, Listing | None]:
+class PartRows(NamedTuple):
+    """Some rows of a part, and how to find which of the query's groups each is of, where that is known already."""
+
+    rows: Groups
+    place: Callable[[Groups], Array | None]
+
+
+Shares = Callable[[Part], Sequence[Callable[[], PartRows]]]  # of a part: each has some of its rows
+
+
+def reduced(wanting: Detailed, groups: Groups, shares: Shares) -> tuple[Details, Listing | None]:
     """What the detailed aggregates of a query are in its groups, and the rows that one of them gives."""
     made = [one for one in wanting.query.aggregates if detail_of(one) is not None]
     listed = listed_of(made)
@@ -44,9 +62,10 @@ def reduced(wanting: Wanting, groups: Groups, shares: Shares) -> tuple[Details, 
     items, number = list[Groups](), np.zeros(len(groups), np.int64)
     for part in wanting.details:
         of_part, passes = [one for one in made if _is_of(one, part, wanting)], shares(part)
-        for merged in passes:
-            rows = closed_groups(merged(), part.sources, part.wanted)
-            at = placed(wanting.groups.wanted, groups, with_keys_of(rows, wanting.groups.wanted))
+        for make in passes:
+            rows, place = make()
+            at = place(groups)
+            at = placed(wanting.groups.wanted, groups, with_keys_of(rows, wanting.groups.wanted)) if at is None else at
             for aggregate in of_part:
                 if aggregate is listed:
                     here = values_of(aggregate, rows, at, len(groups))
@@ -59,7 +78,7 @@ def reduced(wanting: Wanting, groups: Groups, shares: Shares) -> tuple[Details, 
     return results, None if listed is None else _listing(listed, items, wanting, groups, number)
 
 
-def _listing(aggregate: Aggregate, found: list[Groups], wanting: Wanting, groups: Groups, number: Array) -> Listing:
+def _listing(aggregate: Aggregate, found: list[Groups], wanting: Detailed, groups: Groups, number: Array) -> Listing:
     (part,) = (one for one in wanting.details if _is_of(aggregate, one, wanting))
     rows = joined_groups(found, part.wanted)
     at = placed(wanting.groups.wanted, groups, with_keys_of(rows, wanting.groups.wanted))
@@ -72,7 +91,7 @@ def _function(aggregate: Aggregate) -> DetailFunction:
     return function
 
 
-def _is_of(aggregate: Aggregate, part: Part, wanting: Wanting) -> bool:
+def _is_of(aggregate: Aggregate, part: Part, wanting: Detailed) -> bool:
     """Whether an aggregate is made of the rows of this part."""
     one, other = detail_relation(wanting.groups.wanted, aggregate), part.wanted
     return (one.attributes, one.loss) == (other.attributes, other.loss)

@@ -1,0 +1,177 @@
+"""Tables in a join: how records find their rows.
+
+Where every record has one row at the most, the columns of that row are as good as columns of the record: they are
+computed for each record, and nothing is joined any more. Else the rows are a side of the join, by the number of the
+*class* that a record belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from penstock.logical.expressions import (
+    Bound,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    IsNull,
+    Lookup,
+    Match,
+    Not,
+)
+from penstock.logical.query import Field, Table, TableSide
+from penstock.logical.resolve.joins.columns import JoinInput
+from penstock.logical.resolve.joins.conditions import between, conjunction, inputs_of
+from penstock.logical.rewrite import computed, own, rewritten, rewritten_match
+from penstock.logical.types import BIGINT, DOUBLE, Kind
+
+
+class Tables(Protocol):
+    """Reads tables, and knows what is in them."""
+
+    def read(
+        self,
+        name: str,
+        uri: str,
+        options: tuple[tuple[str, str], ...],
+        fields: tuple[Field, ...] | None,
+        longest: bool,
+    ) -> Table:
+        """Raises SourceError."""
+        ...
+
+    def several(self, match: Match) -> bool:
+        """Whether some value has more than one row."""
+        ...
+
+    def problem(self, match: Match) -> str | None:
+        """What is wrong with the table's ranges, if anything is."""
+        ...
+
+
+@dataclass
+class TableJoins:
+    """The tables of a join, resolved one after the other. `conditions` are those not yet taken by anything; `change`
+    puts what records find in the place of a table's columns."""
+
+    tables: Tables
+    streams: tuple[str, ...]
+    conditions: list[Expression]
+    filters: list[tuple[str, Expression]]
+    sides: list[TableSide]
+    found: dict[str, Match]
+
+    def resolve(self, inputs: Sequence[JoinInput], on: dict[str, tuple[Expression, ...]], wrong: Wrong) -> None:
+        """Tables whose records are known first: a table may be found by a column of another one."""
+        waiting = list(inputs)
+        while waiting:
+            one = next((table for table in waiting if self._owner(table, on)), waiting[0])
+            waiting.remove(one)
+            self._resolve(one, on.get(one.alias, ()), self._owner(one, on) or self.streams[0], wrong)
+
+    def change(self, part: Expression) -> Expression | None:
+        """For `rewritten`."""
+        if isinstance(part, Column):
+            alias, _, name = part.name.partition(".")
+            if alias in self.found:
+                return computed(Lookup(self.found[alias], name, part.type))
+        return None
+
+    def _owner(self, one: JoinInput, on: dict[str, tuple[Expression, ...]]) -> str | None:
+        """The stream whose records find the rows: the one with the most conditions."""
+        votes: dict[str, int] = {}
+        for condition in (*self.conditions, *on.get(one.alias, ())):
+            pair = between(rewritten(condition, self.change), one.alias)
+            if pair is not None:
+                (stream,) = inputs_of(pair.left)
+                if stream in self.streams:
+                    votes[stream] = votes.get(stream, 0) + (2 if pair.operator == "=" else 1)
+        return max(votes, key=lambda stream: votes[stream]) if votes else None
+
+    def _resolve(self, one: JoinInput, on: tuple[Expression, ...], owner: str, wrong: Wrong) -> None:
+        outer = one.outer == "LEFT"
+        own_conditions = on if outer else (*on, *self.conditions)
+        asked = tuple(rewritten(condition, self.change) for condition in own_conditions)
+        match, rest = self._match(one, owner, asked, outer)
+        if outer:
+            for condition in rest:
+                if not inputs_of(condition) <= {owner}:
+                    raise wrong(one, condition)
+            match = _when(match, rest)
+            self.conditions = [rewritten(condition, self.change) for condition in self.conditions]
+        else:
+            self.conditions = list(rest)
+        problem = self.tables.problem(match)
+        if problem is not None:
+            raise wrong(one, problem)
+        if self.tables.several(_owned(match, owner)):
+            self.sides.append(TableSide(one.alias, owner, _owned(match, owner), outer))
+        else:
+            self.found[one.alias] = match
+            self.conditions = [rewritten(condition, self.change) for condition in self.conditions]
+        if not outer:
+            self.filters.append((owner, Not(IsNull(computed(Lookup(match, None, BIGINT))))))
+
+    def _match(
+        self, one: JoinInput, owner: str, asked: tuple[Expression, ...], outer: bool
+    ) -> tuple[Match, tuple[Expression, ...]]:
+        """How the owner's records find rows, and the conditions that this does not say. Ranges are of one value."""
+        table = one.input.table
+        assert table is not None
+        equals: list[tuple[Expression, Expression]] = []
+        bounds: list[Bound] = []
+        where, rest = [], []
+        ranged: Expression | None = None
+        value: Expression | None = None
+        for condition in asked:
+            pair = between(condition, one.alias)
+            if inputs_of(condition) == {one.alias}:
+                where.append(own(condition, one.alias))
+            elif pair is None or inputs_of(pair.left) != {owner}:
+                rest.append(condition)
+            elif pair.operator == "=":
+                equals.append(_alike(pair.left, own(pair.right, one.alias)))
+            elif ranged in (None, pair.left):
+                ranged = pair.left
+                value, bound = _alike(pair.left, own(pair.right, one.alias))
+                bounds.append(Bound(pair.operator, bound))
+            else:
+                rest.append(condition)
+        match = Match(
+            table.name, table.digest, tuple(equals), value, tuple(bounds), conjunction(where),
+            table.longest and bool(bounds),
+        )  # fmt: skip
+        return match, tuple(rest)
+
+
+Wrong = Callable[[JoinInput, Expression | str], Exception]
+
+
+def _owned(match: Match, owner: str) -> Match:
+    """In the stream's own columns."""
+    return rewritten_match(match, lambda part: own(part, owner) if isinstance(part, Column) else None)
+
+
+def _alike(value: Expression, column: Expression) -> tuple[Expression, Expression]:
+    """Both in their common type."""
+    real = Kind.DOUBLE in (value.type.kind, column.type.kind)
+    one, other = (Cast(part, DOUBLE) if real and part.type.kind is Kind.INTEGER else part for part in (value, column))
+    return one, other
+
+
+def _when(match: Match, conditions: Sequence[Expression]) -> Match:
+    """Rows are found only by records for which these are true: other records ask for NULL."""
+    test = conjunction(conditions)
+    if test is None:
+        return match
+
+    def asked(value: Expression) -> Expression:
+        return Case(((test, value),), None, value.type)
+
+    return Match(
+        match.table, match.digest, tuple((asked(of), column) for of, column in match.equals),
+        None if match.value is None else asked(match.value), match.bounds, match.where, match.longest,
+    )  # fmt: skip

@@ -1,0 +1,96 @@
+"""The windows of a join: one slide for all streams, and instants at which all of them end.
+
+At an instant t a stream with range r holds [t − r, t). Ranges must be equal modulo the slide, or there would be no
+instant at which all windows end; a window until now has any. The query's own window numbers the instants: its k-th ends
+where the longest range does.
+"""
+
+from __future__ import annotations
+
+from penstock.lang.ast import Duration, Select
+from penstock.lang.durations import format_duration
+from penstock.lang.text import AppText
+from penstock.logical.resolve.joins.columns import JoinInput
+from penstock.logical.resolve.windows import check_duration, check_time
+from penstock.logical.window import ALL_RECORDS, Window
+
+_NONE = "add a window like [RANGE '5 minutes'] after it, or EVERY 5 MINUTES"
+_EVERY = "say how often the join gives results: EVERY 1 MINUTE"
+
+
+def side_windows(
+    text: AppText, select: Select, streams: tuple[JoinInput, ...], bucket: Duration | None
+) -> tuple[Window, ...]:
+    """The window of each stream."""
+    if bucket is not None:
+        hint = "give the streams windows: [RANGE '5 minutes']"
+        raise text.error(bucket.span, "a time bucket in a join is not executable", hint)
+    if select.every is None and all(one.input.bounded and one.window is None for one in streams):
+        return (ALL_RECORDS,) * len(streams)
+    for one in streams:
+        if one.input.bounded:
+            check_time(text, one.window or one.span, one.input)
+    slide = _slide(text, select, streams)
+    windows = tuple(_window(text, one, slide) for one in streams)
+    _check_ends(text, streams, windows)
+    return windows
+
+
+def joined_window(windows: tuple[Window, ...]) -> Window:
+    """The window that numbers the instants."""
+    ranges = [window.range for window in windows if window.range is not None]
+    first = windows[0]
+    return Window(max(ranges) if ranges else None, first.slide, first.axis)
+
+
+def _slide(text: AppText, select: Select, streams: tuple[JoinInput, ...]) -> int:
+    """EVERY, or the slide on which all windows agree; a bare range is its own."""
+    every, found = select.every, None
+    if every is not None:
+        check_duration(text, every)
+    for one in streams:
+        window = one.window
+        if window is None and every is None:
+            raise text.error(one.span, f"{one.input.what} has no window", _NONE)
+        if window is None or window.kind == "landmark":
+            continue
+        if window.rows is not None:
+            raise text.error(window.span, "a window of rows in a join is not executable yet")
+        mine = window.slide or every or window.size
+        assert mine is not None
+        check_duration(text, mine)
+        before = every or found
+        if before is not None and mine.microseconds != before.microseconds:
+            told = f"{format_duration(before.microseconds)} and {format_duration(mine.microseconds)}"
+            hint = "give all windows the same SLIDE, or say EVERY once"
+            raise text.error(mine.span, f"the windows of a join slide together, but here by {told}", hint)
+        found = mine
+    chosen = every or found
+    if chosen is None:
+        raise text.error(streams[0].span, "windows until now need a slide", _EVERY)
+    return chosen.microseconds
+
+
+def _window(text: AppText, one: JoinInput, slide: int) -> Window:
+    window = one.window
+    if window is None:
+        return Window(slide, slide)
+    if window.kind == "landmark":
+        return Window(None, slide)
+    assert window.size is not None
+    check_duration(text, window.size)
+    return Window(window.size.microseconds, slide)
+
+
+def _check_ends(text: AppText, streams: tuple[JoinInput, ...], windows: tuple[Window, ...]) -> None:
+    """At some instants all windows must end."""
+    rests = [(window.range or 0) % window.slide for window in windows]
+    for one, rest in zip(streams, rests, strict=True):
+        if rest != rests[0]:
+            span = one.span if one.window is None else one.window.span
+            other = streams[0].alias
+            raise text.error(
+                span,
+                f"the windows of '{other}' and '{one.alias}' never end together",
+                "make their ranges equal, or their difference a multiple of the slide",
+            )

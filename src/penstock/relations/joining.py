@@ -1,0 +1,143 @@
+"""What a join stores of each of its streams, and which of its expressions are of which side.
+
+A side is a relation like any other: grouped by the key of the join first, which decides the slot, then by all that the
+query must tell apart of this stream; with the states of aggregates of its own columns (seed aggregation-join, Rule 1),
+and always count(*). What is computed of several sides is computed of joined rows: its columns are grouped by.
+
+    Query ──► wanted_of (groups, details: of joined rows) ──► side_relation of each stream ──► stored, shared
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from penstock.aggregates.base import State
+from penstock.logical.expressions import (
+    Column,
+    Computed,
+    Expression,
+    IsNull,
+    Logic,
+    Lookup,
+    Match,
+    Not,
+    children,
+    columns,
+)
+from penstock.logical.query import Attribute, Join, Query, Side
+from penstock.logical.rewrite import computed, own
+from penstock.logical.types import BIGINT
+from penstock.relations.relation import EXACT, Choice, Relation, Wanted, attribute_text, named
+
+
+def inputs_read(expression: Expression) -> frozenset[str]:
+    """The sides whose columns an expression reads."""
+    return frozenset(name.partition(".")[0] for name in columns(expression))
+
+
+def side_of(expression: Expression, join: Join) -> str | None:
+    """The stream that all of an expression is of; None: it is computed of joined rows."""
+    found = inputs_read(expression)
+    known = {side.alias for side in join.sides}
+    return next(iter(found)) if len(found) == 1 and found <= known else None
+
+
+def atoms(expression: Expression) -> Iterator[Attribute]:
+    """The columns that an expression of several sides is computed of; what a record finds in a table is one."""
+    found = isinstance(expression, Computed) and isinstance(expression.expression, Lookup)
+    if isinstance(expression, Column | Computed) and (found or isinstance(expression, Column)):
+        yield expression
+    else:
+        for child in children(expression):
+            yield from atoms(child)
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What a join must know of one side, in the stream's own columns: attributes, arguments of states, states."""
+
+    attributes: tuple[Attribute, ...]
+    arguments: tuple[Column | Computed, ...]
+    states: tuple[State, ...]
+
+
+def needed(query: Query, side: Side, wanted: Wanted) -> Needed:
+    """What a side is asked, besides its key."""
+    join = query.join
+    assert join is not None
+    attributes: dict[Attribute, None] = {}
+    arguments: dict[Column | Computed, None] = {}
+    states: dict[State, None] = {}
+    for relation in wanted.relations:
+        for attribute in relation.attributes:
+            attributes |= dict.fromkeys(_of_side(attribute, side, join))
+        for argument in relation.arguments:
+            if side_of(argument, join) == side.alias:
+                mine = own(argument, side.alias)
+                arguments[mine] = None
+                states |= {State(s.kind, mine.name): None for s in relation.states if s.column == argument.name}
+            elif side_of(argument, join) is None:
+                attributes |= dict.fromkeys(_of_side(argument, side, join))
+    if join.pairs is not None:
+        attributes |= dict.fromkeys(_atoms_of(join.pairs, side))
+    for table in join.tables:
+        if table.owner == side.alias:
+            attributes[class_attribute(table.match)] = None
+    return Needed(tuple(attributes), tuple(arguments), tuple(states))
+
+
+def class_attribute(match: Match) -> Computed:
+    """The class of rows of a table that a record belongs to."""
+    made = computed(Lookup(match, None, BIGINT))
+    assert isinstance(made, Computed)
+    return made
+
+
+def _of_side(attribute: Attribute, side: Side, join: Join) -> Iterator[Attribute]:
+    """What a side must be grouped by, so that joined rows have an attribute."""
+    if side_of(attribute, join) == side.alias:
+        yield own(attribute, side.alias)
+    elif side_of(attribute, join) is None:
+        yield from _atoms_of(attribute, side)
+
+
+def _atoms_of(expression: Expression, side: Side) -> Iterator[Attribute]:
+    return (own(atom, side.alias) for atom in atoms(expression) if inputs_read(atom) == {side.alias})
+
+
+def side_relation(query: Query, side: Side, wanted: Wanted, since: int = 0, table: str = EXACT) -> Relation:
+    """What is stored of a side, if nothing is shared; `since` is the version of the app that brought the query."""
+    asked, window = needed(query, side, wanted), side.window
+    rest = sorted((a for a in asked.attributes if a not in side.key), key=attribute_text)
+    attributes = (*side.key, *rest)
+    read = [*attributes, *asked.arguments, *([] if side.where is None else [side.where])]
+    gap = (window.slide, window.length) if window.gaps else None
+    return named(
+        Relation(
+            "",
+            side.stream,
+            attributes,
+            window.panes,
+            Choice(side.where, frozenset().union(*map(columns, read)), gap),
+            tuple(sorted(asked.arguments, key=lambda argument: argument.name)),
+            tuple(sorted(asked.states)),
+            since if window.landmark else None,
+            table=table,
+            slots=len(side.key) or None,
+        )
+    )
+
+
+def side_choice(side: Side, relation: Relation) -> Choice:
+    """The records that a side takes: NULL equals nothing. Other queries may take those from the same relation."""
+    tests: list[Expression] = [Not(IsNull(key)) for key in side.key]
+    parts = tuple(tests if side.where is None else [side.where, *tests])
+    if not parts:
+        return relation.choice
+    return replace(relation.choice, where=parts[0] if len(parts) == 1 else Logic("AND", parts))
+
+
+def key_relation(relation: Relation, key: Iterable[Attribute]) -> Relation:
+    """The groups of a side by the key of the join alone: rows are placed by it."""
+    return named(replace(relation, attributes=tuple(key), arguments=(), states=(), slots=None))

@@ -1,0 +1,25 @@
+"""All items of a batch: of queries on one stream, and of joins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from penstock.runtime.merge.items import ITEMS_PER_TASK, LEAST_ROWS, Due, MergeItem, due_items
+from penstock.runtime.merge.join.reading import JoinDue, join_items
+from penstock.runtime.settings import TaskSettings
+
+AnyDue = Due | JoinDue
+
+
+def items(dues: Iterable[AnyDue], settings: TaskSettings, parallelism: int) -> list[MergeItem]:
+    """All items of a batch."""
+    closed = list(dues)
+    total = sum(int(one.rows.sum()) for one in closed)
+    share = max(LEAST_ROWS, total // (ITEMS_PER_TASK * parallelism))
+    return [item for number, one in enumerate(closed) for item in _of(number, one, share, settings)]
+
+
+def _of(number: int, one: AnyDue, share: int, settings: TaskSettings) -> Iterator[MergeItem]:
+    if isinstance(one, JoinDue):
+        return join_items(number, one, share, settings)
+    return due_items(number, one, share, settings)

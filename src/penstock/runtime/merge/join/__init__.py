@@ -1,0 +1,19 @@
+"""Joins: the groups of several streams at an instant, put together when a window closes.
+
+| module | does |
+| --- | --- |
+| `reading` | what a join reads, which of its instants close, cut into items |
+| `named` | groups of a side under the names that the query calls them by |
+| `sides` | merges the panes of each side; numbers the keys that rows are joined by |
+| `fixed` | rows of a table as a side |
+| `pairs` | combinations of rows, and the condition that is judged on them |
+| `combined` | combinations into groups, with their states |
+| `computed` | what is computed of columns of several sides |
+| `item` | one item, from stored relations to result rows |
+
+    sides ──► keys numbered ──► combinations, chunk by chunk ──► groups ──► finish, as of any query
+
+Nothing is subtracted when windows move on: they are made of their panes each time.
+"""
+
+from __future__ import annotations

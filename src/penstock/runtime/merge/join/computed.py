@@ -1,0 +1,158 @@
+"""What joined rows have that no side has: columns computed of several sides, as keys and as states.
+
+operand (values, what is NULL) ──► components of a key, or states of as many records as a joined row stands for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.aggregates.base import IPV6, Facts, State
+from penstock.aggregates.registry import ACCUMULATORS
+from penstock.aggregates.values import EVERYTHING, Into, Values, measured
+from penstock.kernels import inet
+from penstock.kernels.dictionary import Dictionary
+from penstock.kernels.tables.fold import order_bits
+from penstock.logical.expressions import Column, Computed, Prefix
+from penstock.logical.query import Query
+from penstock.logical.types import Kind
+from penstock.relations.component import (
+    Component,
+    dictionary_component,
+    inet6_component,
+    null_component,
+    value_component,
+)
+from penstock.relations.relation import Relation
+from penstock.runtime.expressions.evaluate import Addresses, Operand, evaluate
+from penstock.runtime.merge.finish import NO_DETAILS, Finisher
+from penstock.runtime.merge.inputs import GroupRows, Piece
+from penstock.runtime.merge.merge import merge
+from penstock.state.segments.groups import Groups
+from penstock.state.segments.vocabulary import Vocabulary
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class ColumnOfValues:
+    """A column as keys have it: components with their dictionaries. `missing` is what stands for a NULL."""
+
+    components: dict[Component, Array]
+    dictionaries: dict[Component, Dictionary]
+    missing: dict[Component, int]
+    floats: Array | None = None
+
+
+def column_of_values(column: Column | Computed, operand: Operand, rows: int) -> ColumnOfValues:
+    """Values of any type in canonical form."""
+    name, kind, values = column.name, column.type.kind, operand.values
+    nulls = np.zeros(rows, np.int64) if operand.valid is None else (~operand.valid).astype(np.int64)
+    value, flag, floats = value_component(name), null_component(name), None
+    dictionaries: dict[Component, Dictionary] = {}
+    made: dict[Component, Array] = {}
+    missing = {value: 0, flag: 1}
+    if kind is Kind.INET:
+        six, numbers = inet6_component(name), np.where(values.version == 4, values.low, 0).astype(np.int64)
+        dictionaries[six], made[six] = _long_addresses(values, nulls)
+        missing[six] = 0
+    elif kind is Kind.STRING:
+        dictionaries[value], numbers = _codes(values)
+        missing[value] = -1
+    elif kind is Kind.DOUBLE:
+        floats = np.ascontiguousarray(values, np.float64)
+        numbers = np.empty(rows, np.int64)
+        order_bits(floats, numbers)
+    else:
+        numbers = np.ascontiguousarray(values).astype(np.int64)
+    made[value] = np.where(nulls != 0, missing[value], numbers)
+    made[flag] = nulls
+    return ColumnOfValues(made, dictionaries, missing, floats)
+
+
+def _codes(strings: pa.Array) -> tuple[Dictionary, Array]:
+    encoded = strings if isinstance(strings, pa.DictionaryArray) else strings.dictionary_encode()
+    words = Dictionary()
+    texts = encoded.dictionary.cast(pa.large_binary())
+    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    data = np.frombuffer(texts.buffers()[2], np.uint8) if texts.buffers()[2] is not None else np.empty(0, np.uint8)
+    codes = words.intern(offsets, data) if len(texts) else np.zeros(1, np.int64)
+    at = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    return words, codes[at]
+
+
+def _long_addresses(addresses: Addresses, nulls: Array) -> tuple[Dictionary, Array]:
+    """IPv6 addresses as codes + 1; 0 where they are IPv4, or NULL."""
+    words, codes = Dictionary(), np.zeros(len(addresses.low), np.int64)
+    six = np.flatnonzero((addresses.version == 6) & (nulls == 0))
+    if len(six):
+        codes[six] = words.intern(*inet.network_order(addresses.high[six], addresses.low[six])) + 1
+    return words, codes
+
+
+def with_computed(query: Query, groups: Groups, wanted: Relation, known: Relation) -> Groups:
+    """Groups of joined rows as `wanted` has them, from finer ones that have the columns of what is computed."""
+    finisher = Finisher(query, groups, NO_DETAILS)
+
+    def column(of: Column | Computed) -> ColumnOfValues:
+        computed = isinstance(of, Computed) and of not in known.attributes
+        made = (
+            evaluate(of.expression, finisher.scope) if isinstance(of, Computed) and computed else finisher.operand(of)
+        )
+        return column_of_values(of, made, len(groups))
+
+    components, dictionaries = dict(groups.components), dict(groups.dictionaries)
+    for attribute in wanted.attributes:
+        if attribute not in known.attributes:
+            assert not isinstance(attribute, Prefix)
+            found = column(attribute)
+            components |= found.components
+            dictionaries |= found.dictionaries
+    states = dict(groups.states)
+    for argument in wanted.arguments:
+        asked = [state for state in wanted.states if state.column == argument.name and state not in states]
+        if asked and argument not in known.arguments:
+            found = column(argument)
+            states |= _states(asked, argument, found, groups.count)
+            dictionaries |= {
+                dictionary_component(argument.name, argument.type.kind): words for words in found.dictionaries.values()
+            }
+    kept = {part.component: components[part.component] for part in wanted.parts[1:]}
+    named = {
+        name: words for name, words in dictionaries.items() if name in kept or name in wanted.coded_states.values()
+    }
+    made = Groups(groups.panes, kept, named, groups.count, {s: w for s, w in states.items() if s in wanted.states})
+    return merge(wanted, [Piece(GroupRows(made), made.panes)], None, Vocabulary())
+
+
+def _states(
+    asked: list[State], argument: Column | Computed, column: ColumnOfValues, count: Array
+) -> Mapping[State, tuple[Array, ...]]:
+    """States of values that are each there as often as the row has records."""
+    rows = len(count)
+    nulls = column.components[null_component(argument.name)] != 0
+    valid = (~nulls).astype(np.uint8) if nulls.any() else EVERYTHING
+    numbers = column.components[value_component(argument.name)]
+    six = column.components.get(inet6_component(argument.name))
+    if six is not None:
+        numbers = np.where(six > 0, IPV6 + six - 1, numbers)
+    floats, rest = (column.floats, None) if column.floats is not None else measured(numbers)
+    values = Values(numbers, valid, floats, rest)
+    made = {}
+    for state in asked:
+        accumulator = ACCUMULATORS[state.kind]
+        facts = Facts(argument.type.kind, nullable=True, wide=False)
+        table = np.empty((rows, accumulator.words(facts)), np.int64)
+        table[:] = accumulator.fresh(facts)
+        into = table.view(np.float64) if accumulator.floating(facts) else table
+        coded = accumulator.code_base(facts.kind) is not None
+        dictionary = next(iter(column.dictionaries.values())) if coded and column.dictionaries else None
+        where = Into((into, 0, np.arange(rows), 0, rows), np.arange(rows, dtype=np.int32))
+        accumulator.fold(where, facts, values, dictionary)
+        words = tuple(np.ascontiguousarray(into[:, word]) for word in range(into.shape[1]))
+        made[state] = accumulator.repeated(words, count)
+    return made

@@ -1,0 +1,75 @@
+"""Combinations of rows: of all streams by key, then of each table by class; chunk by chunk, so that any number fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.kernels.tables.joining import expand
+from penstock.runtime.merge.join.fixed import TableRows
+from penstock.runtime.merge.join.sides import Lists
+
+Array = np.ndarray
+ROOM = 1 << 18  # combinations at a time
+
+Chosen = Callable[["Pairs"], Array | None]  # which combinations a condition leaves; None: all
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Combinations: which row of each stream, and of each table, in the order of the join."""
+
+    streams: tuple[Array, ...]
+    tables: tuple[Array, ...]
+
+    def __len__(self) -> int:
+        return len(self.streams[0])
+
+    def take(self, index: Array) -> Pairs:
+        return Pairs(tuple(rows[index] for rows in self.streams), tuple(rows[index] for rows in self.tables))
+
+
+def all_pairs(
+    lists: Lists, tables: Sequence[TableRows], classes: Sequence[Array], owners: Sequence[int], chosen: Chosen
+) -> Iterator[Pairs]:
+    """All combinations that a condition leaves. Of each table, `classes` are those of the rows of its owner's."""
+    for pairs in stream_pairs(lists):
+        for whole in _with_tables(pairs, list(zip(tables, classes, owners, strict=True))):
+            left = chosen(whole)
+            if left is not None:
+                whole = whole.take(np.flatnonzero(left))
+            if len(whole):
+                yield whole
+
+
+def stream_pairs(lists: Lists) -> Iterator[Pairs]:
+    place, sides = np.zeros(2, np.int64), len(lists.starts)
+    while True:
+        out = np.empty((sides, ROOM), np.int64)
+        count = expand(lists.starts, lists.rows, place, out)
+        if not count:
+            return
+        yield Pairs(tuple(np.ascontiguousarray(rows[:count]) for rows in out), ())
+
+
+def _with_tables(pairs: Pairs, tables: list[tuple[TableRows, Array, int]]) -> Iterator[Pairs]:
+    """Each combination with each row of the tables."""
+    if not tables:
+        yield pairs
+        return
+    (table, classes, owner), *rest = tables
+    of = classes[pairs.streams[owner]]
+    begin, counts = table.starts[of], table.starts[of + 1] - table.starts[of]
+    ends = np.cumsum(counts)
+    first = 0
+    while first < len(pairs):
+        done = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, done + ROOM, "right")))
+        index = np.repeat(np.arange(first, last), counts[first:last])
+        steps = np.arange(len(index)) - np.repeat(ends[first:last] - counts[first:last] - done, counts[first:last])
+        rows = table.rows[np.repeat(begin[first:last], counts[first:last]) + steps]
+        taken = pairs.take(index)
+        yield from _with_tables(Pairs(taken.streams, (*taken.tables, rows)), rest)
+        first = last
