@@ -18,10 +18,11 @@ from penstock.app.sessions import PROCESS, Sessions
 from penstock.app.settings import planning_of, settings_of
 from penstock.app.streams import is_frame, table_of, typed_fields, with_types
 from penstock.errors import ConfigError, QueryError
-from penstock.logical.query import Field, Query, QuerySet, Stream
+from penstock.logical.query import Field, Query, QuerySet, Stream, Table
 from penstock.logical.resolve.app import resolve_app, resolve_queries, resolve_query, resolve_stream
 from penstock.runtime.batch.job import columns
 from penstock.runtime.engine.inputs import Inputs
+from penstock.runtime.expressions.known_tables import KnownTables
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.options import AUTO
 from penstock.sharing.plan import SharedPlan, unshared_plan
@@ -56,7 +57,8 @@ class App:
         self._streams: dict[str, Stream] = {}
         self._queries: dict[str, Query] = {}
         self._frames: dict[str, DataFrame] = {}
-        self._tables: dict[str, TableSource] = {}  # in memory
+        self._tables: dict[str, TableSource] = {}  # streams and tables in memory
+        self._joined: dict[str, Table] = {}  # tables that queries join with
         self._functions: dict[str, Any] = {}  # sinks that are no URI
         self._last = ""  # checkpoint of the run that was started last
 
@@ -96,12 +98,44 @@ class App:
         self._tables[name] = table_of(name, source)
         return TABLE + name
 
+    def table(
+        self,
+        name: str,
+        source: Any,
+        *,
+        fields: tuple[Field, ...] | Mapping[str, str] | None = None,
+        types: Mapping[str, str] | None = None,
+        options: Mapping[str, str] | None = None,
+        match: str | None = None,
+    ) -> App:
+        """Declare a table to join with: an address like 'csv:owners.csv', a pandas or polars DataFrame, an Arrow table,
+        or a Spark DataFrame, which is collected. It is read now, and whole.
+
+        `fields` and `types` as of `stream`. `match="longest"`: of the ranges that hold a value the shortest counts.
+        """
+        from penstock.logical.resolve.tables import LONGEST
+
+        self._claim(name, "table")
+        if match not in (None, LONGEST):
+            raise ConfigError(f"tables cannot be matched by '{match}'", f"match='{LONGEST}' takes the longest prefix")
+        if is_frame(source):
+            source = source.toArrow()
+        address = source if isinstance(source, str) else self._given(name, source, options)
+        if isinstance(fields, Mapping):
+            fields = typed_fields(fields)
+        if types is not None:
+            fields = with_types(fields or self.fields_of(address, options or {}), types, f"table '{name}'")
+        chosen = tuple((key, str(value)) for key, value in (options or {}).items())
+        self._joined[name] = self._reader.read(name, address, chosen, fields, match == LONGEST)
+        return self
+
     def query(self, name: str, select: str, sink: Any = None) -> App:
         """Add a query. `sink`: a URI, a function f(frame, batch), or a SparkSink; without one, results go into a
         folder of the query's name below `output`."""
         self._claim(name, "query")
         uri = sink if isinstance(sink, str) else None
-        for query in resolve_query(name, select, self._streams.values(), uri, tuple(self._queries.values())):
+        queries, joined = tuple(self._queries.values()), self._joined.values()
+        for query in resolve_query(name, select, self._streams.values(), uri, queries, joined, self._reader):
             self._queries[query.name] = query
         if sink is not None and uri is None:
             self._functions[name] = sink
@@ -109,13 +143,20 @@ class App:
 
     def sql(self, text: str, file: str = "app", variables: Mapping[str, str] | None = None) -> App:
         """Add the CREATE STREAM and CREATE QUERY statements of an app's text."""
-        return self._add(resolve_app(text, file, self.fields_of, variables))
+        return self._add(resolve_app(text, file, self.fields_of, variables, self._reader))
 
     def selects(self, text: str) -> App:
         """Add SELECTs on files, which need no names and no streams: `SELECT count(*) AS n FROM 'x.pcap'`."""
-        return self._add(resolve_queries(text, self.fields_of))
+        return self._add(resolve_queries(text, self.fields_of, self._reader))
+
+    @property
+    def _reader(self) -> KnownTables:
+        return KnownTables(self._source)
 
     def _add(self, app: QuerySet) -> App:
+        for table in app.tables:
+            self._claim(table.name, "table")
+            self._joined[table.name] = table
         for stream in app.streams:
             self._claim(stream.name, "stream")
             self._streams[stream.name] = stream
@@ -125,7 +166,7 @@ class App:
         return self
 
     def _claim(self, name: str, what: str) -> None:
-        if name.casefold() in (other.casefold() for other in (*self._streams, *self._queries)):
+        if name.casefold() in (other.casefold() for other in (*self._streams, *self._queries, *self._joined)):
             raise QueryError(f"the name '{name}' is taken", f"give each {what} its own")
 
     def fields_of(self, uri: str, options: Mapping[str, str]) -> tuple[Field, ...]:
@@ -180,7 +221,7 @@ class App:
         everything = QuerySet(tuple(self._streams.values()), tuple(self._queries.values()))
         used = {stream.name for query in everything.queries for stream in everything.roots(query)}
         streams = tuple(stream for name, stream in self._streams.items() if name in used)
-        return QuerySet(streams, everything.queries)
+        return QuerySet(streams, everything.queries, tuple(self._joined.values()))
 
     def inputs(self, app: QuerySet) -> Inputs:
         """Open the app's sources and see that they have the columns that queries need, as declared."""
@@ -258,6 +299,7 @@ class App:
         if master is None:
             twin._sessions = self._sessions
         twin._streams, twin._frames, twin._tables = dict(self._streams), dict(self._frames), dict(self._tables)
+        twin._joined = dict(self._joined)
         twin._queries = {name: change(query) for name, query in self._queries.items()}
         return twin
 

@@ -174,7 +174,7 @@ def attribute_parts(attribute: Attribute) -> tuple[Part, ...]:
                 Part(inet6_component(name, length)),
                 Part(null_component(name)),
             )
-        case Column(name, kind) if kind.kind is Kind.INET:
+        case Column(name, kind) | Computed(name, _, kind) if kind.kind is Kind.INET:
             return (Part(value_component(name)), Part(inet6_component(name)), Part(null_component(name)))
     return (Part(value_component(attribute.name)), Part(null_component(attribute.name)))
 

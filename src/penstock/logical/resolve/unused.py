@@ -15,7 +15,7 @@ def unused(text: str, file: str, variables: Mapping[str, str], app: QuerySet) ->
     known = variables_of(text)
     there = ", ".join(f"${{{name}}}" for name in sorted(known)) or "no variables"
     found = [f"--set {name}=... is not used: the app has {there}" for name in variables if name not in known]
-    read = {stream.name for stream in app.streams}
+    read = {stream.name for stream in app.streams} | {table.name for table in app.tables}
     for statement in parse_app(text, file, variables).statements:
         if isinstance(statement, CreateStream) and statement.name.text not in read:
             found.append(

@@ -99,9 +99,11 @@ def frame_task(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
+        from penstock.runtime.expressions.lookups import use_folder
         from penstock.runtime.task.sampling import path_of
         from penstock.runtime.task.task import run_task
 
+        use_folder(checkpoint)
         context = TaskContext.get()
         task = context.partitionId() if context is not None else 0
         name = segment_name(epoch.batch, f"{task:04d}", uuid.uuid4().hex[:8])

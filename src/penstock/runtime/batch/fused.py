@@ -118,9 +118,11 @@ def _failed(task: int, checkpoint: Path, error: OSError) -> str:
 
 
 def _run(settings: TaskSettings, checkpoint: Path, share: FusedSplit) -> TaskReport:
+    from penstock.runtime.expressions.lookups import use_folder
     from penstock.runtime.task.sampling import path_of
     from penstock.runtime.task.task import run_task
 
+    use_folder(checkpoint)
     offset, split, source = share.offset, share.split, share.source
     plan = versions.load(checkpoint, offset.plan).plans[share.stream]
     name = segment_name(offset.batch, f"{share.task:04d}", uuid.uuid4().hex[:8])

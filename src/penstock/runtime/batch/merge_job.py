@@ -58,8 +58,10 @@ class Closed:
 
 def merge_share(shares: list[list[MergeItem]], work: ShareWork[Closed], number: int) -> MergeReport:
     """Merge, finish and stage some items."""
+    from penstock.runtime.expressions.lookups import use_folder
     from penstock.runtime.merge.windows import TaskSegments
 
+    use_folder(Path(work.folder).parent)
     with TaskSegments(Path(work.folder), work.references) as opened, ExitStack() as writers:
         return _merge_items(shares[number], work, number, opened, writers)
 

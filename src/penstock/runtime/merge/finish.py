@@ -31,6 +31,7 @@ from penstock.logical.expressions import (
     Expression,
     Listed,
     Prefix,
+    WindowEnd,
 )
 from penstock.logical.query import Order, Query, column_of
 from penstock.logical.render import render
@@ -76,7 +77,7 @@ def finish(
     if listing is not None:
         details = {aggregate: partial(_repeated, made, listing.at) for aggregate, made in details.items()}
         groups = groups.take(listing.at)
-    columns, schema = Finisher(query, groups, details, listing), result_schema(query)
+    columns, schema = Finisher(query, groups, details, listing, bounds), result_schema(query)
     arrays = [columns.arrow(output.expression, schema.types[n]) for n, output in enumerate(query.select)]
     if not query.window.whole:
         arrays += [_times(place) for place in bounds.of(groups.panes)]
@@ -107,14 +108,24 @@ def _items(query: Query, listing: Listing | None) -> list[Order]:
 class Finisher:
     """Keys and aggregates of groups as operands and as Arrow columns."""
 
-    def __init__(self, query: Query, groups: Groups, details: Details, listing: Listing | None = None) -> None:
+    def __init__(
+        self,
+        query: Query,
+        groups: Groups,
+        details: Details,
+        listing: Listing | None = None,
+        bounds: WindowBounds | None = None,
+    ) -> None:
         self._query, self._groups, self._details, self._listing = query, groups, details, listing
+        self._bounds = bounds
         self.scope = Scope(self.operand, len(groups), grouped=True)
 
     def operand(self, expression: Expression) -> Operand:
         match expression:
             case Bucket():
                 return Operand(self._groups.panes)
+            case WindowEnd() if self._bounds is not None:
+                return Operand(self._bounds.of(self._groups.panes)[1])
             case Aggregate():
                 return self._aggregate(expression)
             case Listed():

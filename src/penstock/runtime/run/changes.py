@@ -16,6 +16,7 @@ from penstock.errors import ConfigError, QueryError, StateError
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.resolve.app import resolve_query
 from penstock.runtime.batch.held import Held
+from penstock.runtime.expressions.known_tables import KnownTables
 from penstock.runtime.planning.planners import RunPlanner
 from penstock.runtime.settings import RunSettings
 from penstock.sharing.options import Planning
@@ -58,6 +59,13 @@ def adopt(
 
 
 def check_changes(checkpoint: Path, last: Version, app: QuerySet, outputs: Mapping[str, str]) -> None:
+    known = {table.name: table for table in last.app.tables}
+    for table in app.tables:
+        if table.name in known and known[table.name].digest != table.digest:
+            raise StateError(
+                f"table '{table.name}' has changed since checkpoint {checkpoint} was made with it",
+                "restore it as it was, or use another checkpoint",
+            )
     for stream in app.streams:
         for old in last.app.streams:
             if old.name == stream.name and old != stream:
@@ -105,6 +113,7 @@ def _difference(old: object, new: object) -> str:
         "delay": "its watermark delay", "ahead": "its MAX AHEAD", "window": "its window", "where": "its WHERE",
         "keys": "its GROUP BY", "select": "its select list", "having": "its HAVING", "stream": "what it reads",
         "sink": "its sink", "order": "its ORDER BY", "limit": "its LIMIT", "per_tuple": "its DISTINCT",
+        "join": "what it joins",
     }  # fmt: skip
     for name in old.__dataclass_fields__:  # type: ignore[attr-defined]
         if name != "aggregates" and getattr(old, name) != getattr(new, name):  # those follow from the others
@@ -142,11 +151,12 @@ class Amending:
         if name.casefold() in taken:
             raise QueryError(f"the name '{name}' is taken, or a dropped query had it", "choose another name")
         uri = sink if isinstance(sink, str) else None
-        found = resolve_query(name, select, last.app.streams, uri, last.app.queries)
-        app = QuerySet(last.app.streams, (*last.app.queries, *found))
+        found = resolve_query(name, select, last.app.streams, uri, last.app.queries, last.app.tables, KnownTables())
+        app = QuerySet(last.app.streams, (*last.app.queries, *found), last.app.tables)
         for one in found:
             for root in app.roots(one):
-                check_window(name, one.window, self.abilities(root.name))
+                for window in one.windows_on(root.name):
+                    check_window(name, window, self.abilities(root.name))
         opened = open_query_sink(found[-1], None if uri else sink, self.settings.output, self.held.path)
         check_claims({**self.sinks, name: opened})
         check_needs({name: opened}, self.session is not None)
@@ -176,7 +186,7 @@ class Amending:
             raise ConfigError(f"query '{readers[0].name}' reads the results of '{name}'", "drop that one first")
         gone = {name} | {q.name for q in last.app.queries if q.hidden and q.name.startswith(f"{name}.")}
         left = tuple(query for query in last.app.queries if query.name not in gone)
-        app = QuerySet(last.app.streams, left)
+        app = QuerySet(last.app.streams, left, last.app.tables)
         read = {stream.name for query in left for stream in app.roots(query)}
         for stream in last.app.streams:
             if stream.name not in read:

@@ -80,6 +80,7 @@ def open_run(engine: str, app: QuerySet, inputs: Inputs, functions: Mapping[str,
     try:
         held = Held(checkpoint, Owner(mine.id, str(checkpoint)), lease)
         sources = continued(checkpoint, kept_sources(checkpoint, inputs.sources), settings.until == STOPPED)
+        _keep_tables(checkpoint, app)
         manifest = manifests.newest(checkpoint) or first_manifest()
         opened = Opened(checkpoint, sinks, places, mine, lease, held, manifest, sources)
         if not any(sink.needs_spark() for sink in sinks.values()):
@@ -88,6 +89,18 @@ def open_run(engine: str, app: QuerySet, inputs: Inputs, functions: Mapping[str,
     except BaseException:
         lease.release()
         raise
+
+
+def _keep_tables(checkpoint: Path, app: QuerySet) -> None:
+    """The checkpoint keeps what queries join with: tasks read it there, and so does the next run."""
+    if not app.tables:
+        return
+    from penstock.runtime.expressions.lookups import table_of, use_folder
+    from penstock.sources.arrow.kept import keep
+
+    for table in app.tables:
+        keep(checkpoint, table_of(table.digest), table.digest)
+    use_folder(checkpoint)
 
 
 def _prepare(opened: Opened, settings: RunSettings, session: SparkSession | None) -> None:

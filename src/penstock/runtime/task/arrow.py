@@ -11,9 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.kernels import inet
 from penstock.kernels.tables.fold import order_bits
 from penstock.kernels.tables.pack import ALL_VALID
 from penstock.logical.types import Kind, Type
+from penstock.runtime.expressions.operands import Addresses
+from penstock.sources.base import ADDRESS
 from penstock.sources.decimals import day_times, float_decimals, whole_decimals
 
 Array = np.ndarray
@@ -141,3 +144,13 @@ def timestamps(array: pa.Array, valid: Array) -> Ingested:
     limit = ((1 << 63) - 1) // scale
     bad = only_valid((raw > limit) | (raw < -limit), valid)
     return Ingested(np.where((raw > limit) | (raw < -limit), 0, raw) * scale, valid, bad=bad)
+
+
+def address_array(addresses: Addresses, valid: Array | None) -> pa.Array:
+    """Addresses as sources give them."""
+    rows, six = len(addresses.low), addresses.version == 6
+    _, data = inet.network_order(addresses.high, addresses.low)
+    long = pa.Array.from_buffers(pa.binary(16), rows, [pa.array(six).buffers()[1], pa.py_buffer(data)])
+    short = pa.array(np.where(six, 0, addresses.low).astype(np.uint32))
+    nulls = None if valid is None else pa.array(~valid)
+    return pa.StructArray.from_arrays([short, long], fields=list(ADDRESS), mask=nulls)

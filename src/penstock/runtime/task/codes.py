@@ -16,7 +16,6 @@ from penstock.kernels import inet
 from penstock.kernels.dictionary import Dictionary
 from penstock.logical.types import Kind, Type
 from penstock.relations.component import Component, inet6_component, value_component
-from penstock.runtime.expressions.operands import Addresses
 from penstock.runtime.task.arrow import (
     Ingested,
     encoded,
@@ -71,19 +70,6 @@ class Codes:
             for length, component in self._prefixes.get(name, {}).items():
                 column.prefixes[length] = self._cut(name, length, component)[column.inet6]
         return column
-
-    def computed(self, name: str, addresses: Addresses, valid: Array) -> Ingested:
-        """Addresses that queries compute, or find in a table."""
-        six = addresses.version == 6
-        if len(valid):
-            six &= valid.astype(bool)
-        numbers = np.where(addresses.version == 4, addresses.low, 0).astype(np.int64)
-        if not six.any():
-            return Ingested(numbers, valid)
-        component, codes = self._inet6[name], np.zeros(len(numbers), np.int64)
-        words = inet.network_order(addresses.high[six], addresses.low[six])
-        codes[six] = self._intern(component, *words) + component.code_base
-        return Ingested(numbers, valid, inet6=codes)
 
     def _texts(self, name: str, array: pa.Array, valid: Array) -> Ingested:
         indices, values = encoded(array)

@@ -26,7 +26,7 @@ from penstock.relations.component import Component, inet6_component
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.expressions.evaluate import Operand, Scope, evaluate
 from penstock.runtime.expressions.operands import decoded
-from penstock.runtime.task.arrow import Ingested, doubles, numeric, with_nulls
+from penstock.runtime.task.arrow import Ingested, address_array, doubles, numeric, with_nulls
 from penstock.runtime.task.codes import Codes
 from penstock.runtime.task.times import Faults, Times
 from penstock.sharing.plan import SharedPlan
@@ -157,7 +157,7 @@ class Columns:
             case Kind.STRING:
                 return self._codes.strings(column.name, with_nulls(values, valid))
             case Kind.INET:
-                return self._codes.computed(column.name, values, valid)
+                return self._codes.addresses(column.name, address_array(values, operand.valid))
             case Kind.DOUBLE:
                 return doubles(np.ascontiguousarray(values, np.float64), valid)
         return Ingested(np.ascontiguousarray(values).astype(np.int64), valid)

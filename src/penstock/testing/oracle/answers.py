@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.logical.expressions import Aggregate, Bucket, Expression
+from penstock.logical.expressions import Aggregate, Bucket, Expression, WindowEnd
 from penstock.logical.query import Query
 from penstock.logical.types import TIMESTAMP, Kind, Type
 from penstock.testing.oracle.attributes import Prepared
@@ -41,7 +41,7 @@ class OracleAnswer:
 def answer(query: Query, prepared: Prepared, membership: Membership, exact: Flags) -> OracleAnswer:
     """Rows of all windows, from the records in `exact`."""
     rows, windows = membership.pairs(exact)
-    names: dict[Expression, str] = {Bucket(): "window_number"}
+    names: dict[Expression, str] = {Bucket(): "window_number", WindowEnd(): "window_end"}
     names |= {key.attribute: f"k{i}" for i, key in enumerate(query.keys)}
     names |= {aggregate: f"a{i}" for i, aggregate in enumerate(query.aggregates)}
     pairs = pa.table({"row": rows, "window_number": windows})

@@ -30,6 +30,7 @@ from penstock.logical.expressions import (
     Lookup,
     Not,
     Prefix,
+    WindowEnd,
 )
 from penstock.logical.types import Kind, Type
 from penstock.testing.oracle.addresses import code_of_prefix_text, code_of_text
@@ -60,7 +61,7 @@ class Translator:
 
     def sql(self, expression: Expression) -> str:
         match expression:
-            case Column() | Prefix() | Aggregate() | Listed() | Bucket():
+            case Column() | Prefix() | Aggregate() | Listed() | Bucket() | WindowEnd():
                 return self.names[expression]
             case Computed(_, inner):
                 return self.names[expression] if expression in self.names else self.sql(inner)

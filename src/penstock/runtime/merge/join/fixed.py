@@ -11,6 +11,7 @@ from penstock.kernels.dictionary import Dictionary
 from penstock.logical.expressions import Column
 from penstock.logical.query import TableSide, side_column
 from penstock.relations.component import Component
+from penstock.runtime.expressions.lookups import classes_of, table_of, table_operand
 from penstock.runtime.merge.join.computed import column_of_values
 
 Array = np.ndarray
@@ -31,8 +32,6 @@ class TableRows:
 
 def table_rows(side: TableSide, columns: Iterable[Column]) -> TableRows:
     """The rows of a table with these columns of the join."""
-    from penstock.runtime.expressions.lookups import classes_of, table_of, table_operand
-
     classes = classes_of(side.match)
     data = table_of(side.match.digest)
     nowhere = data.num_rows  # the row of those that have none
