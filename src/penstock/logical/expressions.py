@@ -91,6 +91,21 @@ class WindowEnd:
 
 
 @dataclass(frozen=True)
+class RecordNumber:
+    """The position of the record in its stream."""
+
+    type: Type = BIGINT
+
+
+@dataclass(frozen=True)
+class Sound:
+    """Whether the record has no value in these columns that does not fit its type."""
+
+    columns: tuple[str, ...]
+    type: Type = BOOLEAN
+
+
+@dataclass(frozen=True)
 class Arithmetic:
     """+ - * / % on numbers. `/` gives DOUBLE (division by zero gives NULL); the others keep integers."""
 
@@ -220,6 +235,8 @@ Expression = (
     | Listed
     | Bucket
     | WindowEnd
+    | RecordNumber
+    | Sound
     | Arithmetic
     | Comparison
     | Logic

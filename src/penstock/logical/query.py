@@ -108,6 +108,7 @@ class Side:
     window: Window
     where: Expression | None
     key: tuple[Attribute, ...]
+    time: str  # the stream's time column; empty where it has none
 
 
 @dataclass(frozen=True)

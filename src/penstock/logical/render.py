@@ -31,6 +31,8 @@ from penstock.logical.expressions import (
     Match,
     Not,
     Prefix,
+    RecordNumber,
+    Sound,
     WindowEnd,
 )
 from penstock.logical.types import Kind
@@ -74,6 +76,10 @@ def _render(expression: Expression) -> tuple[str, int]:
             return "bucket", _ATOM
         case WindowEnd():
             return "window_end", _ATOM
+        case RecordNumber():
+            return "#record", _ATOM
+        case Sound(names):
+            return f"sound({', '.join(names)})", _ATOM
         case Lookup(match, column):
             return (
                 f"{render_name(match.table)}.{'#class' if column is None else render_name(column)}[{_match(match)}]",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-TIME, ROWS, ALL = "time", "rows", "all"
+TIME, ROWS, ALL, LAST = "time", "rows", "all", "last"
 Places = TypeVar("Places", int, Any)  # one place on an axis, or an array of them
 
 
@@ -46,11 +46,16 @@ class Panes:
 
 @dataclass(frozen=True)
 class Window:
-    """`range` is None for a landmark window, [first, (k + 1)·slide)."""
+    """`range` is None for a landmark window, [first, (k + 1)·slide).
+
+    On the axis LAST, of joins, a window is the last `range` records before an instant, k·slide + `cut`: it has no
+    length, and reaches back as far as need be.
+    """
 
     range: int | None
     slide: int
     axis: str = TIME
+    cut: int = 0
 
     @cached_property
     def landmark(self) -> bool:
@@ -62,12 +67,19 @@ class Window:
         return self.axis == ALL
 
     @cached_property
+    def counted(self) -> bool:
+        """Whether it is a number of records that are the last at an instant."""
+        return self.axis == LAST
+
+    @cached_property
     def tumbling(self) -> bool:
-        return self.range == self.slide
+        return self.range == self.slide and not self.counted
 
     @cached_property
     def length(self) -> int:
         """From k·slide to the end of window k."""
+        if self.counted:
+            return self.slide + self.cut
         return self.slide if self.range is None else self.range
 
     @cached_property
@@ -77,7 +89,7 @@ class Window:
 
     @cached_property
     def panes(self) -> Panes:
-        return Panes(self.axis, self.slide, self.length % self.slide)
+        return Panes(TIME if self.counted else self.axis, self.slide, self.length % self.slide)
 
     def end(self, window: int) -> int:
         return window * self.slide + self.length
@@ -98,7 +110,7 @@ class Window:
     @cached_property
     def reach(self) -> int:
         """How many panes a window is made of; a landmark window of any number."""
-        return 1 << 62 if self.landmark else self.beyond_pane(0) - self.first_pane(0)
+        return 1 << 62 if self.landmark or self.counted else self.beyond_pane(0) - self.first_pane(0)
 
     def first_window(self, pane: Places) -> Places:
         """The first window that holds a pane, given that one does; also of many panes at once."""

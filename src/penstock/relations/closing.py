@@ -95,8 +95,8 @@ def rolls_up(fine: Relation, coarse: Relation) -> bool:
 
 def alike(one: Relation, other: Relation) -> bool:
     """Whether two relations take the same records into the same panes."""
-    return (one.stream, one.panes, one.choice, one.landmark, one.booked, one.loss) == (
-        other.stream, other.panes, other.choice, other.landmark, other.booked, other.loss,
+    return (one.stream, one.panes, one.choice, one.landmark, one.booked, one.loss, one.of) == (
+        other.stream, other.panes, other.choice, other.landmark, other.booked, other.loss, other.of,
     )  # fmt: skip
 
 

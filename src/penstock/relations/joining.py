@@ -22,13 +22,19 @@ from penstock.logical.expressions import (
     Lookup,
     Match,
     Not,
+    RecordNumber,
+    Sound,
     children,
     columns,
 )
-from penstock.logical.query import Attribute, Join, Query, Side
+from penstock.logical.query import Attribute, Join, Query, Side, side_name
 from penstock.logical.rewrite import computed, own
-from penstock.logical.types import BIGINT
-from penstock.relations.relation import EXACT, Choice, Relation, Wanted, attribute_text, named
+from penstock.logical.types import BIGINT, TIMESTAMP
+from penstock.relations.relation import APPEND, EXACT, Choice, Relation, Wanted, attribute_text, named
+
+_POSITION = computed(RecordNumber())
+assert isinstance(_POSITION, Computed)
+POSITION = _POSITION  # of a record in its stream
 
 
 def inputs_read(expression: Expression) -> frozenset[str]:
@@ -108,6 +114,12 @@ def _atoms_of(expression: Expression, side: Side) -> Iterator[Attribute]:
 
 def side_relation(query: Query, side: Side, wanted: Wanted, since: int = 0, table: str = EXACT) -> Relation:
     """What is stored of a side, if nothing is shared; `since` is the version of the app that brought the query."""
+    plain = grouped_side(query, side, wanted, since, table)
+    return _counted_relation(query, side, plain) if side.window.counted else plain
+
+
+def grouped_side(query: Query, side: Side, wanted: Wanted, since: int = 0, table: str = EXACT) -> Relation:
+    """The groups of a side."""
     asked, window = needed(query, side, wanted), side.window
     rest = sorted((a for a in asked.attributes if a not in side.key), key=attribute_text)
     attributes = (*side.key, *rest)
@@ -127,6 +139,31 @@ def side_relation(query: Query, side: Side, wanted: Wanted, since: int = 0, tabl
             slots=len(side.key) or None,
         )
     )
+
+
+def _counted_relation(query: Query, side: Side, plain: Relation) -> Relation:
+    """Of a side that is the last records: a row for each record with a usable time, whether it passes or not, with its
+    place in the order. Only this side reads it: what is late differs."""
+    attributes = (*plain.attributes, Column(side.time, TIMESTAMP), POSITION, passed_attribute(side, plain))
+    return named(
+        replace(
+            plain,
+            attributes=tuple(dict.fromkeys(attributes)),
+            choice=Choice(),
+            booked=False,
+            table=APPEND,
+            of=side_name(query.name, side.alias),
+        )
+    )
+
+
+def passed_attribute(side: Side, relation: Relation) -> Computed:
+    """Whether a record passes the conditions of its side: the last records are counted before them."""
+    tests: list[Expression] = [Sound(tuple(sorted(relation.choice.columns)))]
+    where = side_choice(side, relation).where
+    made = computed(Logic("AND", (*tests, *([] if where is None else [where]))))
+    assert isinstance(made, Computed)
+    return made
 
 
 def side_choice(side: Side, relation: Relation) -> Choice:

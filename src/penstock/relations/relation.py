@@ -60,7 +60,7 @@ class Relation:
     `landmark` is the version of the app that brought its landmark queries, None for all others: landmark windows that
     begin at different times need panes of their own. Of a relation that is not `booked` no record counts in an
     account. `slots` is how many of the attributes, from the first on, decide a group's slot; None: all of them.
-    `loss`: rows of rare values are left out when a run is written.
+    `loss`: rows of rare values are left out when a run is written. `of`: the side of a join that alone reads it.
     """
 
     name: str
@@ -75,6 +75,7 @@ class Relation:
     table: str = EXACT
     slots: int | None = None
     loss: Loss | None = None
+    of: str = ""
 
     @cached_property
     def pane(self) -> Component:
@@ -140,8 +141,9 @@ def named(relation: Relation) -> Relation:
         [(state.kind, state.column) for state in relation.states], relation.landmark, relation.booked, relation.table,
         relation.slots,
     )  # fmt: skip
-    lossy = "" if relation.loss is None else repr(relation.loss)  # others keep the names that they have in checkpoints
-    return replace(relation, name=blake2b((repr(content) + lossy).encode(), digest_size=6).hexdigest())
+    # Others keep the names that they have in checkpoints.
+    more = ("" if relation.loss is None else repr(relation.loss)) + (f"of {relation.of}" if relation.of else "")
+    return replace(relation, name=blake2b((repr(content) + more).encode(), digest_size=6).hexdigest())
 
 
 def attribute_text(attribute: Attribute) -> str:

@@ -16,7 +16,7 @@ from penstock.logical.query import Query, QuerySet, Side, side_name
 from penstock.logical.window import ROWS
 from penstock.relations.closing import Finish, Reader, closing_of, rolls_up
 from penstock.relations.component import pane_component
-from penstock.relations.joining import side_choice, side_relation
+from penstock.relations.joining import grouped_side, side_choice, side_relation
 from penstock.relations.relation import EXACT, Relation, Wanted, bounds_relation, named, together, wanted_of
 
 ADDRESS_BITS = 129  # a whole address is finer than any prefix of it
@@ -75,7 +75,7 @@ def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None, l
     wanted = {query.name: wanted_of(query, (since or {}).get(query.name, 0)) for query in queries}
     plain = [query for query in queries if query.join is None]
     sides = [
-        StoredSide(query, side, side_relation(query, side, wanted[query.name], (since or {}).get(query.name, 0), late))
+        _stored_side(query, side, wanted[query.name], (since or {}).get(query.name, 0), late)
         for query in queries
         if query.join is not None
         for side in query.join.sides
@@ -92,11 +92,13 @@ def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None, l
 
 @dataclass(frozen=True)
 class StoredSide:
-    """A side of a join, and what it would be closed from if nothing were shared."""
+    """A side of a join, what it would be closed from if nothing were shared, and the groups of the records that it
+    takes."""
 
     query: Query
     side: Side
     wanted: Relation
+    grouped: Relation
 
 
 def _reader(query: Query, wanted: Wanted, kept: tuple[Relation, ...]) -> Reader:
@@ -104,10 +106,15 @@ def _reader(query: Query, wanted: Wanted, kept: tuple[Relation, ...]) -> Reader:
     return Reader(query.name, query.window, wanted.groups.choice, query.attributes, first, tuple(details), wanted.asked)
 
 
+def _stored_side(query: Query, side: Side, wanted: Wanted, since: int, table: str) -> StoredSide:
+    made = side_relation(query, side, wanted, since, table)
+    return StoredSide(query, side, made, grouped_side(query, side, wanted, since, table))
+
+
 def _side_reader(one: StoredSide, kept: tuple[Relation, ...]) -> Reader:
     side, wanted = one.side, one.wanted
     closing = closing_of(wanted, _nearest(wanted, kept))
-    name, choice = side_name(one.query.name, side.alias), side_choice(side, wanted)
+    name, choice = side_name(one.query.name, side.alias), side_choice(side, one.grouped)
     return Reader(name, side.window, choice, wanted.attributes, closing)
 
 
@@ -128,7 +135,7 @@ def _joined(wanted: tuple[Relation, ...]) -> tuple[Relation, ...]:
     """Relations of the same groups as one, with the states of all."""
     found: dict[object, list[Relation]] = {}
     for one in wanted:
-        grain = (frozenset(one.attributes), one.panes, one.choice, one.landmark, one.loss, one.table)
+        grain = (frozenset(one.attributes), one.panes, one.choice, one.landmark, one.loss, one.table, one.of)
         found.setdefault(grain, []).append(one)
     return tuple(together(same) for same in found.values())
 

@@ -41,7 +41,7 @@ def first_window(window: Window, origin: Origin | None) -> int | None:
     if origin is None:
         return None
     after, row = origin
-    if window.whole:
+    if window.whole or window.counted:
         return None
     if window.axis == ROWS:
         return -(-row // window.slide)
@@ -62,5 +62,7 @@ def cutoff(window: Window, epoch: Epoch, query: str) -> int | None:
     if window.landmark:
         return landmark_start(window, epoch.first, origin)
     opened = None if window.axis == ROWS else window.first_open(epoch.watermark_of(query))
+    if window.counted:  # before an instant that has had its result
+        return None if opened is None else opened * window.slide + window.cut
     candidates = [k for k in (opened, first_window(window, origin)) if k is not None]
     return max(candidates) * window.slide if candidates else None

@@ -107,7 +107,8 @@ class SharedPlan:
     @cached_property
     def fields(self) -> tuple[Field, ...]:
         """Columns of the stream that some query reads, and the time if one has a window, in the stream's order."""
-        used = frozenset().union(*(r.choice.columns for r in self.relations))
+        used = frozenset().union(*(relation.choice.columns for relation in self.relations))
+        used |= frozenset().union(*(reader.choice.columns for reader in self.readers))
         if any(r.panes.axis != ALL for r in self.relations):
             used |= {self.stream.time}
         # Records are counted by some column, even if nobody asks for one.

@@ -10,7 +10,7 @@ import pyarrow as pa
 from penstock.errors import QueryError, SourceError
 from penstock.logical.query import Field
 from penstock.logical.types import INET, NOT_READ, Kind
-from penstock.logical.window import ROWS, Window
+from penstock.logical.window import LAST, ROWS, Window
 from penstock.sources.base import ADDRESS, Abilities, logical_type, told_type, whole_decimal
 
 
@@ -56,5 +56,5 @@ def _read(schema: pa.Schema, field: Field) -> bool:
 
 def check_window(query: str, window: Window, abilities: Abilities) -> None:
     """Refuse a window of rows where rows have no order."""
-    if window.axis == ROWS and not abilities.rows_in_order:
+    if window.axis in (ROWS, LAST) and not abilities.rows_in_order:
         raise QueryError(f"query '{query}' has a window of rows, but rows of a DataFrame have no order")

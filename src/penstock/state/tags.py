@@ -20,6 +20,8 @@ TAGS: Mapping[str, type] = {
     "listed": expressions.Listed,
     "bucket": expressions.Bucket,
     "window_end": expressions.WindowEnd,
+    "record_number": expressions.RecordNumber,
+    "sound": expressions.Sound,
     "arithmetic": expressions.Arithmetic,
     "comparison": expressions.Comparison,
     "logic": expressions.Logic,

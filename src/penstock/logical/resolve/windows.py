@@ -90,11 +90,11 @@ def _rows(
         raise text.error(select.every.span, "EVERY cannot be used with a window of rows", hint)
     if bucket is not None:
         raise text.error(bucket.span, "a time bucket cannot be used with a window of rows", "leave one of them out")
-    size = _count(text, rows)
-    return logical.Window(size, _count(text, window.row_slide) if window.row_slide else size, logical.ROWS)
+    size = row_count(text, rows)
+    return logical.Window(size, row_count(text, window.row_slide) if window.row_slide else size, logical.ROWS)
 
 
-def _count(text: AppText, word: Word) -> int:
+def row_count(text: AppText, word: Word) -> int:
     count = constants.whole(word.text)
     if count is None or not 0 < count <= LONGEST:
         raise text.error(word.span, f"impossible window: {word.text} rows", "it must be a whole number above zero")

@@ -23,6 +23,7 @@ from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
 from penstock.runtime.epoch import Epoch, first_window, landmark_start
 from penstock.runtime.merge.all_items import AnyDue, items
 from penstock.runtime.merge.items import FOREVER, Part, Reading, Wanting, due, share_out, span, wanting_of
+from penstock.runtime.merge.join.floor import first_needed
 from penstock.runtime.merge.join.reading import JoinDue, JoinReading, JoinWanting, SideReading, join_due
 from penstock.runtime.merge.tally import gathered, least_kept
 from penstock.sinks.base import Sink
@@ -134,7 +135,9 @@ class Hfta:
     def _last(self, query: Query) -> int | None:
         """At its end a stream's last landmark window is the one with its greatest time."""
         roots = roots_state(self.app, query, self.streams)
-        ranged = any(not window.landmark for name in query.inputs for window in query.windows_on(name))
+        ranged = any(
+            not window.landmark and not window.counted for name in query.inputs for window in query.windows_on(name)
+        )
         if ranged or not roots.ended:
             return None
         greatest = inputs_state(query, self.streams).greatest
@@ -238,12 +241,16 @@ def stage_empty(
     return [Staged(name, *part) for name, part in parts.items() if part]
 
 
-def open_panes(version: Version, streams: Streams) -> dict[str, int]:
+def open_panes(version: Version, streams: Streams, opened: Segments) -> dict[str, int]:
     """By relation the first pane that some window which is still open holds; ended streams have none."""
     floors: dict[str, int] = {}
     for query in version.app.queries:
         for relation, window in version.reads(query):
             floor = open_floor(version.app, query, window, streams)
+            if window.counted and floor < FOREVER:
+                next_open = window.first_open(roots_state(version.app, query, streams).watermark)
+                beyond = -FOREVER if next_open is None else window.beyond_pane(next_open)
+                floor = first_needed(list(opened.blocks(relation.name)), beyond, window.range or 0)
             floors[relation.name] = min(floor, floors.get(relation.name, floor))
     return floors
 
@@ -254,7 +261,7 @@ def open_floor(app: QuerySet, query: Query, window: Window, streams: Streams) ->
     place = roots.row if window.axis == ROWS else roots.watermark
     if roots.ended:
         return FOREVER
-    first = None if window.landmark else window.first_open(place)
+    first = None if window.landmark or window.counted else window.first_open(place)
     return -FOREVER if first is None else window.first_pane(first)
 
 

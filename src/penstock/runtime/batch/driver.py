@@ -151,7 +151,7 @@ class BatchDriver(Generic[Given]):
         self.opened.keep(segments)
         hfta = Hfta(context, self.sinks, streams, segments, self.opened)
         hfta.close()
-        floors = open_panes(version, hfta.streams)
+        floors = open_panes(version, hfta.streams, hfta.opened)
         kept = [s if s.unit else replace(s, unit=str(context.batch)) for s in live(hfta.segments, floors)]
         kept, compacted = compact(context, kept, self.opened, keeps_of(version, floors, hfta.streams))
         written = [*tasks, *hfta.feeds]

@@ -53,7 +53,7 @@ def merge(
 ) -> Groups:
     """The exact groups of these pieces (of one pass), with a dictionary of their own."""
     if share is not None and share.passes > 1:
-        pieces = [_of_pass(relation, piece, share) for piece in pieces]
+        pieces = [of_pass(relation, piece, share) for piece in pieces]
     known = Vocabulary() if vocabulary is None else vocabulary
     known.trim()
     return Merge(relation, pieces, known).groups()
@@ -331,7 +331,7 @@ def _joined(spans: Sequence[Range]) -> Range:
     return min(low for low, _ in spans), max(high for _, high in spans)
 
 
-def _of_pass(relation: Relation, piece: Piece, share: Share) -> Piece:
+def of_pass(relation: Relation, piece: Piece, share: Share) -> Piece:
     """The rows of a piece that belong to a pass."""
     wanted = share.by or relation
     coded, stored = wanted.coded_parts, [part.component for part in relation.parts]

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables.pack import ALL_VALID
-from penstock.logical.expressions import Column, Computed, Expression, Prefix, walk
+from penstock.logical.expressions import Column, Computed, Expression, Prefix, RecordNumber, Sound, walk
 from penstock.logical.query import Field
 from penstock.logical.types import Kind
 from penstock.logical.window import ALL, ROWS, TIME
@@ -77,13 +77,15 @@ class Columns:
     def __init__(self, plan: SharedPlan, epoch: Epoch, predicates: Iterable[Expression]) -> None:
         self._plan, self._epoch, self._fields = plan, epoch, plan.fields
         self._computed = tuple(dict.fromkeys(c for r in plan.relations for c in r.computed))
-        self._read = _read((*predicates, *self._computed))
+        asked = (*predicates, *self._computed)
+        self._read = _read(asked)
+        self._of_records = _of_records(asked)
         self.types = {f.name: f.type for f in self._fields} | {c.name: c.type for c in self._computed}
         prefixes = {(a.column.name, a.length) for r in plan.relations for a in r.attributes if isinstance(a, Prefix)}
         self._codes = Codes(self.types, prefixes)
         self._note_dictionaries()
         windows = [reader.window for reader in plan.readers]
-        self._windows = [window for window in windows if window.axis == TIME]
+        self._windows = [window for window in windows if window.panes.axis == TIME]
         self.times = self._new_times()
         # Without a window of time or rows nobody asks for the time.
         self._time = next((field for field in self._fields if field.name == plan.stream.time), None)
@@ -121,11 +123,12 @@ class Columns:
                 faults.append((f"{field.name} is not a valid {field.type}", column.bad & ~known))
         times, timely = self._judged_times(columns, faults, rows)
         operands: dict[Expression, Operand] = {one: self._operand(one, columns[one.name]) for one in self._read}
+        places = np.arange(row, row + rows)
+        operands |= {one: self._of_record(one, columns, places) for one in self._of_records}
         scope = Scope(operands.__getitem__, rows)
         for made in self._computed:
             columns[made.name] = self._made(made, evaluate(made.expression, scope))
         self._note_dictionaries()
-        places = np.arange(row, row + rows)
         return Records(
             columns, times, places, timely, _readable(batch), faults, self.times.first, scope, self.dictionaries
         )
@@ -162,6 +165,16 @@ class Columns:
                 return doubles(np.ascontiguousarray(values, np.float64), valid)
         return Ingested(np.ascontiguousarray(values).astype(np.int64), valid)
 
+    def _of_record(self, asked: RecordNumber | Sound, columns: Mapping[str, Ingested], places: Array) -> Operand:
+        """The position of each record, or whether its columns are sound."""
+        if isinstance(asked, RecordNumber):
+            return Operand(places)
+        sound = np.ones(len(places), bool)
+        for name in asked.columns:
+            bad = columns[name].bad
+            sound = sound if bad is None else sound & ~bad
+        return Operand(sound)
+
     def _operand(self, of: Column, column: Ingested) -> Operand:
         """A column as expressions compute with it."""
         valid = column.valid.astype(bool) if len(column.valid) else None
@@ -175,6 +188,12 @@ class Columns:
             case Kind.BOOLEAN:
                 return Operand(column.numbers != 0, valid)
         return Operand(column.numbers if column.floats is None else column.floats, valid)
+
+
+def _of_records(expressions: Iterable[Expression]) -> tuple[RecordNumber | Sound, ...]:
+    """What is asked of records besides their columns, each once."""
+    found = (part for one in expressions for part in walk(one) if isinstance(part, RecordNumber | Sound))
+    return tuple(dict.fromkeys(found))
 
 
 def _read(expressions: Iterable[Expression]) -> tuple[Column, ...]:

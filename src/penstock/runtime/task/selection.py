@@ -15,7 +15,7 @@ relation that stores them takes those that any of its takers takes (`Fates.taken
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,7 +24,8 @@ import numpy as np
 
 from penstock.logical.expressions import Expression
 from penstock.logical.window import Window
-from penstock.relations.relation import Choice
+from penstock.relations.closing import Reader
+from penstock.relations.relation import Choice, Relation
 from penstock.relations.storing import Stored
 from penstock.runtime.epoch import Epoch, cutoff
 from penstock.runtime.expressions.evaluate import truth
@@ -40,22 +41,42 @@ Mask = Array | None  # None stands for all records
 
 @dataclass(frozen=True)
 class Taker:
-    """Who takes records: a query, or what the engine keeps for itself. Only queries are `booked` in the account."""
+    """Who takes records: a query, a side of a join, or what the engine keeps for itself. Only the former are `booked`
+    in the account. What is late is what is late for `whose`."""
 
     name: str
     choice: Choice
     window: Window | None  # None: nothing is late
     axis: str
+    whose: str
     booked: bool = True
 
 
 def takers_of(stored: Stored) -> dict[str, tuple[Taker, ...]]:
     """By relation those whose records it stores."""
-    return {
-        relation.name: tuple(Taker(r.query, r.choice, r.window, r.window.axis) for r in stored.reading(relation.name))
-        or (Taker(relation.name, relation.choice, None, relation.panes.axis, booked=False),)
-        for relation in stored.relations
-    }
+    return {relation.name: tuple(_takers(relation, stored)) for relation in stored.relations}
+
+
+def _takers(relation: Relation, stored: Stored) -> Iterator[Taker]:
+    readers = stored.reading(relation.name)
+    for reader in readers:
+        if relation.of:  # the last records, whatever is asked of them
+            name = f"{relation.of} {relation.name}"
+            yield Taker(name, relation.choice, reader.window, relation.panes.axis, relation.of, booked=False)
+        else:
+            yield _booked(reader)
+    if not readers:
+        yield Taker(relation.name, relation.choice, None, relation.panes.axis, relation.name, booked=False)
+
+
+def judges_of(stored: Stored) -> tuple[Taker, ...]:
+    """Those who only judge: of records that are stored whatever they say."""
+    alone = (reader for relation in stored.relations if relation.of for reader in stored.reading(relation.name))
+    return tuple(_booked(reader) for reader in alone)
+
+
+def _booked(reader: Reader) -> Taker:
+    return Taker(reader.query, reader.choice, reader.window, reader.window.panes.axis, reader.query)
 
 
 @dataclass(frozen=True)
@@ -204,7 +225,7 @@ class Ledger:
 
 
 def _judgement(taker: Taker, epoch: Epoch) -> Judgement:
-    late = None if taker.window is None else cutoff(taker.window, epoch, taker.name)
+    late = None if taker.window is None else cutoff(taker.window, epoch, taker.whose)
     return Judgement(taker.choice.where, frozenset(), taker.axis, late, taker.choice.gap)
 
 
@@ -239,7 +260,9 @@ def sieves(takers: Mapping[str, tuple[Taker, ...]], epoch: Epoch) -> dict[str, s
     return alike(
         (
             name,
-            frozenset((t.choice, t.window, epoch.origins.get(t.name), epoch.joined.get(t.name), t.booked) for t in of),
+            frozenset(
+                (t.choice, t.window, epoch.origins.get(t.whose), epoch.joined.get(t.whose), t.booked) for t in of
+            ),
         )
         for name, of in takers.items()
     )

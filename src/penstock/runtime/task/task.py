@@ -34,7 +34,7 @@ from penstock.runtime.task import worker_cache
 from penstock.runtime.task.columns import Columns, Records
 from penstock.runtime.task.keys import Chosen, Keys
 from penstock.runtime.task.sampling import Sampler, first_records, store, survey_of
-from penstock.runtime.task.selection import Ledger, Selection, sieves, takers_of
+from penstock.runtime.task.selection import Ledger, Selection, judges_of, sieves, takers_of
 from penstock.sharing.plan import SharedPlan
 from penstock.sources.base import Source
 from penstock.state.account import TaskAccount
@@ -57,7 +57,7 @@ class Task:
     ) -> None:
         self.plan, self._settings, self.writer, self._sample = plan, settings, writer, sample
         takers = takers_of(plan.stored)
-        each = tuple(dict.fromkeys(taker for of in takers.values() for taker in of))
+        each = tuple(dict.fromkeys((*(taker for of in takers.values() for taker in of), *judges_of(plan.stored))))
         self._takers = {relation: tuple(taker.name for taker in of) for relation, of in takers.items()}
         self.columns = Columns(plan, epoch, [taker.choice.where for taker in each if taker.choice.where is not None])
         self._selection = Selection(each, epoch)

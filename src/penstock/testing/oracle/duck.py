@@ -30,6 +30,8 @@ from penstock.logical.expressions import (
     Lookup,
     Not,
     Prefix,
+    RecordNumber,
+    Sound,
     WindowEnd,
 )
 from penstock.logical.types import Kind, Type
@@ -61,7 +63,7 @@ class Translator:
 
     def sql(self, expression: Expression) -> str:
         match expression:
-            case Column() | Prefix() | Aggregate() | Listed() | Bucket() | WindowEnd():
+            case Column() | Prefix() | Aggregate() | Listed() | Bucket() | WindowEnd() | RecordNumber() | Sound():
                 return self.names[expression]
             case Computed(_, inner):
                 return self.names[expression] if expression in self.names else self.sql(inner)

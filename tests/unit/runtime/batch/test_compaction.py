@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from penstock.runtime.merge.items import FOREVER
 from penstock.sharing.options import NONE, Planning
 from penstock.sharing.plan import unshared_plans
 from penstock.state.protocol import SegmentRef, StreamState
+from penstock.state.segments.opened import Segments
 from penstock.state.versions import first_version
 
 
@@ -129,6 +131,7 @@ APP = QuerySet(
     ),
 )
 BOUNDS = "#pane:rows:4:2"
+NOTHING = Segments(Path(), ())
 VERSION = first_version(APP, lambda since: unshared_plans(APP), {}, Planning(NONE))
 LABELS = {name: label for plan in VERSION.plans.values() for name, label in plan.stored.labels.items()}
 
@@ -144,7 +147,7 @@ def state(watermark: int | None, row: int = 0, ended: bool = False) -> dict[str,
 
 
 def test_the_first_pane_that_is_still_needed() -> None:
-    assert labelled(open_panes(VERSION, state(100 * SECOND + 1, row=207))) == {
+    assert labelled(open_panes(VERSION, state(100 * SECOND + 1, row=207), NOTHING)) == {
         "second+sliding": 41,  # window 41 of the second ends at 101 s
         "cut": 2 * 48,  # window 48 is [96 s, 101 s)
         "landmark": -FOREVER,
@@ -155,11 +158,11 @@ def test_the_first_pane_that_is_still_needed() -> None:
 
 
 def test_without_a_watermark_everything_is_needed_and_after_the_end_nothing() -> None:
-    open_ = labelled(open_panes(VERSION, state(None, row=0)))
+    open_ = labelled(open_panes(VERSION, state(None, row=0), NOTHING))
     assert {name for name, floor in open_.items() if floor == -FOREVER} == {
         "second+sliding", "cut", "landmark", "above",
     }  # fmt: skip
-    assert set(open_panes(VERSION, state(100 * SECOND, ended=True)).values()) == {FOREVER}
+    assert set(open_panes(VERSION, state(100 * SECOND, ended=True), NOTHING).values()) == {FOREVER}
 
 
 def test_live_segments() -> None:
@@ -182,7 +185,7 @@ def test_live_segments() -> None:
 
 def test_what_a_compaction_keeps() -> None:
     streams = state(100 * SECOND + 1, row=207)
-    floors = open_panes(VERSION, streams)
+    floors = open_panes(VERSION, streams, NOTHING)
     keeps = keeps_of(VERSION, floors, streams)
     assert set(labelled(keeps)) == {"second+sliding", "cut", "landmark", "rows+more", "above", BOUNDS}
     assert {name: keep.first for name, keep in keeps.items()} == floors
@@ -192,7 +195,7 @@ def test_what_a_compaction_keeps() -> None:
     # The next landmark window to close ends at 101 s: number 100.
     gathers = {name: keep.gather for name, keep in labelled(keeps).items()}
     assert {name: gather for name, gather in gathers.items() if gather is not None} == {"landmark": 100}
-    unknown = labelled(keeps_of(VERSION, open_panes(VERSION, state(None)), state(None)))
+    unknown = labelled(keeps_of(VERSION, open_panes(VERSION, state(None), NOTHING), state(None)))
     assert unknown["landmark"].gather is None
     assert keeps_of(VERSION, dict.fromkeys(floors, FOREVER), streams) == {}
 

@@ -51,15 +51,8 @@ def resolve_join(named: Named, select: Select, text: AppText, inputs: tuple[Join
     found = join_keys(aliases, joins.conditions)
     _check_keys(text, streams, found)
     filters = [*of_streams, *joins.filters, *found.filters]
-    pairs: list[Expression] = []
-    for part in joins.conditions:
-        of = inputs_of(part)
-        if part in found.said:
-            continue
-        if len(of) == 1 and of <= set(aliases):  # of columns that were a table's
-            filters.append((next(iter(of)), part))
-        else:
-            pairs.append(part)
+    # Also what is of one stream now, as its records know their rows: a record that has a row counts, whatever is asked.
+    pairs = [part for part in joins.conditions if part not in found.said]
     query = _rewritten(query, joins.change)
     if len(streams) == 1 and not joins.sides and not pairs:
         return _of_one_stream(query, streams[0], windows[0][0], [part for _, part in filters])
@@ -70,6 +63,7 @@ def resolve_join(named: Named, select: Select, text: AppText, inputs: tuple[Join
             window,
             _own_condition([part for alias, part in filters if alias == one.alias], one.alias),
             tuple(computed(own(part, one.alias)) for part in key),
+            one.input.stream.time,
         )
         for one, window, key in zip(streams, windows[0], found.keys, strict=True)
     )

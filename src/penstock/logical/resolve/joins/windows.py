@@ -7,12 +7,14 @@ where the longest range does.
 
 from __future__ import annotations
 
-from penstock.lang.ast import Duration, Select
+from dataclasses import replace
+
+from penstock.lang.ast import Duration, Select, WindowClause
 from penstock.lang.durations import format_duration
 from penstock.lang.text import AppText
 from penstock.logical.resolve.joins.columns import JoinInput
-from penstock.logical.resolve.windows import check_duration, check_time
-from penstock.logical.window import ALL_RECORDS, Window
+from penstock.logical.resolve.windows import check_duration, check_time, row_count
+from penstock.logical.window import ALL_RECORDS, LAST, Window
 
 _NONE = "add a window like [RANGE '5 minutes'] after it, or EVERY 5 MINUTES"
 _EVERY = "say how often the join gives results: EVERY 1 MINUTE"
@@ -33,14 +35,17 @@ def side_windows(
     slide = _slide(text, select, streams)
     windows = tuple(_window(text, one, slide) for one in streams)
     _check_ends(text, streams, windows)
-    return windows
+    cut = next((window.length % slide for window in windows if not window.counted and not window.landmark), 0)
+    return tuple(replace(window, cut=cut) if window.counted else window for window in windows)
 
 
 def joined_window(windows: tuple[Window, ...]) -> Window:
     """The window that numbers the instants."""
-    ranges = [window.range for window in windows if window.range is not None]
-    first = windows[0]
-    return Window(max(ranges) if ranges else None, first.slide, first.axis)
+    timed = [window for window in windows if not window.counted]
+    if not timed:
+        return Window(windows[0].slide, windows[0].slide)
+    ranges = [window.range for window in timed if window.range is not None]
+    return Window(max(ranges) if ranges else None, timed[0].slide, timed[0].axis)
 
 
 def _slide(text: AppText, select: Select, streams: tuple[JoinInput, ...]) -> int:
@@ -55,7 +60,8 @@ def _slide(text: AppText, select: Select, streams: tuple[JoinInput, ...]) -> int
         if window is None or window.kind == "landmark":
             continue
         if window.rows is not None:
-            raise text.error(window.span, "a window of rows in a join is not executable yet")
+            _check_rows(text, select, one, window)
+            continue
         mine = window.slide or every or window.size
         assert mine is not None
         check_duration(text, mine)
@@ -71,12 +77,24 @@ def _slide(text: AppText, select: Select, streams: tuple[JoinInput, ...]) -> int
     return chosen.microseconds
 
 
+def _check_rows(text: AppText, select: Select, one: JoinInput, window: WindowClause) -> None:
+    if one.input.results:
+        hint = "use a window of time, like [RANGE '5 minutes']"
+        raise text.error(window.span, "the results of a query have no order of rows", hint)
+    if window.row_slide is not None:
+        raise text.error(window.row_slide.span, "a window of rows in a join has no slide of its own", _EVERY)
+    if select.every is None:
+        raise text.error(window.span, "a window of rows in a join needs EVERY", _EVERY)
+
+
 def _window(text: AppText, one: JoinInput, slide: int) -> Window:
     window = one.window
     if window is None:
         return Window(slide, slide)
     if window.kind == "landmark":
         return Window(None, slide)
+    if window.rows is not None:
+        return Window(row_count(text, window.rows), slide, LAST)
     assert window.size is not None
     check_duration(text, window.size)
     return Window(window.size.microseconds, slide)
@@ -84,11 +102,12 @@ def _window(text: AppText, one: JoinInput, slide: int) -> Window:
 
 def _check_ends(text: AppText, streams: tuple[JoinInput, ...], windows: tuple[Window, ...]) -> None:
     """At some instants all windows must end."""
-    rests = [(window.range or 0) % window.slide for window in windows]
-    for one, rest in zip(streams, rests, strict=True):
+    timed = [(one, window) for one, window in zip(streams, windows, strict=True) if not window.counted]
+    rests = [(window.range or 0) % window.slide for _, window in timed]
+    for (one, _), rest in zip(timed, rests, strict=True):
         if rest != rests[0]:
             span = one.span if one.window is None else one.window.span
-            other = streams[0].alias
+            other = timed[0][0].alias
             raise text.error(
                 span,
                 f"the windows of '{other}' and '{one.alias}' never end together",

@@ -5,6 +5,7 @@
 | `reading` | what a join reads, which of its instants close, cut into items |
 | `named` | groups of a side under the names that the query calls them by |
 | `sides` | merges the panes of each side; numbers the keys that rows are joined by |
+| `last`, `floor` | sides that are the last records; how far back those reach |
 | `fixed` | rows of a table as a side |
 | `pairs` | combinations of rows, and the condition that is judged on them |
 | `combined` | combinations into groups, with their states |

@@ -50,7 +50,7 @@ class JoinBounds:
 
 def join_bounds(reading: JoinReading) -> JoinBounds:
     landmarks = [side.landmark for side in reading.sides if side.landmark is not None]
-    ranged = any(not side.side.window.landmark for side in reading.sides)
+    ranged = any(not window.landmark and not window.counted for window in (side.side.window for side in reading.sides))
     return JoinBounds(reading.window, ranged, min(landmarks, default=None))
 
 

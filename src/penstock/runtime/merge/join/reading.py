@@ -110,8 +110,15 @@ def join_due(
     windows = _numbers(ranges, wanting.query.name)
     rows = np.zeros(len(windows), np.int64)
     for side, of in zip(reading.sides, found, strict=True):
-        rows += window_sizes(side.side.window, windows + reading.shift(side.side.window), of)
+        rows += _sizes(side.side.window, windows + reading.shift(side.side.window), of)
     return JoinDue(reading, (wanting,), windows, rows)
+
+
+def _sizes(window: Window, windows: Array, blocks: list[Block]) -> Array:
+    """Rows that are read for each window."""
+    if window.counted:
+        return np.full(len(windows), min(window.range or 0, _rows(blocks)))
+    return window_sizes(window, windows, blocks)
 
 
 def _rows(blocks: Iterable[Block]) -> int:
@@ -123,8 +130,8 @@ def _existing(window: Window, blocks: Sequence[Block], shift: int) -> Ranges:
     panes = np.unique(np.concatenate([block.panes for block in blocks])) if blocks else np.empty(0, np.int64)
     if not len(panes):
         return []
-    if window.landmark:
-        return [(int(panes[0]) - shift, FOREVER)]
+    if window.landmark or window.counted:
+        return [(window.first_window(int(panes[0])) - shift, FOREVER)]
     return [(a - shift, b - shift) for a, b in window_ranges(window, panes)]
 
 

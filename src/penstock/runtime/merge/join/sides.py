@@ -20,6 +20,7 @@ from penstock.relations.joining import key_relation
 from penstock.runtime.merge.closer import closed_groups
 from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.items import Cut
+from penstock.runtime.merge.join.last import last_records
 from penstock.runtime.merge.join.named import with_names
 from penstock.runtime.merge.join.reading import JoinReading, SideReading
 from penstock.runtime.merge.merge import Merge, Share
@@ -49,6 +50,9 @@ def read_sides(reading: JoinReading, cut: Cut, turn: int, segments: TaskSegments
     found = []
     for one in reading.sides:
         window, shift = one.side.window, reading.shift(one.side.window)
+        if window.counted:
+            found.append(SideRows(one, _joinable(last_records(one, cut, shift, turn, segments), one)))
+            continue
         # Passes of two sides must take the same keys, also where these are called differently.
         key = one.side.key if cut.passes > 1 else ()
         once = merged.get((window, key))
