@@ -30,12 +30,10 @@ def _sides(app: QuerySet, stream: str, since: Mapping[str, int]) -> Iterator[tup
         first = since.get(query.name, 0)
         for side in () if query.join is None else query.join.sides:
             if side.stream == stream:
-                wants = wanted_of(query, first)
-                kept = side_relation(query, side, wants, first)
-                name, choice = (
-                    side_name(query.name, side.alias),
-                    side_choice(side, grouped_side(query, side, wants, first)),
-                )
+                wanted = wanted_of(query, first)
+                kept = side_relation(query, side, wanted, first)
+                choice = side_choice(side, grouped_side(query, side, wanted, first))
+                name = side_name(query.name, side.alias)
                 yield Reader(name, side.window, choice, kept.attributes, Finish(kept.name)), kept
 
 
