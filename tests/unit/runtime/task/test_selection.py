@@ -35,7 +35,7 @@ def records(times: list[int], values: list[int], bad: list[bool] | None = None, 
 
 def taker(name: str, where: Expression | None = None, window: Window = WINDOW, booked: bool = True) -> Taker:
     gap = (window.slide, window.length) if window.gaps else None
-    return Taker(name, Choice(where, frozenset("v"), gap), window, window.axis, booked)
+    return Taker(name, Choice(where, frozenset("v"), gap), window, window.axis, name, booked)
 
 
 def test_each_record_has_one_fate() -> None:
@@ -77,7 +77,7 @@ def test_takers_that_judge_alike_share_a_fate_and_each_where_is_evaluated_once(
 
 
 def test_what_is_not_booked_does_not_show_in_the_account() -> None:
-    takers = (taker("q", where=SMALL), Taker("#bounds", Choice(), None, "time", booked=False))
+    takers = (taker("q", where=SMALL), Taker("#bounds", Choice(), None, "time", "#bounds", booked=False))
     chunk, ledger = records([1, 2], [1, 9]), Ledger(["q"])
     fates = Selection(takers, Epoch(0)).judge(chunk)
     ledger.book(chunk, fates)
