@@ -68,23 +68,23 @@ def bounds_label(relation: Relation) -> str:
     return f"#{pane_component(relation.panes).text}"
 
 
-def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None, late: str = EXACT) -> Stored:
-    """What is stored of a stream (or of a query's results); `since` are the versions that brought the queries. Sides of
-    joins are aggregated before they are stored, or (`late`: APPEND) a row for each record is."""
+def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None, sides: str = EXACT) -> Stored:
+    """What is stored of a stream (or of a query's results); `since` are the versions that brought the queries.
+    `sides` of joins are aggregated before they are stored, or (APPEND) a row for each record is."""
     queries = app.readers(stream)
     wanted = {query.name: wanted_of(query, (since or {}).get(query.name, 0)) for query in queries}
     plain = [query for query in queries if query.join is None]
-    sides = [
-        _stored_side(query, side, wanted[query.name], (since or {}).get(query.name, 0), late)
+    joined = [
+        _stored_side(query, side, wanted[query.name], (since or {}).get(query.name, 0), sides)
         for query in queries
         if query.join is not None
         for side in query.join.sides
         if side.stream == stream
     ]
     wants = [one for query in plain for one in wanted[query.name].relations]
-    kept = _slotted(_finest(_joined((*wants, *(one.wanted for one in sides)))), sides)
+    kept = _slotted(_finest(_joined((*wants, *(one.wanted for one in joined)))), joined)
     readers = [_reader(query, wanted[query.name], kept) for query in plain]
-    readers += [_side_reader(one, kept) for one in sides]
+    readers += [_side_reader(one, kept) for one in joined]
     time = app.stream(stream).time
     panes = dict.fromkeys(query.window.panes for query in plain if query.window.axis == ROWS)
     return Stored((*kept, *(bounds_relation(stream, one, time) for one in panes)), tuple(readers))

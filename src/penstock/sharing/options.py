@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.errors import ConfigError
+from penstock.relations.relation import APPEND, EXACT
 from penstock.sharing.model.kinds.registry import KINDS
 
 NONE, AUTO, OFF, TREE = "none", "auto", "off", "tree"
 PLANS = (AUTO, NONE, "gc", "gp", "epes", TREE)
 ALLOCATIONS = (AUTO, "sl", "sr", "pl", "pr", "es", "fptas", "all-or-nothing")
 TABLES = (AUTO, *(kind.name for kind in KINDS))
+EARLY, LATE = "early", "late"
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,8 @@ class Planning:
     plan without sharing, which has none by itself, it is what direct-mapped ones are given. `peak_load` is the most
     nanoseconds that the end of a task may take to flush its tables. `tables` are direct-mapped or evict the least
     recently used (auto: as the paper of the plan has it, or whatever is cheaper). `plan_budget` are seconds of
-    processor time that planning again may take, a quarter of what the first plan may where several are compared."""
+    processor time that planning again may take, a quarter of what the first plan may where several are compared. `joins`: whether
+    sides of joins are aggregated before they are stored, or (late) when they are joined."""
 
     plan: str = AUTO
     alloc: str = AUTO
@@ -31,6 +34,12 @@ class Planning:
     peak_load: float | None = None
     tables: str = AUTO
     plan_budget: float | None = None
+    joins: str = EARLY
+
+    @property
+    def sides(self) -> str:
+        """The table that sides of joins are stored by."""
+        return APPEND if self.joins == LATE else EXACT
 
     def checked(self) -> Planning:
         """The same, if that is possible."""
@@ -38,6 +47,7 @@ class Planning:
         _known("alloc", self.alloc, ALLOCATIONS)
         _known("replan", self.replan, (AUTO, OFF))
         _known("tables", self.tables, TABLES)
+        _known("joins", self.joins, (EARLY, LATE))
         if self.memory is not None and self.memory < 0:
             raise ConfigError("memory cannot be negative")
         if self.peak_load is not None and self.peak_load <= 0:

@@ -16,7 +16,7 @@ from functools import cached_property
 from penstock.logical.query import Field, QuerySet, Stream
 from penstock.logical.window import ALL
 from penstock.relations.closing import Reader
-from penstock.relations.relation import Relation
+from penstock.relations.relation import EXACT, Relation
 from penstock.relations.storing import Stored, stored
 from penstock.sharing.graph.configuration import STREAM, Configuration
 from penstock.sharing.model.kinds.direct import DIRECT, EVICT
@@ -131,10 +131,12 @@ class SharedPlan:
         return tuple(r for r in self.relations if r.name not in fed)
 
 
-def unshared_plan(app: QuerySet, stream: str, memory: int = 0, since: Mapping[str, int] | None = None) -> SharedPlan:
+def unshared_plan(
+    app: QuerySet, stream: str, memory: int = 0, since: Mapping[str, int] | None = None, sides: str = EXACT
+) -> SharedPlan:
     """A leaf for every relation. `memory` bytes, if any, are shared by direct-mapped tables before them; `since`
-    are the versions of the app that brought its queries."""
-    kept = stored(app, stream, since)
+    are the versions of the app that brought its queries, `sides` the table of sides of joins."""
+    kept = stored(app, stream, since, sides)
     booked = [relation for relation in kept.relations if relation.booked]
     share = memory // max(1, len(booked))
     fronts = [(r, share // (8 * (2 + len(r.attributes) + 2 * len(r.states)))) for r in booked]

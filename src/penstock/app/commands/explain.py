@@ -17,6 +17,7 @@ from penstock.app.commands.options import (
     AppFile,
     BatchRows,
     Conf,
+    Joins,
     Json,
     LogFormat,
     LogLevel,
@@ -43,6 +44,7 @@ def explain(
     plan: PlanKind = "auto",
     alloc: Alloc = "auto",
     tables: Tables = "auto",
+    joins: Joins = "early",
     memory: Memory = None,
     peak_load: PeakLoad = None,
     plan_budget: PlanBudget = None,
@@ -72,7 +74,7 @@ def explain(
     loaded = load_app(path, variables, master, conf)
     options = {
         "plan": plan, "alloc": alloc, "tables": tables, "memory": memory, "peak_load": peak_load,
-        "plan_budget": plan_budget, "batch_rows": batch_rows, "parallelism": parallelism,
+        "plan_budget": plan_budget, "joins": joins, "batch_rows": batch_rows, "parallelism": parallelism,
     }  # fmt: skip
     if analyze:
         with showing(log_level, log_format, quiet) as bar:

@@ -16,6 +16,7 @@ from penstock.app.commands.options import (
     AppFile,
     BatchRows,
     Conf,
+    Joins,
     Json,
     LogFormat,
     LogLevel,
@@ -49,6 +50,7 @@ def run(
     plan: PlanKind = "auto",
     alloc: Alloc = "auto",
     tables: Tables = "auto",
+    joins: Joins = "early",
     memory: Memory = None,
     replan: Replan = "auto",
     peak_load: PeakLoad = None,
@@ -69,7 +71,7 @@ def run(
         "output": output, "overwrite": overwrite, "batch_rows": batch_rows,
         "task_memory": task_memory, "parallelism": parallelism, "until": until,
         "plan": plan, "alloc": alloc, "tables": tables, "memory": memory, "replan": replan, "peak_load": peak_load,
-        "plan_budget": plan_budget,
+        "plan_budget": plan_budget, "joins": joins,
     }  # fmt: skip
     from penstock.sinks.console import write_to
 

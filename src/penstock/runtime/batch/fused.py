@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from penstock.errors import RunError, why
 from penstock.faults import reach
+from penstock.runtime.batch.in_step import batch_limits
 from penstock.runtime.batch.job import END, Job, columns, parallelism_now
 from penstock.runtime.batch.offsets import decide, epoch_of, in_order, manifest_before, position
 from penstock.runtime.batch.outcome import told
@@ -25,6 +26,7 @@ from penstock.sources.base import Position, Source, Split
 from penstock.sources.tail import with_arrivals
 from penstock.state import versions
 from penstock.state.garbage import SEGMENTS, segment_name
+from penstock.state.manifest import Manifest
 from penstock.state.protocol import Offset, TaskReport
 
 
@@ -56,17 +58,26 @@ class FusedReader:
             return begin
         before = manifest_before(self.checkpoint, begin)
         rows, ends = {}, {}
-        for name in self.sources:
+        if self.job.until != END:
+            for name, source in self.sources.items():
+                self.sources[name] = with_arrivals(self.checkpoint, name, source, position(begin, name))
+        limits = self._limits(begin, before)
+        for name, source in self.sources.items():
             at = position(begin, name)
-            if self.job.until != END:
-                self.sources[name] = with_arrivals(self.checkpoint, name, self.sources[name], at)
-            source = self.sources[name]
-            rows[name] = source.cut(at, self.job.batch_rows) if at < source.rows() else at
+            rows[name] = source.cut(at, limits[name]) if limits.get(name) else at
             ends[name] = begin.stream(name).end or (self.job.until == END and rows[name] >= source.rows())
         moved = (rows[name] > position(begin, name) or ends[name] != begin.stream(name).end for name in rows)
         # Spark runs a first batch whatever it is told: where nothing has arrived yet, it is one without records.
         first = not begin.n
         return decide(self.checkpoint, begin, before, rows, ends) if first or any(moved) else begin
+
+    def _limits(self, begin: Offset, before: Manifest | None) -> dict[str, int]:
+        """How many records of each stream the next batch may have."""
+        unread = frozenset(name for name, source in self.sources.items() if position(begin, name) < source.rows())
+        number = versions.newest(self.checkpoint)
+        assert number is not None  # written before the query starts
+        app = versions.load(self.checkpoint, number).app
+        return batch_limits(app, {} if before is None else before.streams, unread, self.job.batch_rows)
 
     def splits(self, begin: Offset, offset: Offset) -> list[FusedSplit]:
         """The tasks of the batch that goes from one offset to the next."""

@@ -58,7 +58,8 @@ class Unplanned:
 
     def plans(self, app: QuerySet, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
         names = dict.fromkeys(name for query in app.queries for name in query.inputs)
-        return {name: unshared_plan(app, name, self.planning.memory or 0, since or {}) for name in names}
+        memory, sides = self.planning.memory or 0, self.planning.sides
+        return {name: unshared_plan(app, name, memory, since or {}, sides) for name in names}
 
     def next(self, checkpoint: Path, version: Version, tasks: Sequence[TaskReport]) -> Version | None:
         return None

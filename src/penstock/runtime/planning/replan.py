@@ -87,7 +87,9 @@ class Planner:
             survey = sample_source(app, name, source, batch_rows)
             if survey is not None and survey.tuples:
                 rows = min(source.rows(), batch_rows) / max(1, parallelism)
-                self.known[name] = Known(lattice(stored(app, name).relations), survey, max(1.0, rows))
+                self.known[name] = Known(
+                    lattice(stored(app, name, None, self.planning.sides).relations), survey, max(1.0, rows)
+                )
         calibrated()
 
     def plans(self, app: QuerySet, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
@@ -98,9 +100,11 @@ class Planner:
 
     def _plan(self, app: QuerySet, name: str, since: Mapping[str, int], before: SharedPlan | None = None) -> SharedPlan:
         """In place of one `before` planning takes no longer than it may, whatever is asked for: a batch waits."""
-        kept, known = stored(app, name, since), self.known.get(name)
+        sides = self.planning.sides
+        kept, known = stored(app, name, since, sides), self.known.get(name)
         if self.planning.plan == NONE or known is None or not self._covers(known, kept.relations):
-            return unshared_plan(app, name, self.planning.memory or 0 if self.planning.plan == NONE else 0, since)
+            memory = self.planning.memory or 0 if self.planning.plan == NONE else 0
+            return unshared_plan(app, name, memory, since, sides)
         known = known.of(lattice(kept.relations))
         planning = self.planning
         if before is not None and planning.plan_budget is None:
