@@ -25,6 +25,9 @@ TEXTS = (
     "unknown_unit", "unknown_stream", "where_unknown_column", "where_quoted_case", "unknown_function",
     "count_without_parentheses", "select_not_grouped", "where_aggregate", "where_alias", "where_quoted_number",
     "where_string_int", "where_bad_address", "prefix_of_text", "count_distinct", "variable_unset",
+    "join_without_equality", "join_without_on", "join_stream_without_window", "join_window_of_table", "join_ambiguous",
+    "join_unknown_column", "join_unknown_table", "join_same_name", "join_left_stream", "join_bare_ranges_disagree",
+    "table_read", "table_without_source", "table_turned",
 )  # fmt: skip
 
 

@@ -1,2 +1,4 @@
-CREATE TABLE r (a INT) FROM 'csv:a';
-CREATE QUERY q AS SELECT count(*) FROM r [RANGE '1 s'];
+CREATE TABLE owners (low INET, high INET, name STRING) FROM 'csv:owners.csv';
+
+CREATE QUERY q AS
+  SELECT count(*) FROM owners [RANGE '1 s'];

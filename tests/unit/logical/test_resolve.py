@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import QueryError
-from penstock.logical.expressions import Aggregate, Bucket, Column, Expression, InList, Literal, Logic, Prefix
-from penstock.logical.query import Query, QuerySet
+from penstock.logical.expressions import Aggregate, Bucket, Column, Expression, InList, Literal, Logic, Match, Prefix
+from penstock.logical.query import Field, Query, QuerySet, Table
 from penstock.logical.render import render
 from penstock.logical.resolve.app import resolve_app, resolve_query
+from penstock.logical.resolve.joins.tables import Tables
 from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INET, INT, STRING, TIMESTAMP, TINYINT
 from penstock.logical.window import ROWS, Window
 
@@ -24,8 +25,8 @@ SECOND = 1_000_000
 FIVE = "FROM packets [RANGE '5 minutes']"
 
 
-def app(text: str) -> QuerySet:
-    return resolve_app(text, "a.sql", lambda uri, options: ())
+def app(text: str, tables: Tables | None = None) -> QuerySet:
+    return resolve_app(text, "a.sql", lambda uri, options: (), tables=tables)
 
 
 def query(select: str) -> Query:
@@ -372,23 +373,66 @@ def test_quoted_names() -> None:
 # -- the papers' own queries
 
 PAPERS = (Path(__file__).parents[2] / "golden" / "check" / "papers.sql").read_text(encoding="utf-8")
-JOINS = ("join_auction", "triage_berkeley", "triage_elephants", "triage_delay")
 QUERIES = dict(re.findall(r"^CREATE QUERY (\w+) AS\s+(.*?);$", PAPERS, re.MULTILINE | re.DOTALL))
+JOINS = {"join_auction": ["A", "B"], "triage_berkeley": [], "triage_elephants": ["P", "E"]}  # streams that are joined
+LATER = "triage_delay"
 
 
-@pytest.mark.parametrize("name", QUERIES)
-def test_papers(name: str) -> None:
+class Declared:
+    """Tables of the columns that the text declares; one row, or more, belongs to a record."""
+
+    def __init__(self, several: bool = False) -> None:
+        self._several = several
+
+    def read(
+        self,
+        name: str,
+        uri: str,
+        options: tuple[tuple[str, str], ...],
+        fields: tuple[Field, ...] | None,
+        longest: bool,
+    ) -> Table:
+        return Table(name, fields or (), uri, options, f"digest of {name}", longest)
+
+    def several(self, match: Match) -> bool:
+        return self._several
+
+    def problem(self, match: Match) -> str | None:
+        return None
+
+
+def paper(name: str) -> str:
     streams = "".join(re.findall(r"^CREATE (?:STREAM|TABLE) .*?;$", PAPERS, re.MULTILINE | re.DOTALL))
     readable = streams.replace(";", " FROM 'csv:a';")
-    text = f"{readable} CREATE QUERY {name} AS {QUERIES[name]};"
-    if name in JOINS:
-        with pytest.raises(QueryError, match="a join is not executable yet") as caught:
-            app(text)
-        assert caught.value.place is not None
-        line = text.splitlines()[caught.value.place.line - 1]
-        assert line[caught.value.place.column - 1] == ","
-    else:
-        assert app(text).queries[0].aggregates
+    return f"{readable} CREATE QUERY {name} AS {QUERIES[name]};"
+
+
+@pytest.mark.parametrize("name", [name for name in QUERIES if name != LATER])
+def test_papers(name: str) -> None:
+    resolved = app(paper(name), Declared()).query(name)
+    assert bool(resolved.aggregates) is not resolved.per_tuple
+    joined = [] if resolved.join is None else [side.alias for side in resolved.join.sides]
+    assert joined == JOINS.get(name, [])
+
+
+def test_papers_tables_of_several_rows_are_joined() -> None:
+    berkeley, auction = (
+        app(paper(name), Declared(several=True)).query(name) for name in ("triage_berkeley", "join_auction")
+    )
+    assert berkeley.join is not None
+    assert auction.join is not None
+    assert [(table.alias, table.owner) for table in berkeley.join.tables] == [("W", "P")]
+    assert [(table.alias, table.owner) for table in auction.join.tables] == [("P", "A")]
+    assert [render(key) for side in auction.join.sides for key in side.key] == ["auctionID", "auctionID"]
+
+
+def test_papers_delay_is_refused() -> None:
+    text = paper(LATER)
+    with pytest.raises(QueryError, match="LIMIT DELAY TO is not executable yet") as caught:
+        app(text, Declared())
+    assert caught.value.place is not None
+    line = text.splitlines()[caught.value.place.line - 1]
+    assert line[caught.value.place.column - 1 :].startswith("limit delay to")
 
 
 def test_all_papers_are_tried() -> None:

@@ -10,7 +10,7 @@ from penstock.logical.query import Table
 from penstock.logical.resolve.joins.tables import Tables
 from penstock.logical.resolve.streams import declared_fields
 
-MATCH, LONGEST = "match", "longest"
+MATCH, LONGEST, REFRESH = "match", "longest", "refresh"
 
 
 def resolve_table(declared: CreateStream, source: Word, text: AppText, tables: Tables) -> Table:
@@ -20,6 +20,9 @@ def resolve_table(declared: CreateStream, source: Word, text: AppText, tables: T
     if declared.overload is not None:
         raise text.error(declared.overload, "a table is read once, and never overloaded", "leave ON OVERLOAD out")
     options = dict(declared.options)
+    if REFRESH in options:
+        fact = "a table that is read again while the app runs is not executable yet"
+        raise text.error(declared.name.span, fact, f"leave {REFRESH} out: it is read once, when the app starts")
     match = options.pop(MATCH, None)
     if match not in (None, LONGEST):
         hint = f"WITH ({MATCH} = '{LONGEST}') takes the longest prefix; without it all ranges count"

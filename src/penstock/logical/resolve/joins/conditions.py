@@ -52,13 +52,13 @@ def between(condition: Expression, one: str) -> Comparison | None:
 
 @dataclass(frozen=True)
 class JoinKeys:
-    """For each stream what it is joined by, in the same order, and the conditions that these say; `connected`: every
-    stream has an equality with another."""
+    """For each stream what it is joined by, in the same order, and the conditions that these say; `reached` are the
+    streams that equalities connect with the first."""
 
     keys: tuple[tuple[Expression, ...], ...]
     said: frozenset[Expression]
     filters: tuple[tuple[str, Expression], ...]  # by stream: what must be equal in one record
-    connected: bool
+    reached: frozenset[str]
 
 
 def join_keys(streams: Sequence[str], conditions: Iterable[Expression]) -> JoinKeys:
@@ -76,7 +76,6 @@ def join_keys(streams: Sequence[str], conditions: Iterable[Expression]) -> JoinK
             said = [*members.pop(number), *said]
         classes.append(together)
         members.append(said)
-    reached = _reached(streams, classes)
     common = [number for number, one in enumerate(classes) if {stream for stream, _ in one} == set(streams)]
     keys, filters = [], []
     for stream in streams:
@@ -87,7 +86,7 @@ def join_keys(streams: Sequence[str], conditions: Iterable[Expression]) -> JoinK
             filters += [(stream, Comparison("=", first, other)) for other in others]
         keys.append(tuple(mine))
     said_by = frozenset(condition for number in common for condition in members[number])
-    return JoinKeys(tuple(keys), said_by, tuple(filters), len(reached) == len(streams))
+    return JoinKeys(tuple(keys), said_by, tuple(filters), _reached(streams, classes))
 
 
 def _equal_sides(condition: Expression, streams: Sequence[str]) -> tuple[tuple[str, Expression], ...] | None:
@@ -103,7 +102,7 @@ def _equal_sides(condition: Expression, streams: Sequence[str]) -> tuple[tuple[s
     return tuple(found) if found[0][0] != found[1][0] else None
 
 
-def _reached(streams: Sequence[str], classes: Iterable[Iterable[tuple[str, Expression]]]) -> set[str]:
+def _reached(streams: Sequence[str], classes: Iterable[Iterable[tuple[str, Expression]]]) -> frozenset[str]:
     """The streams that equalities connect with the first."""
     reached = {streams[0]}
     linked = [{stream for stream, _ in one} for one in classes]
@@ -111,7 +110,7 @@ def _reached(streams: Sequence[str], classes: Iterable[Iterable[tuple[str, Expre
         for one in linked:
             if one & reached:
                 reached |= one
-    return reached
+    return frozenset(reached)
 
 
 def _unified(expression: Expression, others: Iterable[tuple[str, Expression]]) -> Expression:

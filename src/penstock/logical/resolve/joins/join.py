@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from sqlglot import exp
+
 from penstock.errors import QueryError
-from penstock.lang.ast import Select
+from penstock.lang.ast import Select, span_of
 from penstock.lang.text import AppText
 from penstock.logical.expressions import Aggregate, Column, Expression, Prefix
-from penstock.logical.query import Join, Key, Order, OutputColumn, Query, Side
+from penstock.logical.query import Join, Key, Order, OutputColumn, Query, Side, side_column
 from penstock.logical.render import render
 from penstock.logical.resolve.joins.columns import JoinedColumns, JoinInput
 from penstock.logical.resolve.joins.conditions import JoinKeys, conjunction, conjuncts, inputs_of, join_keys
@@ -26,7 +28,7 @@ from penstock.logical.rewrite import Change, computed, own, rewritten
 from penstock.logical.window import Window
 
 _MOST_STREAMS = 4
-_NO_EQUALITY = "join them by an equality: WHERE A.key = B.key"
+_IN_TWO = "join some of them in a query of their own, and read its results here"
 
 
 def resolve_join(named: Named, select: Select, text: AppText, inputs: tuple[JoinInput, ...], tables: Tables) -> Query:
@@ -41,7 +43,7 @@ def resolve_join(named: Named, select: Select, text: AppText, inputs: tuple[Join
         return joined_window(windows[0])
 
     query = resolve_clauses(named, select, columns, window_of)
-    _check_prefixes(query, text, inputs)
+    _check_prefixes(query, select, text, inputs)
     where, on = _conditions(select, columns, inputs)
     aliases = tuple(one.alias for one in streams)
     of_streams = [(next(iter(of)), part) for part in where if len(of := inputs_of(part)) == 1 and of <= set(aliases)]
@@ -78,51 +80,61 @@ def _check_inputs(text: AppText, inputs: Sequence[JoinInput], streams: Sequence[
         hint = "give FROM a stream besides: FROM packets [RANGE '1 minute'] P, owners O"
         raise text.error(inputs[0].span, "a query needs a stream, and this one reads tables alone", hint)
     if len(streams) > _MOST_STREAMS:
-        hint = "join some of them in a query of their own, and read its results here"
-        raise text.error(streams[_MOST_STREAMS].span, f"a join of more than {_MOST_STREAMS} streams", hint)
+        fact = f"a join of more than {_MOST_STREAMS} streams is not executable"
+        raise text.error(streams[_MOST_STREAMS].span, fact, _IN_TWO)
     seen: dict[str, JoinInput] = {}
     for one in inputs:
         if "." in one.alias or ":" in one.alias:
-            raise text.error(one.span, f"'{one.alias}' cannot name an input of a join", "name it with AS")
+            raise text.error(
+                one.span, f"'{one.alias}' cannot name an input of a join", "give it a name without . and :"
+            )
         if one.alias.casefold() in seen:
-            hint = f"tell them apart: {one.input.name} AS a, {one.input.name} AS b"
+            hint = f"tell them apart: {seen[one.alias.casefold()].input.name} AS a, {one.input.name} AS b"
             raise text.error(one.span, f"two inputs of the join are called '{one.alias}'", hint)
         seen[one.alias.casefold()] = one
         if one.table and one.window is not None:
-            raise text.error(one.window.span, f"the table '{one.input.name}' has no time, and no window")
-        _check_outer(text, one)
+            fact = f"the table '{one.input.name}' has no time, and no window"
+            raise text.error(one.window.span, fact, "leave it out: all rows of a table are joined")
+        _check_outer(text, one, streams[0])
 
 
-def _check_outer(text: AppText, one: JoinInput) -> None:
+def _check_outer(text: AppText, one: JoinInput, stream: JoinInput) -> None:
     assert one.joined is not None or not one.outer
     if one.outer and one.joined is not None and (one.outer != "LEFT" or not one.table):
         what = f"{one.outer} JOIN" if one.table else f"{one.outer} JOIN of a stream"
-        hint = "LEFT JOIN is for tables, with the stream before it" if one.table else "streams have inner joins alone"
+        hint = "name the stream first, then LEFT JOIN the table" if one.table else "use JOIN: LEFT JOIN is for tables"
         raise text.error(one.joined, f"{what} is not executable", hint)
     if one.outer and one.on is None and one.joined is not None:
-        raise text.error(one.joined, "LEFT JOIN needs ON", "write LEFT JOIN owners O ON P.src = O.addr")
+        column = side_column(one.alias, one.input.stream.fields[0].name)
+        hint = f"say which rows belong to a record, like ON {side_column(stream.alias, 'column')} = {column}"
+        raise text.error(one.joined, "LEFT JOIN needs ON", hint)
 
 
 def _check_keys(text: AppText, streams: Sequence[JoinInput], found: JoinKeys) -> None:
     if len(streams) == 1 or any(found.keys):
         return
+    apart = next((one for one in streams if one.alias not in found.reached), None)
+    if apart is not None:
+        others = [one.alias for one in streams if one.alias in found.reached]
+        told = " or ".join(f"'{alias}'" for alias in others)
+        hint = f"join them by an equality: {others[0]}.column = {apart.alias}.column"
+        raise text.error(apart.joined or apart.span, f"no equality joins '{apart.alias}' with {told}", hint)
     last = streams[-1]
-    place = last.joined or last.span
-    if not found.connected:
-        raise text.error(place, f"no equality joins {last.input.what} with the others", _NO_EQUALITY)
     fact = "a join of streams by different keys is not executable yet: all must have one in common"
-    raise text.error(place, fact, "join some of them in a query of their own, and read its results here")
+    raise text.error(last.joined or last.span, fact, _IN_TWO)
 
 
-def _check_prefixes(query: Query, text: AppText, inputs: Sequence[JoinInput]) -> None:
+def _check_prefixes(query: Query, select: Select, text: AppText, inputs: Sequence[JoinInput]) -> None:
     """Prefixes are cut out of addresses of records; those of tables are found, not read."""
     tables = {one.alias: one for one in inputs if one.table}
     for key in query.keys:
-        attribute = key.attribute
-        if isinstance(attribute, Prefix) and (alias := attribute.column.name.partition(".")[0]) in tables:
-            raise text.error(
-                tables[alias].span, f"prefixes of a table's column ({render(attribute)}) are not executable"
-            )
+        alias, _, name = (key.attribute.column.name if isinstance(key.attribute, Prefix) else "").partition(".")
+        if alias in tables:
+            written = (cut for item in (*select.group, *select.items) for cut in item.expression.find_all(exp.Div))
+            cuts = (span_of(cut) for cut in written if any(name == one.name for one in cut.find_all(exp.Column)))
+            fact = f"prefixes of a table's column ({render(key.attribute)}) are not executable"
+            hint = "cut the address of a record, or group by the whole column"
+            raise text.error(next(cuts, tables[alias].span), fact, hint)
 
 
 def _wrong(text: AppText) -> Callable[[JoinInput, Expression | str], QueryError]:
@@ -130,7 +142,8 @@ def _wrong(text: AppText) -> Callable[[JoinInput, Expression | str], QueryError]
         if isinstance(what, str):
             return text.error(one.span, f"table '{one.input.name}': {what}", "mend the table, and run again")
         fact = f"ON of a LEFT JOIN cannot say {render(what)}"
-        return text.error(one.span, fact, "compare the table with one stream there, and say the rest in WHERE")
+        span = one.span if one.on is None else span_of(one.on)
+        return text.error(span, fact, "compare the table with one stream there, and say the rest in WHERE")
 
     return wrong
 

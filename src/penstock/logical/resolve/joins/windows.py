@@ -25,7 +25,7 @@ def side_windows(
 ) -> tuple[Window, ...]:
     """The window of each stream."""
     if bucket is not None:
-        hint = "give the streams windows: [RANGE '5 minutes']"
+        hint = "give the streams windows, like [RANGE '5 minutes']: results have window_start and window_end"
         raise text.error(bucket.span, "a time bucket in a join is not executable", hint)
     if select.every is None and all(one.input.bounded and one.window is None for one in streams):
         return (ALL_RECORDS,) * len(streams)
@@ -68,12 +68,13 @@ def _slide(text: AppText, select: Select, streams: tuple[JoinInput, ...]) -> int
         before = every or found
         if before is not None and mine.microseconds != before.microseconds:
             told = f"{format_duration(before.microseconds)} and {format_duration(mine.microseconds)}"
-            hint = "give all windows the same SLIDE, or say EVERY once"
+            hint = "give all windows the same SLIDE, or leave it out and say EVERY"
             raise text.error(mine.span, f"the windows of a join slide together, but here by {told}", hint)
         found = mine
     chosen = every or found
     if chosen is None:
-        raise text.error(streams[0].span, "windows until now need a slide", _EVERY)
+        first = streams[0]
+        raise text.error(first.window.span if first.window else first.span, "windows until now need a slide", _EVERY)
     return chosen.microseconds
 
 

@@ -1,0 +1,8 @@
+CREATE STREAM packets (
+  ts TIMESTAMP, src INET, dst INET, sport INT, bytes BIGINT, rate DOUBLE, host STRING
+) FROM 'pcap:trace.pcap';
+CREATE TABLE owners (low INET, high INET, name STRING) FROM 'csv:owners.csv';
+
+CREATE QUERY q AS
+  SELECT count(*)
+  FROM owners O LEFT JOIN packets P [RANGE '5 minutes'] ON P.src = O.low;

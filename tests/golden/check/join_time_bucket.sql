@@ -1,0 +1,9 @@
+CREATE STREAM packets (
+  ts TIMESTAMP, src INET, dst INET, sport INT, bytes BIGINT, rate DOUBLE, host STRING
+) FROM 'pcap:trace.pcap';
+CREATE STREAM alerts (ts TIMESTAMP, src INET, host STRING, level INT) FROM 'csv:alerts.csv';
+
+CREATE QUERY q AS
+  SELECT tb, count(*)
+  FROM packets P, alerts A
+  WHERE P.src = A.src GROUP BY P.ts/5 AS tb;
