@@ -302,6 +302,7 @@ CASES = [
     ),
     # Synthetic streams.
     Case("generate_kind_unknown", CHECK, stream("generate:normal") + QUERY),
+    Case("generate_auction", CHECK, stream("generate:auction") + QUERY),
     Case("generate_option_unknown", CHECK, stream("generate:zipf", options="flow_length = 3") + QUERY),
     Case("generate_rows_negative", CHECK, stream("generate:zipf", options="rows = '-1'") + QUERY),
     Case("generate_cardinality", CHECK, stream("generate:uniform", options="cardinality = '1, 2'") + QUERY),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from penstock.logical.query import Query, QuerySet, side_name
 from penstock.logical.window import ROWS
 from penstock.relations.closing import Finish, Reader
-from penstock.relations.joining import side_choice, side_relation
+from penstock.relations.joining import grouped_side, side_choice, side_relation
 from penstock.relations.relation import Relation, Wanted, bounds_relation, wanted_of
 from penstock.relations.storing import Stored, stored
 
@@ -30,8 +30,10 @@ def _sides(app: QuerySet, stream: str, since: Mapping[str, int]) -> Iterator[tup
         first = since.get(query.name, 0)
         for side in () if query.join is None else query.join.sides:
             if side.stream == stream:
-                kept = side_relation(query, side, wanted_of(query, first), first)
-                name, choice = side_name(query.name, side.alias), side_choice(side, kept)
+                wanted = wanted_of(query, first)
+                kept = side_relation(query, side, wanted, first)
+                choice = side_choice(side, grouped_side(query, side, wanted, first))
+                name = side_name(query.name, side.alias)
                 yield Reader(name, side.window, choice, kept.attributes, Finish(kept.name)), kept
 
 

@@ -1,4 +1,5 @@
-"""Records of a source as one file, in the format that its name says: for `penstock generate KIND -o FILE`.
+"""Records of a source as one file, in the format that its name says: for `penstock generate KIND -o FILE`. An auction
+house is three files in a folder.
 
 CSV and JSON are written as the sinks of that name write results; a capture has packets without payload.
 """
@@ -21,10 +22,12 @@ from penstock.sinks.csv import as_text
 from penstock.sinks.json import write_json
 from penstock.sources.base import Source, logical_type
 from penstock.sources.capture.write import file_header, frames
+from penstock.sources.generate.auction import STREAMS
 from penstock.sources.parquet.write import Progress, refuse_folder, tables, whole_file, write_parquet
 
 Write = Callable[[Source, Path, Progress], None]
 PACKED = ".gz"
+HOUSE_FORMATS = ("parquet", "csv", "json")
 
 
 def writer_of(path: Path) -> Write:
@@ -35,6 +38,25 @@ def writer_of(path: Path) -> Write:
     if suffix not in FORMATS or (name.endswith(PACKED) and suffix == ".parquet"):
         raise ConfigError(f"cannot write '{path}': no format has that ending", f"its name must end in {ENDINGS}")
     return FORMATS[suffix]
+
+
+def one_file(path: Path, form: str | None) -> Path:
+    """The file to write; its name says its format."""
+    if form is not None:
+        raise ConfigError("--format is for auction, which writes three files", f"name a file that ends in {ENDINGS}")
+    return path
+
+
+def house_files(folder: Path, form: str | None) -> dict[str, Path]:
+    """The file of each stream of an auction house."""
+    if Path(folder.name.lower().removesuffix(PACKED)).suffix in FORMATS:
+        raise ConfigError(
+            f"cannot write '{folder}': auction is three files", "name a folder, and say --format csv, json or parquet"
+        )
+    suffix = form or HOUSE_FORMATS[0]
+    if suffix not in HOUSE_FORMATS:
+        raise ConfigError(f"unknown format '{form}'", f"one of {', '.join(HOUSE_FORMATS)}")
+    return {stream: folder / f"{stream}.{suffix}" for stream in STREAMS}
 
 
 def _parquet(source: Source, path: Path, progress: Progress) -> None:

@@ -204,7 +204,8 @@ class Match:
     """Which rows of a table belong to a record. The second of each of `equals`, bounds and `where` are of the table's
     columns; all else is of the record's.
 
-    `value` is what the `bounds` are about. `longest`: of the rows whose range holds it, those with the shortest range.
+    `value` is what the `bounds` are about. `longest`: of the rows whose range holds it, those with the shortest
+    range; `where` is asked of these alone.
     """
 
     table: str

@@ -24,8 +24,8 @@ class Planning:
     plan without sharing, which has none by itself, it is what direct-mapped ones are given. `peak_load` is the most
     nanoseconds that the end of a task may take to flush its tables. `tables` are direct-mapped or evict the least
     recently used (auto: as the paper of the plan has it, or whatever is cheaper). `plan_budget` are seconds of
-    processor time that planning again may take, a quarter of what the first plan may where several are compared. `joins`: whether
-    sides of joins are aggregated before they are stored, or (late) when they are joined."""
+    processor time that planning again may take, a quarter of what the first plan may where several are compared.
+    `joins`: whether sides are aggregated before they are stored, or (late) when they are joined."""
 
     plan: str = AUTO
     alloc: str = AUTO

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.app.record_files import writer_of
+from penstock.app.record_files import house_files, one_file, writer_of
 from penstock.errors import ConfigError
 from penstock.sources.base import START, Position, Source, Split, fields
 from penstock.sources.generate.source import open_generate
@@ -76,3 +76,23 @@ def test_a_capture(tmp_path: Path) -> None:
     assert found.rows() == 3000
     assert written(tmp_path, "y.pcap.gz", "bursty").stat().st_size < (tmp_path / "x.pcap").stat().st_size
     assert open_source(f"pcap:{tmp_path / 'y.pcap.gz'}", {}).rows() == 3000
+
+
+def test_an_auction_house_is_a_folder(tmp_path: Path) -> None:
+    found = house_files(tmp_path / "house", None)
+    assert [path.name for path in found.values()] == ["persons.parquet", "auctions.parquet", "bids.parquet"]
+    for kind, path in house_files(tmp_path / "house", "csv").items():
+        written(path.parent, path.name, kind, {"rows": "100"})
+    texts = {path.name: path.read_text().splitlines() for path in (tmp_path / "house").iterdir()}
+    assert {name: len(lines) for name, lines in texts.items()} == {
+        "persons.csv": 4,
+        "auctions.csv": 10,
+        "bids.csv": 101,
+    }
+    assert texts["persons.csv"][0] == '"personID","name","state"'
+    with pytest.raises(ConfigError, match="auction is three files"):
+        house_files(tmp_path / "x.csv.gz", None)
+    with pytest.raises(ConfigError, match="unknown format 'xml'"):
+        house_files(tmp_path, "xml")
+    with pytest.raises(ConfigError, match="--format is for auction"):
+        one_file(tmp_path / "x.csv", "csv")

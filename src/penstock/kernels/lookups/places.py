@@ -1,7 +1,7 @@
 """Between which points of a sorted list a value lies: its *place* is how many points are at most the value.
 
-Halving does not branch: which half is wanted cannot be foreseen, and a wrong guess costs more than the step. Words are
-halved among every 32nd point first, which stay in the cache. IPv4 addresses begin at their first 16 bits.
+Points are cut into buckets of equal width, a few points to each where they are spread well. Halving inside a bucket
+does not branch: which half is wanted cannot be foreseen, and a wrong guess costs more than the step.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from numba import int64, types, uint64
 from penstock.kernels.jit import I32, I64, U8, U64, inline, kernel, ro, rw
 
 Array = np.ndarray
-STEP = 32
-IPV4_TOP = 16
+SIGN = 1 << 63
+LEAST_BUCKETS, MOST_BUCKETS = 4, 20  # powers of two
 
 
 @inline
@@ -22,22 +22,11 @@ def at_most(points, begin, count, value):
     base, left = begin, count
     while left > 1:
         half = left >> int64(1)
-        base += half if points[base + half - int64(1)] <= value else int64(0)
+        base += half * int64(points[base + half - int64(1)] <= value)
         left -= half
-    if left == 1 and points[base] <= value:
-        base += int64(1)
+    if left == 1:
+        base += int64(points[base] <= value)
     return base
-
-
-@kernel(types.void, ro(I64), ro(I64), ro(I64), rw(I64))
-def place_words(points, top, values, places):
-    """`top` is every 32nd point, from the first on."""
-    count = int64(points.shape[0])
-    for i in range(values.shape[0]):
-        value = values[i]
-        block = at_most(top, int64(0), int64(top.shape[0]), value)
-        begin = max(block - int64(1), int64(0)) * STEP
-        places[i] = at_most(points, begin, min(int64(STEP), count - begin), value)
 
 
 @inline
@@ -46,28 +35,51 @@ def pairs_at_most(highs, lows, begin, count, high, low):
     while left > 1:
         half = left >> int64(1)
         at = base + half - int64(1)
-        base += half if (highs[at] < high) | ((highs[at] == high) & (lows[at] <= low)) else int64(0)
+        base += half * int64((highs[at] < high) | ((highs[at] == high) & (lows[at] <= low)))
         left -= half
-    if left == 1 and (highs[base] < high or (highs[base] == high and lows[base] <= low)):
-        base += int64(1)
+    if left == 1:
+        base += int64((highs[base] < high) | ((highs[base] == high) & (lows[base] <= low)))
     return base
 
 
-@kernel(types.void, ro(U64), ro(I32), ro(U64), ro(U64), ro(U64), ro(U64), ro(U8), ro(U64), ro(U64), rw(I64))
-def place_addresses(fours, index, highs, lows, top_highs, top_lows, version, high, low, places):
-    """Points of IPv4 come before those of IPv6. `index` has, for the first 16 bits of an IPv4 address and all that
-    are one beyond them, how many points are below; the tops are every 32nd point of IPv6."""
-    before, count = int64(fours.shape[0]), int64(highs.shape[0])
+@inline
+def bucket_of(index, least, shift, value):
+    """The bucket of a value; the last one, in which no point is, if it is beyond all."""
+    return int64(min((value - least) >> uint64(shift), uint64(index.shape[0] - 2)))
+
+
+@kernel(types.void, ro(U64), ro(I32), U64, I64, ro(I64), rw(I64))
+def place_words(points, index, least, shift, values, places):
+    """Of signed values; `points` are in the order of unsigned ones."""
+    for i in range(values.shape[0]):
+        value = uint64(values[i]) ^ uint64(SIGN)
+        places[i] = 0
+        if value >= least:
+            bucket = bucket_of(index, least, shift, value)
+            begin = int64(index[bucket])
+            places[i] = at_most(points, begin, int64(index[bucket + 1]) - begin, value)
+
+
+@kernel(types.void, ro(U64), ro(I32), U64, I64, ro(U64), ro(U64), ro(I32), U64, I64, ro(U8), ro(U64), ro(U64), rw(I64))
+def place_addresses(
+    fours, four_index, four_least, four_shift, highs, lows, six_index, six_least, six_shift, version, high, low, places
+):
+    """Points of IPv4 come before those of IPv6, which are in buckets by their first word."""
+    before = int64(fours.shape[0])
     for i in range(version.shape[0]):
         if version[i] == 4:
-            block = int64(low[i] >> uint64(IPV4_TOP))
-            begin, end = int64(index[block]), int64(index[block + 1])
-            places[i] = at_most(fours, begin, end - begin, low[i])
+            places[i] = 0
+            if low[i] >= four_least:
+                bucket = bucket_of(four_index, four_least, four_shift, low[i])
+                begin = int64(four_index[bucket])
+                places[i] = at_most(fours, begin, int64(four_index[bucket + 1]) - begin, low[i])
         else:
-            block = pairs_at_most(top_highs, top_lows, int64(0), int64(top_highs.shape[0]), high[i], low[i])
-            begin = max(block - int64(1), int64(0)) * STEP
-            size = min(int64(STEP), count - begin)
-            places[i] = before + pairs_at_most(highs, lows, begin, size, high[i], low[i])
+            places[i] = before
+            if high[i] >= six_least:
+                bucket = bucket_of(six_index, six_least, six_shift, high[i])
+                begin = int64(six_index[bucket])
+                size = int64(six_index[bucket + 1]) - begin
+                places[i] = before + pairs_at_most(highs, lows, begin, size, high[i], low[i])
 
 
 @kernel(types.void, ro(I64), ro(U8), ro(I64), ro(U8), rw(I64))
@@ -106,7 +118,16 @@ def find_in_groups(firsts, cuts, classes, groups, places, found):
                 found[i] = classes[at - int64(1)]
 
 
-def ipv4_index(points: Array) -> Array:
-    """For each first 16 bits, and one beyond them, how many points are below."""
-    edges = np.arange((1 << 16) + 1, dtype=np.uint64) << np.uint64(32 - IPV4_TOP)
-    return np.searchsorted(points, edges).astype(np.int32)
+def in_buckets(points: Array) -> tuple[Array, int, int]:
+    """(index, least, shift) of sorted points: index[b] points are before bucket b, which begins at `least` plus b
+    shifted. The last bucket has no points: it is for values beyond.
+    """
+    if not len(points):
+        return np.zeros(2, np.int32), 0, 63
+    least, span = int(points[0]), int(points[-1]) - int(points[0])
+    buckets = min(max((2 * len(points)).bit_length(), LEAST_BUCKETS), MOST_BUCKETS)
+    shift = max(span.bit_length() - buckets, 0)
+    count = (span >> shift) + 1
+    first = (points - points[0]) >> np.uint64(shift)
+    index = np.searchsorted(first, np.arange(count + 1, dtype=np.uint64))
+    return np.append(index, len(points)).astype(np.int32), least, shift

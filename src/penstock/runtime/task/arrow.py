@@ -72,6 +72,16 @@ def encoded(array: pa.Array) -> tuple[Array, pa.Array]:
     return view(indices, np.int32), array.dictionary
 
 
+def with_nulls(strings: pa.Array, valid: Array) -> pa.Array:
+    """NULL where a text is not valid (uint8, empty where all are); what is dictionary-encoded keeps its dictionary."""
+    if not len(valid):
+        return strings
+    if not pa.types.is_dictionary(strings.type):
+        return pc.if_else(pa.array(valid.view(bool)), strings, None)
+    indices, words = encoded(strings)
+    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=valid == 0), words, safe=False)
+
+
 def taken(by_index: Array, indices: Array, valid: Array) -> Array:
     """What a dictionary's values became, for each row; of a NULL, what the first one became."""
     if len(valid):

@@ -26,7 +26,7 @@ from penstock.relations.component import Component, inet6_component
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.expressions.evaluate import Operand, Scope, evaluate
 from penstock.runtime.expressions.operands import decoded
-from penstock.runtime.task.arrow import Ingested, address_array, doubles, numeric, plain
+from penstock.runtime.task.arrow import Ingested, address_array, doubles, numeric, with_nulls
 from penstock.runtime.task.codes import Codes
 from penstock.runtime.task.times import Faults, Times
 from penstock.sharing.plan import SharedPlan
@@ -158,8 +158,7 @@ class Columns:
         valid = ALL_VALID if operand.valid is None or operand.valid.all() else operand.valid.astype(np.uint8)
         match column.type.kind:
             case Kind.STRING:
-                array = values if not len(valid) else pc.if_else(pa.array(operand.valid), plain(values), None)
-                return self._codes.strings(column.name, array)
+                return self._codes.strings(column.name, with_nulls(values, valid))
             case Kind.INET:
                 return self._codes.addresses(column.name, address_array(values, operand.valid))
             case Kind.DOUBLE:

@@ -5,6 +5,7 @@
 | `uniform`, `zipf` | the papers' relation R(a, b, c, d) with `ts` and a `value`, from `sources.generate.synthetic` |
 | `clustered`, `flows` | network records of 13 attributes in Pareto flows, from `sources.generate.flows` |
 | `bursty` | the same, with the rate going up 5 to 10 times for seconds |
+| `persons`, `auctions`, `bids` | the streams of an auction house, which fit together, from `sources.generate.auction` |
 
 Delivery: nothing is stored, any row can be made again; the options are the stream.
 To add a kind: a function `settings -> Recipe` here, with its options, and a line in `KINDS`.
@@ -26,6 +27,7 @@ from penstock.logical.query import Field
 from penstock.sources.base import TYPE_KEY, Abilities, Position, Split
 from penstock.sources.boundaries import cut_at_boundary, split_at_boundaries
 from penstock.sources.flags import without_columns
+from penstock.sources.generate.auction import AUCTIONS, BIDS, PERSONS, STREAMS, Auctions
 from penstock.sources.generate.flows import Flows
 from penstock.sources.generate.synthetic import BLOCK, Attributes, Columns, RecordClock, block_random
 from penstock.sources.options import Options, integer, integers, moment, number
@@ -54,6 +56,12 @@ FLOW_SCHEMA = pa.schema(
     ]
 )
 FLOW_ATTRIBUTES = tuple(FLOW_SCHEMA.names[1:14])
+AUCTION_SCHEMAS = {
+    PERSONS: pa.schema([("personID", pa.int64()), ("name", pa.string()), ("state", pa.string())]),
+    AUCTIONS: pa.schema([TIME, ("auctionID", pa.int64()), ("sellerID", pa.int64()), ("startPrice", pa.int64())]),
+    BIDS: pa.schema([TIME, ("auctionID", pa.int64()), ("bidderID", pa.int64()), ("bidPrice", pa.int64())]),
+}
+RATE, BID_RATE = 20_000.0, 250.0  # records a second; of an auction house, bids
 
 
 @dataclass(frozen=True)
@@ -65,11 +73,13 @@ class GeneratedSource:
     seed: int
     count: int
     clock: RecordClock
-    recipe: Attributes | Flows
+    recipe: Attributes | Flows | Auctions
 
     def schema(self) -> pa.Schema:
         if isinstance(self.recipe, Flows):
             return FLOW_SCHEMA
+        if isinstance(self.recipe, Auctions):
+            return AUCTION_SCHEMAS[self.recipe.stream]
         return pa.schema([TIME, *(pa.field(name, pa.int32()) for name in (*self.recipe.names, "value"))])
 
     def rows(self) -> Position:
@@ -101,9 +111,10 @@ class GeneratedSource:
         return hashlib.blake2b(f"{VERSION} {self!r}".encode(), digest_size=16).hexdigest()
 
     def _block(self, block: int) -> Columns:
-        rng = block_random(self.seed, zlib.crc32(self.kind.encode()), block)
+        rng, recipe = block_random(self.seed, zlib.crc32(self.kind.encode()), block), self.recipe
+        if isinstance(recipe, Auctions):
+            return recipe.block(rng, self.clock, block)
         times = self.clock.times(rng, block)
-        recipe = self.recipe
         made = recipe.columns(rng) if isinstance(recipe, Flows) else recipe.columns(rng, self.seed)
         return {"ts": times, **made}
 
@@ -151,6 +162,11 @@ def _flows(options: Options) -> Flows:
     )
 
 
+def _auctions(options: Options, stream: str, bids: int) -> Auctions:
+    life = options.take("life", number(60, 1e6), Auctions.life)
+    return Auctions(stream, bids, life, options.take("hot", number(0, 0.99), Auctions.hot))
+
+
 KINDS: dict[str, Callable[[Options], Attributes | Flows]] = {
     "uniform": _uniform,
     "zipf": _zipf,
@@ -158,22 +174,29 @@ KINDS: dict[str, Callable[[Options], Attributes | Flows]] = {
     "bursty": _flows,
 }
 ALIASES = {"flows": "clustered"}
+HOUSE = "auction"
 
 
 def open_generate(kind: str, options: Mapping[str, str], declared: tuple[Field, ...] | None = None) -> GeneratedSource:
     """Open the synthetic stream of this kind; `rows`, `seed`, `rate` and `start` are common to all kinds."""
     name = ALIASES.get(kind.lower(), kind.lower())
-    if name not in KINDS:
-        known = ", ".join(sorted([*KINDS, *ALIASES]))
+    if name == HOUSE:
+        each = ", ".join(f"generate:{stream}" for stream in STREAMS)
+        raise SourceError(
+            "generate:auction is three streams", f"name each: {each}; with equal options they fit together"
+        )
+    if name not in KINDS and name not in STREAMS:
+        known = ", ".join(sorted([*KINDS, *ALIASES, *STREAMS]))
         raise SourceError(f"unknown kind of synthetic stream '{kind}'", f"one of {known}, as in generate:clustered")
     given = Options(f"generate:{kind}", options)
     rows = given.take("rows", integer(0, 10**12), 1_000_000)
     seed = given.take("seed", integer(0, 2**63 - 1), 7)
     start = given.take("start", moment, moment("2026-01-01T00:00:00Z"))
-    clock = RecordClock(start, given.take("rate", number(0.001, 1e9), 20_000.0), seed)
+    rate = given.take("rate", number(0.001, 1e9), BID_RATE if name in STREAMS else RATE)
+    clock = RecordClock(start, rate, seed)
     if name == "bursty":
         longest = given.take("burst_seconds", number(0.001, 29), 4.0)
         clock = replace(clock, burst_seconds=longest, burst_factor=given.take("burst_factor", number(1, 1000), 10.0))
-    recipe = KINDS[name](given)
+    recipe = _auctions(given, name, rows) if name in STREAMS else KINDS[name](given)
     given.require_all_taken()
-    return GeneratedSource(name, seed, rows, clock, recipe)
+    return GeneratedSource(name, seed, recipe.count if isinstance(recipe, Auctions) else rows, clock, recipe)

@@ -147,11 +147,12 @@ def found(match: ex.Match, rows: list[dict[str, Any]], record: dict[str, Any]) -
         bounds = [(b.operator, value_of(b.bound, row)) for b in match.bounds]
         same = all((other := value_of(column, row)) is not None and one == other for one, column in equal)
         inside = all(bound is not None and holds(operator, value, bound) for operator, bound in bounds)
-        if same and inside and passes(match.where, row):
+        if same and inside and (match.longest or passes(match.where, row)):
             hits.append(number)
     if match.longest and hits:
         shortest = min(length_of(match.bounds, rows[hit]) for hit in hits)
-        return [hit for hit in hits if length_of(match.bounds, rows[hit]) == shortest]
+        hits = [hit for hit in hits if length_of(match.bounds, rows[hit]) == shortest]
+        return [hit for hit in hits if passes(match.where, rows[hit])]
     return hits
 
 

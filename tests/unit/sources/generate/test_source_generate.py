@@ -161,7 +161,11 @@ def test_bursts() -> None:
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        ("poisson", {}, "unknown kind of synthetic stream 'poisson'\n.*bursty, clustered, flows, uniform, zipf"),
+        (
+            "poisson",
+            {},
+            "unknown kind of synthetic stream 'poisson'\n.*bids, bursty, clustered, flows, persons, uniform, zipf",
+        ),
         ("zipf", {"rowz": "1"}, "unknown option 'rowz' of generate:zipf\n.*attributes, cardinality, exponent"),
         ("uniform", {"exponent": "1"}, "unknown option 'exponent'"),
         ("zipf", {"rows": "many"}, "option 'rows' of generate:zipf is 'many'\n.*a whole number from 0"),

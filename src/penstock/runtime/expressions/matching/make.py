@@ -46,13 +46,16 @@ def make_classes(match: Match, data: pa.Table) -> Classes:
         starts, rows = _by_code(keys, len(used))
         return Classes(starts, used[rows], data, keys, None, doubles)
     bounds = [(bound.operator, values) for bound, values in zip(match.bounds, columns[equal:], strict=True)]
-    intervals, starts, rows = _by_interval(match, keys, bounds)
+    # The longest prefix that holds an address is its owner, whether it passes or not.
+    passing = truth(match.where, table_scope(data))[used] if match.longest and match.where is not None else None
+    intervals, starts, rows = _by_interval(match, keys, bounds, passing)
     return Classes(starts, used[rows], data, keys, intervals, doubles)
 
 
 def _used(match: Match, columns: Sequence[Expression], scope: Scope) -> tuple[Array, list[Any]]:
-    """Rows that may belong to a record, and what they have: they pass the table's own conditions, and have no NULLs."""
-    usable = np.ones(scope.rows, bool) if match.where is None else truth(match.where, scope)
+    """Rows that may belong to a record, and what they have: they pass the table's own conditions, and have no NULLs. Of
+    the longest prefix it is asked later whether it passes."""
+    usable = np.ones(scope.rows, bool) if match.where is None or match.longest else truth(match.where, scope)
     operands = [evaluate(column, scope) for column in columns]
     for operand in operands:
         usable = usable if operand.valid is None else usable & operand.valid
@@ -68,8 +71,10 @@ def _by_code(keys: Keys | None, rows: int) -> tuple[Array, Array]:
     return np.searchsorted(keys.codes[order], np.arange(keys.count + 1)), order
 
 
-def _by_interval(match: Match, keys: Keys | None, bounds: Sequence[tuple[str, Any]]) -> tuple[Intervals, Array, Array]:
-    """The class of each interval, and its rows. A row whose range is empty is in none."""
+def _by_interval(
+    match: Match, keys: Keys | None, bounds: Sequence[tuple[str, Any]], passing: Array | None
+) -> tuple[Intervals, Array, Array]:
+    """The class of each interval, and its rows: those that pass. A row whose range is empty is in none."""
     ranges = Ranges(bounds)
     held = np.flatnonzero(ranges.begin < ranges.end)
     codes = np.zeros(len(held), np.int64) if keys is None else keys.codes[held]
@@ -79,6 +84,9 @@ def _by_interval(match: Match, keys: Keys | None, bounds: Sequence[tuple[str, An
     begin, end = np.split(at, 2)
     by_length = lengths(bounds)[held] if match.longest else None
     starts, rows = _covers(match, begin, end, len(cuts), by_length)
+    if passing is not None:
+        left = passing[held[rows]]
+        starts, rows = np.concatenate([[0], np.cumsum(left)])[starts], rows[left]
     classes, starts, rows = _sets(starts, rows)
     if keys is None:
         place = np.searchsorted(cuts, np.arange(count + 1), side="right") - 1

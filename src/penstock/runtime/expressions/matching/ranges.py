@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.kernels.lookups.places import STEP, ipv4_index, place_addresses, place_texts, place_words
+from penstock.kernels.lookups.places import SIGN, in_buckets, place_addresses, place_texts, place_words
 from penstock.runtime.expressions.matching.keys import PerText, numbered, words_of
 from penstock.runtime.expressions.operands import Addresses, Array, ordering, plain
 from penstock.sources.texts import text_bytes
@@ -106,12 +106,13 @@ def _texts(columns: Sequence[pa.Array]) -> tuple[TextPlaces, Array]:
 
 class WordPlaces:
     def __init__(self, points: Array) -> None:
-        self.count, self._points, self._top = len(points), points, np.ascontiguousarray(points[::STEP])
+        self.count, self._points = len(points), points.view(np.uint64) ^ np.uint64(SIGN)
+        self._buckets = in_buckets(self._points)
 
     def of(self, values: Array) -> Array:
         words = words_of(values)
         places = np.empty(len(words), np.int64)
-        place_words(self._points, self._top, words, places)
+        place_words(self._points, *self._buckets, words, places)
         return places
 
 
@@ -119,15 +120,15 @@ class AddressPlaces:
     def __init__(self, points: Addresses) -> None:
         self.count = len(points.version)
         fours = int((points.version == 4).sum())
-        high, low = np.ascontiguousarray(points.high[fours:]), np.ascontiguousarray(points.low[fours:])
-        self._fours = np.ascontiguousarray(points.low[:fours])
-        self._index = ipv4_index(self._fours)
-        self._sixes = (high, low, np.ascontiguousarray(high[::STEP]), np.ascontiguousarray(low[::STEP]))
+        self._fours, self._highs, self._lows = points.low[:fours], points.high[fours:], points.low[fours:]
+        self._four_buckets, self._six_buckets = in_buckets(self._fours), in_buckets(self._highs)
 
     def of(self, values: Addresses) -> Array:
         places = np.empty(len(values.version), np.int64)
-        parts = (np.ascontiguousarray(part) for part in (values.version, values.high, values.low))
-        place_addresses(self._fours, self._index, *self._sixes, *parts, places)
+        version, high, low = (np.ascontiguousarray(part) for part in (values.version, values.high, values.low))
+        place_addresses(
+            self._fours, *self._four_buckets, self._highs, self._lows, *self._six_buckets, version, high, low, places
+        )
         return places
 
 

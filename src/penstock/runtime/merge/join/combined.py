@@ -28,12 +28,15 @@ from penstock.relations.relation import Relation, named
 from penstock.runtime.expressions.evaluate import truth
 from penstock.runtime.merge.closer import joined_groups
 from penstock.runtime.merge.finish import NO_DETAILS, Finisher
+from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.join.computed import with_computed
 from penstock.runtime.merge.join.fixed import TableRows, table_rows
 from penstock.runtime.merge.join.named import with_names
 from penstock.runtime.merge.join.pairs import Chosen, Pairs, all_pairs
 from penstock.runtime.merge.join.sides import SideRows, distinct_codes, key_numbers, lists_of
+from penstock.runtime.merge.merge import merge
 from penstock.state.segments.groups import Groups
+from penstock.state.segments.vocabulary import Vocabulary
 
 Array = np.ndarray
 WORD = 1 << 62
@@ -96,7 +99,10 @@ class Joined:
                 f"a window of query '{self.query.name}' joins more records than BIGINT can count",
                 "join by a finer key, or filter the streams before",
             ) from None
-        return joined_groups(found, fine)
+        groups = joined_groups(found, fine)
+        # Rows of a table were told apart by their number: some may be equal.
+        several = len(found) == 1 and any(folder.used)
+        return merge(fine, [Piece(GroupRows(groups), groups.panes)], None, Vocabulary()) if several else groups
 
     def _classes(self, table: TableRows, owner: int) -> Array:
         """The class of every row of a side; the last is of those that have none."""
@@ -130,7 +136,7 @@ class Folder:
         self._first = min((int(one.groups.panes.min()) for one in sides if len(one.groups)), default=0)
         last = max((int(one.groups.panes.max()) for one in sides if len(one.groups)), default=0)
         self._instants = last - self._first + 1
-        self._used = [any(inputs_read(a) == {one.side.alias} for a in fine.attributes) for one in tables]
+        self.used = [any(inputs_read(a) == {one.side.alias} for a in fine.attributes) for one in tables]
 
     def _own(self, one: SideRows, attributes: Sequence[Attribute]) -> list[Attribute]:
         return [own(a, one.alias) for a in attributes if inputs_read(a) == {one.alias}]
@@ -156,7 +162,7 @@ class Folder:
         words = self._sides[0].groups.panes[pairs.streams[0]] - self._first
         size = self._instants
         parts = [(codes[of], many) for (codes, many), of in zip(self._codes, pairs.streams, strict=True)]
-        for table, used, of in zip(self._tables, self._used, pairs.tables, strict=True):
+        for table, used, of in zip(self._tables, self.used, pairs.tables, strict=True):
             parts += [(of, int(table.rows.max(initial=0)) + 1)] if used else []
         for codes, many in parts:
             if size * many >= WORD:  # as small as there are different ones

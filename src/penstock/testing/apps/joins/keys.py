@@ -69,8 +69,8 @@ def draw_key(dice: Dice, pool: KeyPool, rows: int) -> KeyColumn:
     return KeyColumn(pool, kind, stored(dice, [None if m else v for v, m in zip(chosen, mask, strict=True)], kind))
 
 
-def stored(dice: Dice, values: list[Any], kind: Type) -> pa.Array:
-    """Values in one of the forms in which a file may have them."""
+def stored(dice: Dice, values: list[Any], kind: Type, text: bool = False) -> pa.Array:
+    """Values in one of the forms in which a file may have them; in files of text addresses are text."""
     match kind.kind:
         case Kind.INTEGER:
             widths = {16: (pa.int16(),), 32: (pa.int32(),), 64: (pa.int64(), pa.int64())}[kind.bits]
@@ -80,7 +80,7 @@ def stored(dice: Dice, values: list[Any], kind: Type) -> pa.Array:
         case Kind.STRING:
             return pa.array(values, pa.string()).cast(dice.pick((pa.string(), pa.string(), pa.large_string())))
         case Kind.INET:
-            return _stored_addresses(dice, values)
+            return pa.array(values, pa.string()) if text else _stored_addresses(dice, values)
         case Kind.BOOLEAN:
             return pa.array(values, pa.bool_())
         case _:

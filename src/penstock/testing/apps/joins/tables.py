@@ -78,9 +78,10 @@ def _table(
     amounts = [None if dice.chance(0.1) else dice.between(-9, 90) for _ in range(rows)]
     amount = dice.pick((INT, BIGINT, DOUBLE))
     given = keys | {f"{name}label": (STRING, labels), "amount": (amount, amounts)}
-    arrays = {column: stored(dice, values, kind) for column, (kind, values) in given.items()}
+    format = _format(dice, given)
+    arrays = {column: stored(dice, values, kind, format != "parquet") for column, (kind, values) in given.items()}
     fields = tuple(FieldSpec(column, kind) for column, (kind, _) in given.items())
-    spec = TableSpec(name, fields, pa.table(arrays), _format(dice, given), longest)
+    spec = TableSpec(name, fields, pa.table(arrays), format, longest)
     return DrawnTable(spec, ties, (*_columns(given, name),), stream)
 
 
