@@ -102,8 +102,8 @@ class Planner:
         """In place of one `before` planning takes no longer than it may, whatever is asked for: a batch waits."""
         sides = self.planning.sides
         kept, known = stored(app, name, since, sides), self.known.get(name)
-        counted = not any(relation.booked for relation in kept.relations)  # nothing that a table could stand before
-        if self.planning.plan == NONE or known is None or counted or not self._covers(known, kept.relations):
+        bare = not any(relation.booked for relation in kept.relations)  # nothing that a table could stand before
+        if self.planning.plan == NONE or known is None or bare or not self._covers(known, kept.relations):
             memory = self.planning.memory or 0 if self.planning.plan == NONE else 0
             return unshared_plan(app, name, memory, since, sides)
         known = known.of(lattice(kept.relations))
