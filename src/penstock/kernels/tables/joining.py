@@ -106,8 +106,8 @@ def repeat_wide(low, high, times, out_low, out_high):
 
 @kernel(types.void, ro(I64, 2), ro(I64, 2), ro(I64), ro(I64), ro(I64), ro(I64), rw(I64))
 def add_products(starts, rows, one_at, other_at, one, other, out):
-    """For two sides: out[place of both] += one's number times the other's, for every combination of rows. A place is the
-    sum of what the two rows say. The caller knows that no sum overflows."""
+    """For two sides: out[place of both] += one's number times the other's, for every combination of rows. A place is
+    the sum of what the two rows say. The caller knows that no sum overflows."""
     for key in range(starts.shape[1] - 1):
         begin, end = starts[1, key], starts[1, key + 1]
         for i in range(starts[0, key], starts[0, key + 1]):
