@@ -86,8 +86,6 @@ def plan_stream(
 def reprice(plan: SharedPlan, known: Statistics, costs: Costs) -> float:
     """What the tables of a plan cost by newer statistics."""
     basis = plan.basis
-    if not any(relation.booked for relation in plan.relations):
-        return 0.0
     engine = EngineProblem(
         plan.relations, lattice(plan.relations), known, costs, 0.0 if basis is None else sum(basis.spaces)
     )
