@@ -9,6 +9,7 @@ import test_bad_queries
 import test_bad_records
 import test_bad_settings
 import test_bad_sources
+import test_bad_tables
 from commands import GOLDEN
 
 
@@ -25,6 +26,8 @@ def test_no_message_without_case() -> None:
         *test_bad_queries.CASES,
         *test_bad_records.FAILING,
         *test_bad_records.COMPLETING,
+        *test_bad_tables.CASES,
+        *test_bad_tables.CHANGED,
     ]
     names = [case.name for case in cases]
     assert len(set(names)) == len(names)

@@ -16,7 +16,8 @@ COMMANDS = (
     "app_missing", "app_is_a_folder", "run_of_data", "set_missing", "source_file_missing", "source_scheme_missing",
     "source_folder_of_others", "source_kafka", "source_on_the_web", "pcap_not_a_capture", "parquet_is_csv",
     "parquet_column_of_lists", "csv_header_misspelt", "csv_header_missing", "csv_semicolons",
-    "csv_times_of_another_form", "output_of_another_run", "option_unknown",
+    "csv_times_of_another_form", "output_of_another_run", "option_unknown", "table_missing", "table_empty",
+    "table_bad_address", "table_scheme_missing", "table_range_inverted", "checkpoint_table_changed",
 )  # fmt: skip
 # Of an app's text: shown with the line, and carets under the words.
 TEXTS = (

@@ -190,9 +190,18 @@ class WindowCounts:
 
 
 @dataclass(frozen=True)
+class HeldCounts:
+    """Records that the sides of a join hold at instants, as far as one part of it has seen: (instants, counts) each."""
+
+    query: str
+    sides: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True)
 class MergeReport:
     """A task that closed windows: parts of results and their bytes, rows by query, the windows, bytes read, and what
-    was aggregated of the results for queries that read them."""
+    was aggregated of the results for queries that read them. Of joins that are too large for one task: the groups of
+    its part, and what its sides hold."""
 
     staged: tuple[Staged, ...] = ()
     staged_bytes: int = 0
@@ -201,6 +210,8 @@ class MergeReport:
     read: int = 0
     feeds: tuple[TaskReport, ...] = ()
     spent: Spent = Spent()
+    joined: tuple[SegmentRef, ...] = ()
+    held: tuple[HeldCounts, ...] = ()
 
 
 @dataclass(frozen=True)

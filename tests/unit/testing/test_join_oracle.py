@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
+import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from penstock.errors import RunError
+from penstock.logical.resolve.app import resolve_app
 from penstock.logical.types import BIGINT, DOUBLE, INET, INT, STRING, TIMESTAMP, Type
-from penstock.testing.oracle.joins import ExpectedJoin, expect_joins
+from penstock.testing.apps.random_joins import random_join_case
+from penstock.testing.asserts import assert_same_rows
+from penstock.testing.oracle.expected import expect
+from penstock.testing.oracle.joins import ExpectedApp, ExpectedJoin, expect_joins
+from penstock.testing.oracle.joins import answers as answers_module
+from penstock.testing.oracle.joins import expected as expected_module
+from penstock.testing.oracle.joins.bags import Grid
+from penstock.testing.oracle.joins.script import app_text
 from penstock.testing.oracle.joins.spec import (
     LANDMARK,
     RANGE,
@@ -31,6 +44,7 @@ from penstock.testing.oracle.joins.spec import (
     WindowSpec,
     at_once,
 )
+from penstock.testing.oracle.joins.tables import matches
 from penstock.testing.oracle.joins.terms import (
     Term,
     aggregate,
@@ -43,6 +57,7 @@ from penstock.testing.oracle.joins.terms import (
     number,
     window_end,
 )
+from penstock.testing.oracle.joins.watermarks import reached
 
 SECOND = 1_000_000
 Row = tuple[Any, ...]
@@ -476,3 +491,146 @@ def test_results_come_at_the_end_of_their_window() -> None:
     assert shown(found.queries["q"]) == [(1, 20)]
     assert parts(found.queries["q"], "E") == {"exact": 1}
     assert found.queries["q"].accounts["P"].exact == 5
+
+
+# -- the oracle against itself and against its older sister
+
+
+def test_all_instants_at_once_are_each_instant_by_itself() -> None:
+    """One plain SELECT per instant, written out for DuckDB, over what the sides hold then."""
+    query = two(
+        seconds(20),
+        WindowSpec(LANDMARK),
+        keys=(KeySpec(value("A")),),
+        outputs=(OutputSpec("v", grouped(value("A"))), COUNT, SUM),
+        conditions=(compare("<=", value("A"), value("B")),),
+        having=compare(">", aggregate("count"), number(1)),
+    )
+    rng = random.Random(7)
+    a, b = (
+        [(rng.randrange(60), rng.choice([1, 2, None]), rng.choice([1, 2, 3, None])) for _ in range(60)]
+        for _ in range(2)
+    )
+    b[0] = (0, 1, 1)
+    found = judge(query, a, b)
+    rows = {"a": records(a), "b": records(b)}
+    every: list[Row] = []
+    for instant in range(10, 80, 10):
+        text = f"""SELECT A.v, count(*), sum(B.v), {instant} FROM a A, b B
+            WHERE A.k = B.k AND A.v <= B.v AND epoch(A.ts) >= {instant - 20} AND epoch(A.ts) < {instant}
+            AND epoch(B.ts) < {instant} GROUP BY A.v HAVING count(*) > 1"""
+        with duckdb.connect() as database:
+            for name, table in rows.items():
+                database.register(name, table)
+            every += database.sql(text).fetchall()
+    assert shown(found) == sorted(every, key=lambda row: (row[-1], repr(row)))
+    assert len(every) > 10
+
+
+SINGLE = (*range(1, 400, 40), 3, 17, 33)
+
+
+@pytest.mark.parametrize("seed", SINGLE)
+def test_queries_on_one_stream_are_as_the_other_oracle_has_them(seed: int) -> None:
+    """Of random apps the queries on one stream without tables, in batches that make records late."""
+    case = random_join_case(seed)
+    plain = tuple(q for q in case.app.queries if len(q.sides) == 1 and not q.tables)
+    rng = random.Random(seed)
+    for query in plain:
+        stream_spec = case.app.stream(query.sides[0].source)
+        assert stream_spec is not None
+        data = case.data[stream_spec.name]
+        app = AppSpec((stream_spec,), (replace(query, hidden=False),))
+        cuts = sorted(rng.randrange(data.num_rows + 1) for _ in range(5))
+        batches = tuple(b - a for a, b in pairwise((0, *cuts, data.num_rows)))
+        found = expect_joins(app, {stream_spec.name: data}, RunLog({stream_spec.name: batches}, {stream_spec.name: 5}))
+        text = app_text(app, {stream_spec.name: "parquet:x"}, case.manners)
+        other = expect(resolve_app(text, "app", lambda uri, options: ()), data, batches)
+        context = f"seed {seed}, {query.name}"
+        mine = found.queries[query.name]
+        assert_same_rows(mine.rows, other.rows[query.name], context)
+        assert mine.accounts[query.sides[0].alias] == other.accounts[query.name], context
+        assert mine.windows == [
+            {part: window[part] for part in ("start", "end", "rows", "exact")} for window in other.windows[query.name]
+        ], context
+
+
+# -- faults are noticed
+
+
+def off_by_one(self: Grid, times: Any) -> Any:
+    return (times - self.offset) // self.slide + 2
+
+
+def holds_its_end(self: Grid, times: Any) -> Any:
+    return -((self.offset - times) // self.slide)
+
+
+def fastest(streams: Any, roots: Any, log: RunLog) -> Any:
+    """The greatest watermark instead of the least."""
+    marks = [reached(streams, [root], log) for root in roots]
+    return np.maximum.reduce(marks)
+
+
+def no_own(query: JoinSpec, alias: str) -> tuple[Term, ...]:
+    return ()
+
+
+BROKEN: dict[str, tuple[Any, str, Any]] = {
+    "an instant too late": (Grid, "after", off_by_one),
+    "windows hold their end": (Grid, "after", holds_its_end),
+    "the fastest stream decides": (expected_module, "reached", fastest),
+    "conditions of a side do not filter": (JoinSpec, "own_conditions", no_own),
+    "NULL keys do not filter": (JoinSpec, "join_keys", no_own),
+    "the longest prefix is not asked for": (
+        expected_module, "matches", lambda table, longest, side, rows: matches(table, False, side, rows)
+    ),
+    "windows without pairs give no row": (answers_module, "_groups", None),
+    "ties go any way": (answers_module, "_order", lambda query: ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_variant_is_noticed(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some random app shows each of these, in rows or accounts."""
+    owner, name, broken = BROKEN[fault]
+    if fault == "windows without pairs give no row":
+        groups = answers_module._groups
+        broken = lambda query, pairs, instants: groups(query, pairs, pairs.column("instant").unique().to_numpy())  # noqa: E731
+    for seed in (1, 2, 5, 36, *range(6, 80)):  # the first few show all of them
+        case = random_join_case(seed)
+        log = cut(case.rows, seed)
+        try:
+            right = case.expected(log)
+            with monkeypatch.context() as patch:
+                patch.setattr(owner, name, broken)
+                wrong = case.expected(log)
+        except RunError:
+            continue
+        if differs(right, wrong):
+            return
+    pytest.fail(f"nothing shows that {fault}")
+
+
+def cut(rows: Mapping[str, int], seed: int) -> RunLog:
+    """Six batches; one stream may end early."""
+    rng = random.Random(seed)
+    found, ended = {}, {}
+    for name, count in rows.items():
+        last = rng.choice([3, 6])
+        cuts = sorted(rng.randrange(count + 1) for _ in range(last - 1))
+        sizes = [b - a for a, b in pairwise((0, *cuts, count))]
+        found[name], ended[name] = (*sizes, *[0] * (6 - last)), last - 1
+    return RunLog(found, ended)
+
+
+def differs(one: ExpectedApp, other: ExpectedApp) -> bool:
+    for name, found in one.queries.items():
+        theirs = other.queries[name]
+        if found.accounts != theirs.accounts or found.windows != theirs.windows:
+            return True
+        try:
+            assert_same_rows(theirs.rows, found.rows, name)
+        except AssertionError:
+            return True
+    return False

@@ -22,7 +22,7 @@ from penstock.runtime.batch.context import Context, Streams, inputs_state, roots
 from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
 from penstock.runtime.epoch import Epoch, first_window, landmark_start
 from penstock.runtime.merge.all_items import AnyDue, items
-from penstock.runtime.merge.items import FOREVER, Part, Reading, Wanting, due, share_out, span, wanting_of
+from penstock.runtime.merge.items import FOREVER, MergeItem, Part, Reading, Wanting, due, share_out, span, wanting_of
 from penstock.runtime.merge.join.floor import first_needed
 from penstock.runtime.merge.join.reading import JoinDue, JoinReading, JoinWanting, SideReading, join_due
 from penstock.runtime.merge.tally import gathered, least_kept
@@ -159,31 +159,60 @@ class Hfta:
             yield from self.opened.blocks(source.relation.name, source.storages, limit)
 
     def _run(self, dues: list[AnyDue]) -> None:
+        """Merge and stage the windows of one level. Joins that are too large for a task take a second job."""
         context = self.context
-        tasks = context.executor.parallelism
-        shares = share_out(items(dues, context.settings, tasks), tasks)
+        cut = items(dues, context.settings, context.executor.parallelism)
         closing = [(one, wanting) for one in dues for wanting in one.wanting]
         for one, wanting in closing:
             self.windows[wanting.query.name] = len(one.windows)
-        if not shares:
+        if not cut:
             return
         closed = {wanting.query.name: self._closed(one, wanting) for one, wanting in closing}
         named = {name for one in dues for name in one.reading.relations}
         affected = tuple(segment for segment in self.segments if named & segment.panes.keys())
-        work = ShareWork(closed, str(context.folder), affected, context.settings, context.batch)
-        reports = context.executor.run_shares(len(shares), partial(merge_share, shares, work), MergeReport)
+        reports = self._job(closed, affected, cut)
+        if any(report.held for report in reports):
+            reports += self._spread(closed, reports, 1 + max(item.cut.part for item in cut))
         self.reports += reports
         for one, wanting in closing:
             if not wanting.query.hidden:
-                name = wanting.query.name
-                told = [counts for report in reports for counts in report.windows if counts.query == name]
-                if isinstance(one, JoinDue):  # some may hold nothing that can be joined: tasks tell
-                    self.windows[name] = sum(counts.closed for counts in told)
-                    self.accounts[name] = gathered(np.unique([w for counts in told for w in counts.windows]), told)
-                else:
-                    self.accounts[name] = gathered(one.windows, told)
+                self._account(one, wanting.query.name, reports)
         for feed in (feed for report in reports for feed in report.feeds):
             self._take(feed)
+
+    def _job(
+        self, closed: Mapping[str, Closed], segments: tuple[SegmentRef, ...], cut: list[MergeItem]
+    ) -> list[MergeReport]:
+        context = self.context
+        shares = share_out(cut, context.executor.parallelism)
+        work = ShareWork(closed, str(context.folder), segments, context.settings, context.batch)
+        return context.executor.run_shares(len(shares), partial(merge_share, shares, work), MergeReport)
+
+    def _account(self, one: AnyDue, name: str, reports: list[MergeReport]) -> None:
+        """The account of a query's windows."""
+        told = [counts for report in reports for counts in report.windows if counts.query == name]
+        windows = one.windows
+        if isinstance(one, JoinDue):  # some may hold nothing that can be joined: tasks tell
+            self.windows[name] = sum(counts.closed for counts in told)
+            windows = np.unique(np.array([w for counts in told for w in counts.windows], np.int64))
+        self.accounts[name] = gathered(windows, told)
+
+    def _spread(self, closed: Mapping[str, Closed], reports: list[MergeReport], part: int) -> list[MergeReport]:
+        """Merge the groups of joins whose parts several tasks have joined; `part` numbers their results."""
+        from penstock.runtime.merge.join.spread import gathered_parts, spread_items
+
+        parts = tuple(segment for report in reports for segment in report.joined)
+        opened = Segments(self.context.folder, parts)
+        again, cut = dict[str, Closed](), list[MergeItem]()
+        for number, name in enumerate(dict.fromkeys(held.query for report in reports for held in report.held)):
+            one = closed[name]
+            assert isinstance(one.reading, JoinReading)
+            assert isinstance(one.wanting, JoinWanting)
+            reading = gathered_parts(one.reading, [held for r in reports for held in r.held if held.query == name])
+            again[name] = replace(one, reading=reading)
+            blocks = [block for each in one.wanting.parts for block in opened.blocks(each.wanted.name)]
+            cut += spread_items(number, reading, one.wanting, blocks, self.context.settings, part)
+        return self._job(again, parts, cut) if cut else []
 
     def _closed(self, one: AnyDue, wanting: Wanting | JoinWanting) -> Closed:
         query = wanting.query

@@ -14,6 +14,7 @@ from penstock.logical.query import QuerySet
 from penstock.state.protocol import StreamState
 
 Streams = Mapping[str, StreamState]
+FIRST = 8  # part of a batch that streams have before it is known how dense they are
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,10 @@ def _share(name: str, near: Collection[str], known: Streams, batch_rows: int) ->
     """As much time as the densest of the streams that are read beside it."""
     rates = {other: _rate(known.get(other, StreamState())) for other in (*near, name)}
     mine, most = rates[name], max((rate for rate in rates.values() if rate is not None), default=None)
-    if mine is None or most is None or not most:
+    if len(rates) == 1:
         return batch_rows
+    if mine is None or most is None or None in rates.values():
+        return max(1, batch_rows // FIRST)
     return max(1, min(batch_rows, round(batch_rows * mine / most)))
 
 

@@ -22,11 +22,13 @@ from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import SharedPlan
 from penstock.sinks.base import Sink
 from penstock.state.garbage import segment_name
-from penstock.state.protocol import MergeReport, SegmentRef, Staged, TaskReport, WindowCounts
+from penstock.state.protocol import HeldCounts, MergeReport, SegmentRef, Staged, TaskReport, WindowCounts
 
 if TYPE_CHECKING:
+    from penstock.runtime.merge.join.spread import SpreadReading
     from penstock.runtime.merge.windows import Merged, TaskSegments
     from penstock.runtime.task.task import Task
+    from penstock.state.segments.write import SegmentWriter
 
 T = TypeVar("T")
 
@@ -48,7 +50,7 @@ class Closed:
     """A query whose windows close: how they are read, where its results go (None: only to its readers), the plan and
     epoch of the queries that read it, and the first window whose account is kept."""
 
-    reading: Reading | JoinReading
+    reading: Reading | JoinReading | SpreadReading
     wanting: Wanting | JoinWanting
     sink: Sink | None
     readers: SharedPlan | None
@@ -74,8 +76,11 @@ def _merge_items(
     rows, size = dict.fromkeys(sorted({name for item in items for name in item.names}), 0), 0
     windows: list[WindowCounts] = []
     feeds: dict[str, Task] = {}
+    spread = _Spread(work, number, attempt, writers)
     for item in items:
         together = [work.named[name] for name in item.names]
+        if spread.take(together[0], item.cut, opened):
+            continue
         for merged in _merged(together, item.cut, opened):
             closed, table = work.named[merged.query], merged.table
             if closed.sink is not None:
@@ -91,19 +96,52 @@ def _merge_items(
                     task = f"m{number:03d}-{attempt}"
                     feeds[merged.query] = _new_feed(closed, work, task, len(feeds), writers)
                 _feed(feeds[merged.query], table, work.settings.chunk_rows)
-    return MergeReport(tuple(staged), size, rows, tuple(windows), opened.bytes_read, _ended(feeds))
+    joined, held = spread.ended()
+    return MergeReport(
+        tuple(staged), size, rows, tuple(windows), opened.bytes_read, _ended(feeds), joined=joined, held=held
+    )
+
+
+class _Spread:
+    """Parts of joins that are too large for one task, in one segment of a task."""
+
+    def __init__(self, work: ShareWork[Closed], number: int, attempt: str, writers: ExitStack) -> None:
+        self._work, self._writers = work, writers
+        self._name = segment_name(work.batch, f"j{number:03d}", attempt)
+        self._writer: SegmentWriter | None = None
+        self._held: list[HeldCounts] = []
+
+    def take(self, closed: Closed, cut: Cut, opened: TaskSegments) -> bool:
+        """Join a part, if this is one."""
+        if not isinstance(closed.reading, JoinReading) or not isinstance(closed.wanting, JoinWanting):
+            return False
+        if cut.turn is None:
+            return False
+        from penstock.runtime.merge.join.spread import write_part
+        from penstock.state.segments.write import SegmentWriter
+
+        if self._writer is None:
+            path = Path(self._work.folder) / self._name
+            self._writer = self._writers.enter_context(SegmentWriter(path, self._work.settings.slots))
+        self._held.append(write_part(closed.reading, closed.wanting, cut, opened, self._writer))
+        return True
+
+    def ended(self) -> tuple[tuple[SegmentRef, ...], tuple[HeldCounts, ...]]:
+        return (() if self._writer is None else (self._writer.close(),)), tuple(self._held)
 
 
 def _merged(together: list[Closed], cut: Cut, opened: TaskSegments) -> Iterator[Merged]:
     """The finished results of queries that are read together, or of a join."""
     from penstock.runtime.merge.join.item import join_item
+    from penstock.runtime.merge.join.spread import SpreadReading, spread_item
     from penstock.runtime.merge.windows import merge_item
 
     reading = together[0].reading
+    joins = [one.wanting for one in together if isinstance(one.wanting, JoinWanting)]
     if isinstance(reading, JoinReading):
-        return join_item(
-            reading, [one.wanting for one in together if isinstance(one.wanting, JoinWanting)], cut, opened
-        )
+        return join_item(reading, joins, cut, opened)
+    if isinstance(reading, SpreadReading):
+        return spread_item(reading, joins, cut, opened)
     return merge_item(reading, [one.wanting for one in together if isinstance(one.wanting, Wanting)], cut, opened)
 
 

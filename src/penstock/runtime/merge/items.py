@@ -40,7 +40,8 @@ Array = np.ndarray
 @dataclass(frozen=True)
 class Cut:
     """Windows [first, beyond) and slots [low, high); `passes` > 1: shares of them by finer hash bits, one after the
-    other (`turn` None: all of them) or one alone. `part` tells the cuts of one query apart."""
+    other (`turn` None: all of them) or one alone. `part` tells the cuts of one query apart. Of a join: one of
+    `slices` of the rows of its largest side, with all rows of the others."""
 
     part: int
     first: int
@@ -50,6 +51,8 @@ class Cut:
     turn: int | None = 0
     passes: int = 1
     rows: int = 0
+    slice: int = 0
+    slices: int = 1
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,11 @@ class Look:
     pause: int = 0
 
 
+def _bare(kept: tuple[Relation, ...]) -> bool:
+    """Whether there is nothing that a table could stand before."""
+    return not any(relation.booked for relation in kept)
+
+
 @dataclass
 class Planner:
     """`known` has the statistics of each stream, `looked` what its plan was last thought about with."""
@@ -102,8 +107,12 @@ class Planner:
         """In place of one `before` planning takes no longer than it may, whatever is asked for: a batch waits."""
         sides = self.planning.sides
         kept, known = stored(app, name, since, sides), self.known.get(name)
-        counted = not any(relation.booked for relation in kept.relations)  # nothing that a table could stand before
-        if self.planning.plan == NONE or known is None or counted or not self._covers(known, kept.relations):
+        if (
+            self.planning.plan == NONE
+            or known is None
+            or _bare(kept.relations)
+            or not self._covers(known, kept.relations)
+        ):
             memory = self.planning.memory or 0 if self.planning.plan == NONE else 0
             return unshared_plan(app, name, memory, since, sides)
         known = known.of(lattice(kept.relations))
@@ -126,7 +135,7 @@ class Planner:
         for stream in version.app.streams:
             mine = [task for task in tasks if task.stream == stream.name]
             survey = sampling.load(sampling.path_of(checkpoint, stream.name))
-            if survey is None or not survey.tuples or not rows_of(mine):
+            if survey is None or not survey.tuples or not rows_of(mine) or _bare(version.plans[stream.name].relations):
                 continue
             better = self._better(version, version.plans[stream.name], mine, survey)
             if better is not None:

@@ -140,7 +140,7 @@ def _check_prefixes(query: Query, select: Select, text: AppText, inputs: Sequenc
 def _wrong(text: AppText) -> Callable[[JoinInput, Expression | str], QueryError]:
     def wrong(one: JoinInput, what: Expression | str) -> QueryError:
         if isinstance(what, str):
-            return text.error(one.span, f"table '{one.input.name}': {what}", "mend the table, and run again")
+            return text.error(one.span, f"table '{one.input.name}': {what}", "mend the table, or ask for it otherwise")
         fact = f"ON of a LEFT JOIN cannot say {render(what)}"
         span = one.span if one.on is None else span_of(one.on)
         return text.error(span, fact, "compare the table with one stream there, and say the rest in WHERE")

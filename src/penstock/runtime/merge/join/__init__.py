@@ -11,6 +11,7 @@
 | `combined` | combinations into groups, with their states |
 | `computed` | what is computed of columns of several sides |
 | `item` | one item, from stored relations to result rows |
+| `spread` | joins that several tasks share, and the merge of their groups |
 
     sides ──► keys numbered ──► combinations, chunk by chunk ──► groups ──► finish, as of any query
 

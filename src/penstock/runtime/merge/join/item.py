@@ -1,12 +1,12 @@
 """One item of a join: from the stored relations of its sides to result rows and the account of its windows.
 
-A large item is taken in passes, each with some of the keys; groups that come from several passes are merged before they
-are finished.
+A large item is cut into parts, each with some of the keys or some of the rows; their groups are merged before they are
+finished (`spread`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -29,6 +29,7 @@ from penstock.runtime.merge.windows import Merged, TaskSegments
 from penstock.state.segments.groups import Groups
 
 Array = np.ndarray
+NOTHING_HELD = np.empty(0, np.int64), np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -59,34 +60,48 @@ def join_item(
 ) -> Iterator[Merged]:
     """Join one item and finish its query."""
     (one,) = wanting
-    query, bounds = one.query, join_bounds(reading)
-    made: list[list[Groups]] = [[] for _ in one.parts]
-    held: list[list[tuple[Array, Array]]] = [[] for _ in reading.sides]
-    for turn in range(cut.passes):
-        sides = read_sides(reading, cut, turn, segments)
-        joined = Joined(query, sides)
-        for part, found in zip(one.parts, made, strict=True):
-            found.append(joined.groups(part.wanted))
-        for side, counts in zip(sides, held, strict=True):
-            counts.append(per_window(side.groups.panes, side.groups.count))
-    windows, exact = _existing(held)
-    groups, *details = (joined_groups(found, part.wanted) for found, part in zip(made, one.parts, strict=True))
+    part = joined_part(reading, one, cut, segments)
+    windows, exact = existing([part.held])
+    yield finished(one, part.groups, windows, exact, join_bounds(reading))
+
+
+@dataclass(frozen=True)
+class JoinedPart:
+    """What an item joins: groups of each relation that the query is finished from, and the records that each side holds
+    at each instant, as (instants, counts)."""
+
+    groups: tuple[Groups, ...]
+    held: tuple[tuple[Array, Array], ...]
+
+
+def joined_part(reading: JoinReading, one: JoinWanting, cut: Cut, segments: TaskSegments) -> JoinedPart:
+    """The groups of one pass over some keys, and some rows of the largest side."""
+    sides = read_sides(reading, cut, cut.turn or 0, segments)
+    joined = Joined(one.query, sides)
+    counts = [per_window(side.groups.panes, side.groups.count) for side in sides]
+    if cut.slice:  # the others hold the same in every slice
+        counts = [of if number == reading.largest else NOTHING_HELD for number, of in enumerate(counts)]
+    return JoinedPart(tuple(joined.groups(part.wanted) for part in one.parts), tuple(counts))
+
+
+def finished(one: JoinWanting, found: Sequence[Groups], windows: Array, exact: Array, bounds: JoinBounds) -> Merged:
+    """The result rows of joined groups, whole ones. Aggregates of everything have a row at every instant."""
+    query, (groups, *details) = one.query, found
     if not query.keys and not query.per_tuple:
         groups = _with_nothing(groups, one.groups.wanted, windows, query)
     rows_of = dict(zip(one.details, details, strict=True))
     values, listing = reduced(one, groups, lambda part: [lambda: PartRows(rows_of[part], lambda groups: None)])
     rows = first_rows(query, finish(query, groups, bounds, values, listing))
-    yield Merged(query.name, rows.table, tally([(windows, exact)], rows.windows, bounds.of))
+    return Merged(query.name, rows.table, tally([(windows, exact)], rows.windows, bounds.of))
 
 
-def _existing(held: Sequence[Sequence[tuple[Array, Array]]]) -> tuple[Array, Array]:
-    """The instants at which every side holds a record, ascending, and the records of all sides there."""
-    sides = [per_window(*(np.concatenate(parts) for parts in zip(*counts, strict=True))) for counts in held]
+def existing(parts: Iterable[Sequence[tuple[Array, Array]]]) -> tuple[Array, Array]:
+    """The instants at which every side holds a record, ascending, and the records of all sides there; from what each
+    part of the join holds of each side."""
+    sides = [per_window(*map(np.concatenate, zip(*of, strict=True))) for of in zip(*parts, strict=True)]
     windows = reduce(np.intersect1d, (numbers for numbers, _ in sides))
-    exact = sum(
-        (counts[np.searchsorted(numbers, windows)] for numbers, counts in sides), np.zeros(len(windows), np.int64)
-    )
-    return windows, exact
+    each = (counts[np.searchsorted(numbers, windows)] for numbers, counts in sides)
+    return windows, sum(each, np.zeros(len(windows), np.int64))
 
 
 def _with_nothing(groups: Groups, wanted: Relation, windows: Array, query: Query) -> Groups:

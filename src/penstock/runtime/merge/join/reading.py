@@ -7,8 +7,9 @@ record that other queries brought into the same relation may have a NULL for a k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count, product
 
 import numpy as np
 
@@ -53,6 +54,7 @@ class JoinReading:
 
     window: Window
     sides: tuple[SideReading, ...]
+    largest: int = 0  # the side with the most rows
 
     @property
     def relations(self) -> tuple[str, ...]:
@@ -109,9 +111,12 @@ def join_due(
         ranges = _both(ranges, _existing(side.side.window, of, reading.shift(side.side.window)))
     windows = _numbers(ranges, wanting.query.name)
     rows = np.zeros(len(windows), np.int64)
-    for side, of in zip(reading.sides, found, strict=True):
-        rows += _sizes(side.side.window, windows + reading.shift(side.side.window), of)
-    return JoinDue(reading, (wanting,), windows, rows)
+    each = [
+        _sizes(side.side.window, windows + reading.shift(side.side.window), of)
+        for side, of in zip(reading.sides, found, strict=True)
+    ]
+    largest = max(range(len(each)), key=lambda number: int(each[number].sum()))
+    return JoinDue(replace(reading, largest=largest), (wanting,), windows, sum(each, rows))
 
 
 def _sizes(window: Window, windows: Array, blocks: list[Block]) -> Array:
@@ -157,11 +162,20 @@ def _numbers(ranges: Ranges, name: str) -> Array:
 
 
 def join_items(number: int, one: JoinDue, share: int, settings: TaskSettings) -> Iterator[MergeItem]:
-    """Some instants together, as long as they fit; a larger one in passes over its keys, which one task takes one
-    after the other: groups may come from several of them."""
+    """Some instants together, as long as they fit a task and its share; these are finished where they are joined
+    (`turn` None). A larger one is cut, for want of memory by its keys, and to be shared out by rows of its largest
+    side, so that a hot key is no task's alone; the groups of its parts are merged after that (`spread`)."""
     memory = max(1, settings.task_memory // (2 * one.bytes_a_row))
     (name,) = (wanting.query.name for wanting in one.wanting)
-    limit = min(share, memory)
-    for part, (first, beyond, size) in enumerate(whole_windows(one.windows, one.rows, limit, TOGETHER)):
-        passes = max(1, -(-size // memory))
-        yield MergeItem(number, (name,), Cut(part, first, beyond, 0, settings.slots, None, passes, size))
+    limit, part = min(share, memory), count()
+    for first, beyond, size in whole_windows(one.windows, one.rows, limit, TOGETHER):
+        whole = Cut(0, first, beyond, 0, settings.slots, None, 1, size)
+        if size <= limit:
+            yield MergeItem(number, (name,), replace(whole, part=next(part)))
+            continue
+        keyed = bool(one.reading.sides[0].side.key)
+        passes = max(1, -(-size // memory)) if keyed else 1
+        slices = max(1, -(-size // (limit * passes)))
+        for turn, piece in product(range(passes), range(slices)):
+            cut = replace(whole, part=next(part), turn=turn, passes=passes, rows=size // (passes * slices))
+            yield MergeItem(number, (name,), replace(cut, slice=piece, slices=slices))

@@ -45,7 +45,17 @@ class SideRows:
 
 
 def read_sides(reading: JoinReading, cut: Cut, turn: int, segments: TaskSegments) -> list[SideRows]:
-    """All sides of one pass; sides that read the same in the same windows are merged once."""
+    """All sides of one pass, the largest in the slice of the cut."""
+    found = _whole_sides(reading, cut, turn, segments)
+    if cut.slices > 1:
+        one = found[reading.largest]
+        rows = np.arange(cut.slice, len(one.groups), cut.slices)
+        found[reading.largest] = replace(one, groups=one.groups.take(rows))
+    return found
+
+
+def _whole_sides(reading: JoinReading, cut: Cut, turn: int, segments: TaskSegments) -> list[SideRows]:
+    """Sides that read the same in the same windows are merged once."""
     merged: dict[tuple[Window, tuple[Attribute, ...]], MergedOnce] = {}
     found = []
     for one in reading.sides:
