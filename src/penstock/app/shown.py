@@ -27,7 +27,7 @@ def _stream(stream: Stream) -> list[object]:
 def _query(query: Query) -> list[object]:
     return [
         query.name,
-        query.stream,
+        ", ".join(query.inputs),
         window_text(query.window),
         None if query.where is None else render(query.where),
         None if query.per_tuple else ", ".join(key.name for key in query.keys),

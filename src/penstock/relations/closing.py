@@ -46,7 +46,8 @@ Closing = Finish | RollUp
 @dataclass(frozen=True)
 class Reader:
     """A query as tasks and planning see it: which records it takes, what it groups them by, in its own order, from what
-    it closes, and from what its details come; `asked` are the aggregates that need each of those, as text."""
+    it closes, and from what its details come; `asked` are the aggregates that need each of those, as text. Of a side of
+    a join, `joined` says with what and by what."""
 
     query: str
     window: Window
@@ -55,6 +56,7 @@ class Reader:
     closing: Closing
     details: tuple[Closing, ...] = ()
     asked: tuple[tuple[str, ...], ...] = ()
+    joined: str = ""
 
     def asks(self, relation: str) -> tuple[str, ...]:
         """The aggregates that are made of the rows of a relation."""

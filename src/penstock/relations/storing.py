@@ -11,13 +11,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from penstock.lang.durations import format_duration
 from penstock.logical.expressions import Prefix
 from penstock.logical.query import Query, QuerySet, Side, side_name
+from penstock.logical.render import render
 from penstock.logical.window import ROWS
 from penstock.relations.closing import Finish, Reader, closing_of, rolls_up
 from penstock.relations.component import pane_component
 from penstock.relations.joining import grouped_side, side_choice, side_relation
-from penstock.relations.relation import EXACT, Relation, Wanted, bounds_relation, named, together, wanted_of
+from penstock.relations.relation import (
+    EXACT,
+    Relation,
+    Wanted,
+    attribute_text,
+    bounds_relation,
+    named,
+    together,
+    wanted_of,
+)
 
 ADDRESS_BITS = 129  # a whole address is finer than any prefix of it
 
@@ -115,7 +126,19 @@ def _side_reader(one: StoredSide, kept: tuple[Relation, ...]) -> Reader:
     side, wanted = one.side, one.wanted
     closing = closing_of(wanted, _nearest(wanted, kept))
     name, choice = side_name(one.query.name, side.alias), side_choice(side, one.grouped)
-    return Reader(name, side.window, choice, wanted.attributes, closing)
+    return Reader(name, side.window, choice, wanted.attributes, closing, joined=_joined_text(one))
+
+
+def _joined_text(one: StoredSide) -> str:
+    """What a side is joined with, and by what, for people."""
+    join = one.query.join
+    assert join is not None
+    others = [f"{side.stream} {side.alias}" for side in join.sides if side != one.side]
+    others += [f"rows of {table.match.table} {table.alias}" for table in join.tables]
+    by = f" by {', '.join(attribute_text(key) for key in one.side.key)}" if one.side.key else ""
+    pairs = "" if join.pairs is None else f", where {render(join.pairs)}"
+    with_ = f" with {' and '.join(others)}" if others else ""
+    return f"joined{by}{with_}{pairs}, every {format_duration(one.query.window.slide)}"
 
 
 def _slotted(kept: tuple[Relation, ...], sides: Iterable[StoredSide]) -> tuple[Relation, ...]:

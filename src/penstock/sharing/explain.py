@@ -141,7 +141,7 @@ def _leaves(plan: SharedPlan, predicted: Mapping[str, Predicted], rows: int | No
             "relation": relation.name,
             "query": plan.stored.labels[relation.name],
             "queries": [reader.query for reader in readers],
-            "kind": "query" if relation.booked else "bounds",
+            "kind": "query" if relation.booked or relation.of else "bounds",
             "table": relation.table,
             "parent": parent,
             "fed_by": "stream" if parent is None else plan.tables[parent].name,
@@ -176,6 +176,8 @@ def _closing(reader: Reader) -> Explained:
         "window": window_text(reader.window),
         "how": reader.closing.how,
         "group_by": [attribute_text(attribute) for attribute in reader.keys],
+        "joined": reader.joined,
+        "grows": bool(reader.joined) and reader.window.landmark,
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
+from penstock.relations.relation import APPEND
 from penstock.sharing.explain import Explained
 from penstock.sharing.model.kinds.registry import is_bounded, replacement_named
 
@@ -231,6 +232,12 @@ def _details(query: str, leaves: list[Explained], task_rows: float | None) -> It
 
 
 def _closing(closing: Explained, relation: Explained) -> Iterator[str]:
+    if closing["joined"]:
+        yield closing["joined"]
+        if relation["table"] == APPEND:
+            yield "late: a row for each record"
+        if closing["grows"]:
+            yield "until now: what is kept grows with the distinct values of its key"
     if closing["how"] == "roll up":
         yield f"rolled up from {relation['name']} when a window closes; not stored itself"
         return

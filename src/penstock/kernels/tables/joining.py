@@ -71,19 +71,6 @@ def list_rows(keys, starts, rows):
         starts[keys[i] + 1] = at + 1
 
 
-@kernel(U8, rw(I64), ro(I64))
-def multiply(numbers, by):
-    """numbers *= by; 1 if a product left 64 bits. Neither is negative."""
-    beyond = np.uint8(0)
-    for i in range(numbers.shape[0]):
-        a, b = numbers[i], by[i]
-        product = a * b
-        if a != 0 and (product < 0 or product // a != b):
-            beyond = np.uint8(1)
-        numbers[i] = product
-    return beyond
-
-
 @inline
 def times_words(low, high, k):
     """(low, high) of 128 bits times k, which is not negative."""
@@ -94,6 +81,19 @@ def times_words(low, high, k):
     middle = (ll >> uint64(HALF)) + (lh & uint64(LOW)) + (hl & uint64(LOW))
     carried = hh + (lh >> uint64(HALF)) + (hl >> uint64(HALF)) + (middle >> uint64(HALF))
     return int64(a * b), int64(carried + uint64(high) * b)
+
+
+@kernel(U8, rw(I64), ro(I64))
+def multiply(numbers, by):
+    """numbers *= by; 1 if a product left 64 bits. Neither is negative."""
+    beyond = np.uint8(0)
+    for i in range(numbers.shape[0]):
+        # In 128 bits: the compiler takes it for granted that products of signed numbers never wrap around.
+        low, high = times_words(numbers[i], int64(0), by[i])
+        if high != 0 or low < 0:
+            beyond = np.uint8(1)
+        numbers[i] = low
+    return beyond
 
 
 @kernel(types.void, ro(I64), ro(I64), ro(I64), rw(I64), rw(I64))
