@@ -99,7 +99,7 @@ def frame_task(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
-        from penstock.runtime.expressions.lookups import use_folder
+        from penstock.runtime.expressions.folders import use_folder
         from penstock.runtime.task.sampling import path_of
         from penstock.runtime.task.task import run_task
 

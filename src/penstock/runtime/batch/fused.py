@@ -129,7 +129,7 @@ def _failed(task: int, checkpoint: Path, error: OSError) -> str:
 
 
 def _run(settings: TaskSettings, checkpoint: Path, share: FusedSplit) -> TaskReport:
-    from penstock.runtime.expressions.lookups import use_folder
+    from penstock.runtime.expressions.folders import use_folder
     from penstock.runtime.task.sampling import path_of
     from penstock.runtime.task.task import run_task
 

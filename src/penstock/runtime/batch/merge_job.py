@@ -60,7 +60,7 @@ class Closed:
 
 def merge_share(shares: list[list[MergeItem]], work: ShareWork[Closed], number: int) -> MergeReport:
     """Merge, finish and stage some items."""
-    from penstock.runtime.expressions.lookups import use_folder
+    from penstock.runtime.expressions.folders import use_folder
     from penstock.runtime.merge.windows import TaskSegments
 
     use_folder(Path(work.folder).parent)
@@ -132,17 +132,18 @@ class _Spread:
 
 def _merged(together: list[Closed], cut: Cut, opened: TaskSegments) -> Iterator[Merged]:
     """The finished results of queries that are read together, or of a join."""
-    from penstock.runtime.merge.join.item import join_item
-    from penstock.runtime.merge.join.spread import SpreadReading, spread_item
-    from penstock.runtime.merge.windows import merge_item
-
     reading = together[0].reading
+    if isinstance(reading, Reading):
+        from penstock.runtime.merge.windows import merge_item
+
+        return merge_item(reading, [one.wanting for one in together if isinstance(one.wanting, Wanting)], cut, opened)
+    from penstock.runtime.merge.join.item import join_item
+    from penstock.runtime.merge.join.spread import spread_item
+
     joins = [one.wanting for one in together if isinstance(one.wanting, JoinWanting)]
     if isinstance(reading, JoinReading):
         return join_item(reading, joins, cut, opened)
-    if isinstance(reading, SpreadReading):
-        return spread_item(reading, joins, cut, opened)
-    return merge_item(reading, [one.wanting for one in together if isinstance(one.wanting, Wanting)], cut, opened)
+    return spread_item(reading, joins, cut, opened)
 
 
 def staged_size(staged: str) -> int:

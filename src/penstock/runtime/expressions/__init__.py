@@ -6,6 +6,7 @@
 | `evaluate` | goes through an expression |
 | `functions`, `casts`, `calendar` | scalar functions; CAST; dates and hours |
 | `lookups` | what records find in tables, with the room `matching` |
+| `folders`, `known_tables` | where tables are kept; tables as resolving an app asks for them |
 
 May touch `logical` and `kernels`. Tasks use it for WHERE and computed columns, merges for HAVING and the select list.
 """

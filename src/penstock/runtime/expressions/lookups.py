@@ -1,6 +1,6 @@
 """What records find in tables: `logical.expressions.Lookup`, evaluated.
 
-    hold, or use_folder ──► table_of ──► classes_of (once for each match) ──► the class of each record ──► its columns
+    hold, or folders.use_folder ──► table_of ──► classes_of (once for each match) ──► the class of each record ──► its columns
 
 Tables are known by the digest of their content. The driver holds what it has read; a task names the checkpoint that
 keeps its tables, and each is loaded when a record is first looked up in it. Several lookups of one match in a chunk
@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import lru_cache
-from pathlib import Path
 from threading import Lock
 
 import pyarrow as pa
 
 from penstock.logical.expressions import Lookup, Match, record_parts
 from penstock.runtime.expressions.evaluate import Scope, evaluate
+from penstock.runtime.expressions.folders import folders
 from penstock.runtime.expressions.matching.classes import Classes
 from penstock.runtime.expressions.matching.columns import table_operand
 from penstock.runtime.expressions.matching.make import make_classes
@@ -27,15 +27,14 @@ from penstock.sources.arrow.kept import place_of
 from penstock.sources.tables import load_table
 
 __all__ = [
-    "Classes", "classes_of", "hold", "looked_up", "problems", "release", "table_of", "table_operand", "use_folder"
+    "Classes", "classes_of", "hold", "looked_up", "problems", "release", "table_of", "table_operand"
 ]  # fmt: skip
 
-MOST_TABLES, MOST_FOLDERS, MOST_CLASSES = 16, 16, 256
+MOST_TABLES, MOST_CLASSES = 16, 256
 
 _lock = Lock()
 _held: dict[str, pa.Table] = {}
 _loaded: OrderedDict[str, pa.Table] = OrderedDict()
-_folders: OrderedDict[Path, None] = OrderedDict()
 
 
 def hold(digest: str, data: pa.Table) -> None:
@@ -47,22 +46,15 @@ def release(digest: str) -> None:
     _held.pop(digest, None)
 
 
-def use_folder(checkpoint: Path) -> None:
-    """Tables that nobody holds are in this checkpoint; or in one that was named before, as runs of one process may
-    take turns."""
-    with _lock:
-        _newest(_folders, checkpoint.absolute(), None, MOST_FOLDERS)
-
-
 def table_of(digest: str) -> pa.Table:
     """The table of this content; a StateError if no checkpoint has it."""
     with _lock:
         found = _held.get(digest, _loaded.get(digest))
-        folders = list(reversed(_folders))
     if found is None:
-        holding = next((folder for folder in folders if place_of(folder, digest).exists()), None)
-        assert folders, "no checkpoint was named, and no table is held"
-        found = load_table(holding or folders[0], digest)
+        known = folders()
+        assert known, "no checkpoint was named, and no table is held"
+        holding = next((folder for folder in known if place_of(folder, digest).exists()), None)
+        found = load_table(holding or known[0], digest)
     with _lock:
         if digest not in _held:
             _newest(_loaded, digest, found, MOST_TABLES)

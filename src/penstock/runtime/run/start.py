@@ -95,7 +95,8 @@ def _keep_tables(checkpoint: Path, app: QuerySet) -> None:
     """The checkpoint keeps what queries join with: tasks read it there, and so does the next run."""
     if not app.tables:
         return
-    from penstock.runtime.expressions.lookups import table_of, use_folder
+    from penstock.runtime.expressions.folders import use_folder
+    from penstock.runtime.expressions.lookups import table_of
     from penstock.sources.arrow.kept import keep
 
     for table in app.tables:

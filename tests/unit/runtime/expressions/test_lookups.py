@@ -22,6 +22,7 @@ from penstock.logical.render import render
 from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INET, STRING, TIMESTAMP, Kind, Type
 from penstock.runtime.expressions import lookups
 from penstock.runtime.expressions.evaluate import Operand, Scope, evaluate
+from penstock.runtime.expressions.folders import use_folder
 from penstock.runtime.expressions.matching import make
 from penstock.runtime.expressions.operands import Addresses, plain
 from penstock.sources.arrow.table import taken
@@ -449,8 +450,8 @@ def test_tables_of_a_checkpoint(tmp_path: Path) -> None:
     folder.mkdir()
     other.mkdir()
     keep_table(folder, table)
-    lookups.use_folder(folder)
-    lookups.use_folder(other)
+    use_folder(folder)
+    use_folder(other)
     assert lookups.table_of(table.digest).equals(table.data)
     (path,) = (folder / "tables").iterdir()
     path.unlink()
@@ -461,7 +462,7 @@ def test_tables_of_a_checkpoint(tmp_path: Path) -> None:
 
 def test_only_the_latest_tables_are_kept(tmp_path: Path) -> None:
     tables = [stored([{"n": n}], {"n": BIGINT}) for n in range(lookups.MOST_TABLES + 2)]
-    lookups.use_folder(tmp_path)
+    use_folder(tmp_path)
     for table in tables:
         keep_table(tmp_path, table)
         lookups.table_of(table.digest)

@@ -20,7 +20,7 @@ from penstock.relations.relation import Relation, relation_of
 from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.closer import closed_groups
 from penstock.runtime.merge.inputs import GroupRows, Piece
-from penstock.runtime.merge.merge import Share, _of_pass, merge
+from penstock.runtime.merge.merge import Share, merge, of_pass
 from penstock.runtime.merge.once import MergedOnce
 from penstock.runtime.merge.rollup import rolled_up
 from penstock.state.segments.groups import Groups
@@ -222,7 +222,7 @@ def test_what_several_versions_stored_is_one_result(seed: int) -> None:
 def _once(groups: Groups, fine: Relation, share: Share) -> MergedOnce:
     def merged(source: StoredSource, share: Share) -> Groups:
         pieces: Iterator[Piece] = iter([Piece(GroupRows(groups), groups.panes)] if len(groups) else [])
-        chosen = [_of_pass(fine, piece, share) if share.passes > 1 else piece for piece in pieces]
+        chosen = [of_pass(fine, piece, share) if share.passes > 1 else piece for piece in pieces]
         return merge(fine, chosen, None, Vocabulary())
 
     return MergedOnce(share, merged)
