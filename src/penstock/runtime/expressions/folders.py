@@ -1,4 +1,4 @@
-"""Checkpoints whose tables this process may read. Tasks name theirs; most apps have no tables, and load nothing more."""
+"""Checkpoints whose tables this process may read. Tasks name theirs; apps without tables load nothing more."""
 
 from __future__ import annotations
 

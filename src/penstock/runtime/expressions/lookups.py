@@ -1,6 +1,6 @@
 """What records find in tables: `logical.expressions.Lookup`, evaluated.
 
-    hold, or folders.use_folder ──► table_of ──► classes_of (once for each match) ──► the class of each record ──► its columns
+    hold, or a folder ──► table_of ──► classes_of (once for each match) ──► the class of each record ──► its columns
 
 Tables are known by the digest of their content. The driver holds what it has read; a task names the checkpoint that
 keeps its tables, and each is loaded when a record is first looked up in it. Several lookups of one match in a chunk

@@ -20,7 +20,7 @@ from penstock.logical import expressions as ex
 from penstock.logical.query import Field
 from penstock.logical.render import render
 from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INET, STRING, TIMESTAMP, Kind, Type
-from penstock.runtime.expressions import lookups
+from penstock.runtime.expressions import folders, lookups
 from penstock.runtime.expressions.evaluate import Operand, Scope, evaluate
 from penstock.runtime.expressions.folders import use_folder
 from penstock.runtime.expressions.matching import make
@@ -56,7 +56,7 @@ LIMITS = {
 def _nothing_held() -> Iterator[None]:
     lookups.classes_of.cache_clear()
     yield
-    for kept in (lookups._held, lookups._loaded, lookups._folders):
+    for kept in (lookups._held, lookups._loaded, folders._folders):
         kept.clear()
 
 
