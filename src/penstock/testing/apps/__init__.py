@@ -6,6 +6,7 @@
 | `randomness` | dice |
 | `random_values`, `random_stream`, `random_files` | columns, streams, files |
 | `random_terms`, `random_text`, `random_windows`, `random_query` | expressions, clauses, windows, SELECTs |
+| `random_joins`, and `joins` with its parts | a whole case of joins: streams, tables, queries by a spec of the oracle |
 
 May touch `testing` and what it may.
 """
