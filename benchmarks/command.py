@@ -11,11 +11,12 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.comparisons import details, multiquery, packets, planning, scaling, sketches, startup
+from benchmarks.comparisons import aggjoin, details, multiquery, packets, planning, scaling, sketches, startup
 from benchmarks.measure import table
 from penstock.errors import ConfigError
 
 BENCHMARKS: dict[str, Callable[..., dict[str, Any]]] = {
+    "aggjoin": aggjoin.run,
     "details": details.run,
     "multiquery": multiquery.run,
     "packets": packets.run,
@@ -25,6 +26,7 @@ BENCHMARKS: dict[str, Callable[..., dict[str, Any]]] = {
     "startup": startup.run,
 }
 WHAT = {
+    "aggjoin": "windows of two streams joined and grouped, beside DuckDB and Spark's join of streams (--data: a case)",
     "details": "distinct counts beside sums and pairs, and beside DuckDB, Polars and Spark",
     "multiquery": "12, 20 and 78 aggregations on one stream, beside Spark, Flink, DuckDB, Polars and ClickHouse",
     "packets": "a dozen monitoring queries on packet traces, beside nfdump, tshark and pmacct",
@@ -35,6 +37,7 @@ WHAT = {
 }
 # Options that not all of them have.
 OPTIONS = {
+    "aggjoin": ("streams",),
     "details": (),
     "multiquery": ("queries", "streams"),
     "packets": ("captures",),
@@ -59,7 +62,7 @@ def run_benchmarks(
     """Run these in the folder `work`, or in one that is removed at the end; progress and tables go to `console`.
 
     `captures` are what `packets` reads instead of those it knows, `queries` and `streams` what `multiquery` compares
-    instead of all; without `rows` each benchmark has its own number.
+    instead of all (`streams` also the cases of `aggjoin`); without `rows` each benchmark has its own number.
     """
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:

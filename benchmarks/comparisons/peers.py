@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import benchmarks
-from benchmarks.measure.job import Answer, EngineJob, PacketJob, parse_answer
+from benchmarks.measure.job import Answer, Job, parse_answer
 from penstock.errors import ConfigError
 
 CHECKOUT = Path(benchmarks.__file__).parents[1]
@@ -61,7 +61,7 @@ def interpreter(package: str) -> str | None:
     return None
 
 
-def run_engine(module: str, package: str, job: EngineJob | PacketJob, timeout: float) -> Answer | str:
+def run_engine(module: str, package: str, job: Job, timeout: float) -> Answer | str:
     """The engine's answer, or a sentence saying why there is none. The job's `work` is the folder to work in."""
     python = interpreter(package) if package else sys.executable
     if python is None:

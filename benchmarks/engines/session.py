@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.measure.job import PARQUET, EngineJob
+from benchmarks.measure.job import PARQUET, EngineJob, JoinJob
 from benchmarks.measure.machine import memory_bytes
 
 CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
-def start(job: EngineJob) -> Any:
+def start(job: EngineJob | JoinJob) -> Any:
     """A local session on the job's threads, with half of the machine's memory (at most 8 GB)."""
     from pyspark.sql import SparkSession
 

@@ -1,4 +1,4 @@
-"""Tables of `planning`, `scaling` and `startup`, and of where penstock's time goes."""
+"""Tables of `aggjoin`, `planning`, `scaling` and `startup`, and of where penstock's time goes."""
 
 from __future__ import annotations
 
@@ -82,6 +82,35 @@ def show_details(report: dict[str, Any], console: Console) -> None:
     for note in dict.fromkeys(f"{line['engine']}: {line['note']}" for line in report["results"] if line["note"]):
         console.print(note, markup=False)
     console.print(f"medians of {report['times']}, whole processes in turns; memory: of the largest process")
+
+
+def show_aggjoin(report: dict[str, Any], console: Console) -> None:
+    """A table for each case and kind of window."""
+    for work in dict.fromkeys(line["work"] for line in report["results"]):
+        table = _table(work, "engine", ("ratio", "seconds", "CPU s", "records", "ms/window", "state", "answer"))
+        for line in (line for line in report["results"] if line["work"] == work):
+            if line["seconds"] is None:
+                table.add_row(line["engine"], "-")
+                continue
+            table.add_row(
+                line["engine"],
+                *(f"{line['ratio_to_penstock']:.2f}x" if line["ratio_to_penstock"] else "-",),
+                f"{line['seconds']:.2f}",
+                "" if line["cpu_seconds"] is None else f"{line['cpu_seconds']:.2f}",
+                f"{line['rows']:,}",
+                "" if line["ms_a_window"] is None else f"{line['ms_a_window']:.1f}",
+                "" if line["state_bytes"] is None else f"{line['state_bytes'] / 1e3:,.0f}k",
+                "same" if line["same_answer"] else "DIFFERS",
+            )
+        console.print(table)
+    for line in report["results"]:
+        if line["seconds"] is None:
+            console.print(f"{line['engine']}, {line['work']}: {line['note']}", markup=False)
+    told = {f"{line['engine']} {line['version']}": line["note"] for line in report["results"] if line["seconds"]}
+    for name, note in told.items():
+        console.print(f"{name}: {note}", markup=False)
+    console.print("seconds: warm; ratio: of seconds a record, against penstock on Spark; above 1 penstock is faster")
+    console.print("ms/window: of closing (penstock) or the query (DuckDB) alone; state: bytes kept at most")
 
 
 def show_sketches(report: dict[str, Any], console: Console) -> None:

@@ -19,6 +19,7 @@ from benchmarks.measure.cpu import end_with_parent
 
 MARK = "penstock-bench-result "
 PARQUET, DISCARD = "parquet", "discard"
+JOINED = ("g", "h", "window_start", "n", "total", "most")  # columns of a result of `JoinJob`
 NULL_TEXT, SCHEMA = "\\N", "schema.parquet"  # in folders of text files
 
 
@@ -69,6 +70,37 @@ class PacketJob:
 
 
 @dataclass(frozen=True)
+class JoinJob:
+    """Join two streams by k in windows: count(*), sum(x), max(y) by (g, h), over all `rows` records of each file.
+
+    The columns of `JOINED` go to Parquet files below `work`.
+    """
+
+    left: str  # a Parquet file each; for Spark's streams a folder of part files
+    right: str
+    rows: int
+    work: str
+    threads: int
+    started_at: float
+    mode: str = ""
+    range_seconds: int = 100
+    slide_seconds: int = 100
+    batch_rows: int = 500_000  # of both together
+
+    @property
+    def range(self) -> int:
+        """Length of a window in microseconds."""
+        return self.range_seconds * 1_000_000
+
+    @property
+    def slide(self) -> int:
+        return self.slide_seconds * 1_000_000
+
+
+Job = EngineJob | PacketJob | JoinJob
+
+
+@dataclass(frozen=True)
 class Answer:
     """`seconds` (warm) stand for `rows` rows; `seconds_cold` from the start of the process to the first result."""
 
@@ -85,6 +117,13 @@ class Answer:
 def serve_packets(run: Callable[[PacketJob], Answer]) -> None:
     """The same of an engine of the benchmark `packets`."""
     answer = run(PacketJob(**json.loads(Path(sys.argv[1]).read_text())))
+    print(MARK + json.dumps(asdict(answer)), flush=True)
+
+
+def serve_joins(run: Callable[[JoinJob], Answer]) -> None:
+    """The same of an engine of the benchmark `aggjoin`."""
+    end_with_parent()
+    answer = run(JoinJob(**json.loads(Path(sys.argv[1]).read_text())))
     print(MARK + json.dumps(asdict(answer)), flush=True)
 
 
@@ -106,7 +145,7 @@ def parse_answer(output: str) -> Answer | None:
     return Answer(**{**given, "digests": tuple(given["digests"])})
 
 
-def elapsed(job: EngineJob | PacketJob) -> float:
+def elapsed(job: Job) -> float:
     """Seconds since the engine's process was started."""
     return time.time() - job.started_at
 

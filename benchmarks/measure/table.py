@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.measure.figures import (
+    show_aggjoin,
     show_details,
     show_parts,
     show_planning,
@@ -22,6 +23,7 @@ from benchmarks.measure.figures import (
 )
 
 OTHERS = {
+    "aggjoin": show_aggjoin,
     "details": show_details,
     "planning": show_planning,
     "scaling": show_scaling,

@@ -1,0 +1,73 @@
+"""penstock's join by its Python interface, results in Parquet files. The job's mode is the master, without one Spark on
+all threads, and `late` where sides are not aggregated before they are stored.
+
+Warm are all micro-batches but the first, with the writing of results.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.engines.penstock import Watch, _version, _warm, warm_part
+from benchmarks.measure.digest import digest_files
+from benchmarks.measure.job import JOINED, Answer, JoinJob, elapsed, serve_joins
+
+QUERY = "joined"
+
+
+def run(job: JoinJob) -> Answer:
+    app, watch = opened(job), Watch()
+    late = "late" in job.mode.split()
+    started = app.start(
+        checkpoint=f"{job.work}/checkpoint",
+        batch_rows=job.batch_rows,
+        joins="late" if late else "early",
+        listener=watch,
+    )
+    started.await_end()
+    cold = elapsed(job)
+    summary: dict[str, Any] = started.summary()
+    app.close()
+    seconds, rows, note = warm_part(summary)
+    digests = (str(digest_files(sorted(Path(f"{job.work}/out").glob("**/*.parquet")), JOINED)),)
+    return Answer(_version(), seconds, rows, cold, digests, note, told(summary), _warm(watch.used))
+
+
+def opened(job: JoinJob) -> Any:
+    """The app of a job."""
+    import penstock
+
+    app = penstock.App(master="process" if "process" in job.mode.split() else f"local[{job.threads}]")
+    for name, file in (("a", job.left), ("b", job.right)):
+        app.stream(name, f"parquet:{file}", time="ts", delay="0 seconds")
+    app.query(QUERY, query(job), sink=f"parquet:{job.work}/out")
+    return app
+
+
+def query(job: JoinJob) -> str:
+    window = f"[RANGE '{job.range_seconds} seconds' SLIDE '{job.slide_seconds} seconds']"
+    columns = "a.g AS g, b.h AS h, count(*) AS n, sum(a.x) AS total, max(b.y) AS most"
+    return f"SELECT {columns} FROM a {window} JOIN b {window} ON a.k = b.k GROUP BY a.g, b.h"
+
+
+def told(summary: dict[str, Any]) -> dict[str, Any]:
+    """Seconds of tasks and of closing windows, and windows closed, of the micro-batches after the first; bytes of state
+    that were written, read, and kept after a micro-batch at most."""
+    seconds, batches, state = summary["seconds"], summary["batches"], summary["state"]
+    warm = slice(1, None) if len(batches) > 1 else slice(None)
+    return {
+        "task_seconds": sum(seconds["tasks"][warm]),
+        "join_seconds": sum(seconds["merge"][warm]),
+        "windows": sum(batch["windows"] for batch in batches[warm]),
+        "batches": len(batches),
+        "state_bytes": max(batch["bytes"]["kept"] for batch in batches),
+        "state_written": state["written"],
+        "state_read": state["read"],
+        "startup_seconds": seconds["startup"],
+        "memory": summary["memory"],
+    }
+
+
+if __name__ == "__main__":
+    serve_joins(run)
