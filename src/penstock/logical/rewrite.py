@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, TypeVar, cast
 
-from penstock.logical.expressions import Column, Computed, Expression, Lookup, Match, Prefix
+from penstock.logical.expressions import Column, Computed, Expression, Lookup, Match, Prefix, columns
 from penstock.logical.query import Attribute, side_column
 from penstock.logical.render import render
 
@@ -50,6 +50,11 @@ def _part(value: Any, change: Change) -> Any:
     if isinstance(value, tuple):
         return tuple(_part(one, change) for one in value)
     return rewritten(value, change) if isinstance(value, Expression) else value
+
+
+def inputs_read(expression: Expression) -> frozenset[str]:
+    """The inputs of a join whose columns an expression reads."""
+    return frozenset(name.partition(".")[0] for name in columns(expression))
 
 
 def own(expression: E, alias: str) -> E:

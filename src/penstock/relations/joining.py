@@ -28,18 +28,13 @@ from penstock.logical.expressions import (
     columns,
 )
 from penstock.logical.query import Attribute, Join, Query, Side, side_name
-from penstock.logical.rewrite import computed, own
+from penstock.logical.rewrite import computed, inputs_read, own
 from penstock.logical.types import BIGINT, TIMESTAMP
 from penstock.relations.relation import APPEND, EXACT, Choice, Relation, Wanted, attribute_text, named
 
 _POSITION = computed(RecordNumber())
 assert isinstance(_POSITION, Computed)
 POSITION = _POSITION  # of a record in its stream
-
-
-def inputs_read(expression: Expression) -> frozenset[str]:
-    """The sides whose columns an expression reads."""
-    return frozenset(name.partition(".")[0] for name in columns(expression))
 
 
 def side_of(expression: Expression, join: Join) -> str | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.state.account import by_side
 from penstock.testing.oracle.answers import FLOAT_TOLERANCE, ZERO_KEY
 from penstock.testing.oracle.expected import ExpectedAccount
 
@@ -76,7 +77,8 @@ def _accounts(summary: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, An
         for name in sorted(whole):
             yield f"account of stream '{name}'", whole[name]
     for name in sorted(summary["queries"]):
-        yield f"account of query '{name}'", summary["queries"][name]["accounting"]
+        for side, account in by_side(name, summary["queries"][name]["accounting"]):
+            yield f"account of query '{side}'", account
 
 
 def _differences(actual: pa.Table, expected: pa.Table) -> tuple[list[Row], list[Row]]:

@@ -3,9 +3,10 @@ aggregated."""
 
 from __future__ import annotations
 
-from penstock.logical.expressions import Column, Computed, Expression, Prefix
+from penstock.logical.expressions import Column, Expression, Prefix
 from penstock.logical.query import Attribute
 from penstock.logical.render import render
+from penstock.logical.rewrite import computed
 
 
 def attribute_of(expression: Expression) -> Attribute:
@@ -16,9 +17,7 @@ def attribute_of(expression: Expression) -> Attribute:
     >>> attribute_of(Arithmetic("+", Column("a", BIGINT), Column("b", BIGINT), BIGINT)).name
     '=a + b'
     """
-    if isinstance(expression, Column | Prefix | Computed):
-        return expression
-    return Computed("=" + render(expression), expression, expression.type)
+    return computed(expression)
 
 
 def attribute_name(attribute: Attribute) -> str:

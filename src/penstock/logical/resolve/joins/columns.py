@@ -11,7 +11,7 @@ from sqlglot import exp
 from penstock.errors import QueryError
 from penstock.lang.ast import Item, WindowClause, Word, span_of
 from penstock.lang.text import AppText, Span
-from penstock.logical.expressions import Bucket, Column, Expression
+from penstock.logical.expressions import Column, Expression
 from penstock.logical.query import side_column
 from penstock.logical.resolve.scopes import Input, StreamColumns, column_node, suggestion, word_of
 from penstock.logical.rewrite import unqualified
@@ -81,15 +81,6 @@ class JoinedColumns(StreamColumns):
             word = word_of(node)
             raise self.text.error(word.span, f"column '{word.text}' is ambiguous", f"say whose: {choices}")
         return next((Column(side_column(alias, column.name), column.type) for alias, column in found), None)
-
-    def column(self, node: exp.Column) -> Column:
-        if isinstance(node.this, exp.Star):
-            self.check_qualifier(node)
-            return Column("*", Bucket().type)
-        found = self.find(node)
-        if found is None:
-            raise self.unknown(node)
-        return found
 
     def unknown(self, node: exp.Column, more: Iterable[str] = ()) -> QueryError:
         named = [one for one in self.inputs if node.args.get("table") is not None and self._named(node, one)]

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from penstock.logical.expressions import Cast, Comparison, Expression, Logic, columns
+from penstock.logical.expressions import Cast, Comparison, Expression, Logic
+from penstock.logical.rewrite import inputs_read
 from penstock.logical.types import DOUBLE, Kind
 
 TURNED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -35,16 +36,11 @@ def conjunction(parts: Iterable[Expression]) -> Expression | None:
     return None if not each else each[0] if len(each) == 1 else Logic("AND", each)
 
 
-def inputs_of(expression: Expression) -> frozenset[str]:
-    """The inputs whose columns an expression reads."""
-    return frozenset(name.partition(".")[0] for name in columns(expression))
-
-
 def between(condition: Expression, one: str) -> Comparison | None:
     """A comparison of something of one input with something of exactly one other; the former stands on the right."""
     if not isinstance(condition, Comparison) or condition.operator not in TURNED:
         return None
-    left, right = inputs_of(condition.left), inputs_of(condition.right)
+    left, right = inputs_read(condition.left), inputs_read(condition.right)
     if left == {one} and len(right) == 1 and right != left:
         return Comparison(TURNED[condition.operator], condition.right, condition.left)
     return condition if right == {one} and len(left) == 1 and left != right else None
@@ -95,7 +91,7 @@ def _equal_sides(condition: Expression, streams: Sequence[str]) -> tuple[tuple[s
         return None
     found = []
     for part in (condition.left, condition.right):
-        of = inputs_of(part)
+        of = inputs_read(part)
         if len(of) != 1 or not of <= set(streams):
             return None
         found.append((next(iter(of)), part))

@@ -20,11 +20,11 @@ from penstock.logical.expressions import Aggregate, Column, Expression, Prefix
 from penstock.logical.query import Join, Key, Order, OutputColumn, Query, Side, side_column
 from penstock.logical.render import render
 from penstock.logical.resolve.joins.columns import JoinedColumns, JoinInput
-from penstock.logical.resolve.joins.conditions import JoinKeys, conjunction, conjuncts, inputs_of, join_keys
+from penstock.logical.resolve.joins.conditions import JoinKeys, conjunction, conjuncts, join_keys
 from penstock.logical.resolve.joins.tables import TableJoins, Tables
 from penstock.logical.resolve.joins.windows import joined_window, side_windows
 from penstock.logical.resolve.select import Named, resolve_clauses, resolve_where
-from penstock.logical.rewrite import Change, computed, own, rewritten
+from penstock.logical.rewrite import Change, computed, inputs_read, own, rewritten
 from penstock.logical.window import Window
 
 _MOST_STREAMS = 4
@@ -46,8 +46,8 @@ def resolve_join(named: Named, select: Select, text: AppText, inputs: tuple[Join
     _check_prefixes(query, select, text, inputs)
     where, on = _conditions(select, columns, inputs)
     aliases = tuple(one.alias for one in streams)
-    of_streams = [(next(iter(of)), part) for part in where if len(of := inputs_of(part)) == 1 and of <= set(aliases)]
-    rest = [part for part in where if (next(iter(inputs_of(part)), ""), part) not in of_streams]
+    of_streams = [(next(iter(of)), part) for part in where if len(of := inputs_read(part)) == 1 and of <= set(aliases)]
+    rest = [part for part in where if (next(iter(inputs_read(part)), ""), part) not in of_streams]
     joins = TableJoins(tables, aliases, rest, [], [], {})
     joins.resolve([one for one in inputs if one.table], on, _wrong(text))
     found = join_keys(aliases, joins.conditions)

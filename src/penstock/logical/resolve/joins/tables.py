@@ -24,8 +24,8 @@ from penstock.logical.expressions import (
 )
 from penstock.logical.query import Field, Table, TableSide
 from penstock.logical.resolve.joins.columns import JoinInput
-from penstock.logical.resolve.joins.conditions import between, conjunction, inputs_of
-from penstock.logical.rewrite import computed, own, rewritten, rewritten_match
+from penstock.logical.resolve.joins.conditions import between, conjunction
+from penstock.logical.rewrite import computed, inputs_read, own, rewritten, rewritten_match
 from penstock.logical.types import BIGINT, DOUBLE, Kind
 
 
@@ -86,7 +86,7 @@ class TableJoins:
         for condition in (*self.conditions, *on.get(one.alias, ())):
             pair = between(rewritten(condition, self.change), one.alias)
             if pair is not None:
-                (stream,) = inputs_of(pair.left)
+                (stream,) = inputs_read(pair.left)
                 if stream in self.streams:
                     votes[stream] = votes.get(stream, 0) + (2 if pair.operator == "=" else 1)
         return max(votes, key=lambda stream: votes[stream]) if votes else None
@@ -98,7 +98,7 @@ class TableJoins:
         match, rest = self._match(one, owner, asked, outer)
         if outer:
             for condition in rest:
-                if not inputs_of(condition) <= {owner}:
+                if not inputs_read(condition) <= {owner}:
                     raise wrong(one, condition)
             match = _when(match, rest)
             self.conditions = [rewritten(condition, self.change) for condition in self.conditions]
@@ -128,9 +128,9 @@ class TableJoins:
         value: Expression | None = None
         for condition in asked:
             pair = between(condition, one.alias)
-            if inputs_of(condition) == {one.alias}:
+            if inputs_read(condition) == {one.alias}:
                 where.append(own(condition, one.alias))
-            elif pair is None or inputs_of(pair.left) != {owner}:
+            elif pair is None or inputs_read(pair.left) != {owner}:
                 rest.append(condition)
             elif pair.operator == "=":
                 equals.append(_alike(pair.left, own(pair.right, one.alias)))

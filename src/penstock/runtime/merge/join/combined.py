@@ -21,9 +21,9 @@ from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables.merge import distinct
 from penstock.logical.expressions import Column, Computed, Expression
 from penstock.logical.query import Attribute, Query
-from penstock.logical.rewrite import own
+from penstock.logical.rewrite import inputs_read, own
 from penstock.relations.component import Component, dictionary_component
-from penstock.relations.joining import atoms, class_attribute, inputs_read, side_of
+from penstock.relations.joining import atoms, class_attribute, side_of
 from penstock.relations.relation import Relation, named
 from penstock.runtime.expressions.evaluate import truth
 from penstock.runtime.merge.closer import joined_groups
