@@ -108,9 +108,9 @@ def _check_ends(text: AppText, streams: tuple[JoinInput, ...], windows: tuple[Wi
     for (one, _), rest in zip(timed, rests, strict=True):
         if rest != rests[0]:
             span = one.span if one.window is None else one.window.span
-            other = timed[0][0].alias
-            raise text.error(
-                span,
-                f"the windows of '{other}' and '{one.alias}' never end together",
-                "make their ranges equal, or their difference a multiple of the slide",
-            )
+            first, window = timed[0]
+            fact = f"the windows of '{first.alias}' and '{one.alias}' never end together"
+            hint = "make their ranges equal, or their difference a multiple of the slide"
+            if window.landmark or not (one.window is None or one.window.size):
+                hint = "beside a window until now, make the range a multiple of the slide"
+            raise text.error(span, fact, hint)
