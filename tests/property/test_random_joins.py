@@ -19,7 +19,7 @@ from join_runs import Ran, assert_as_expected, run_app, run_in_process
 from penstock.errors import PenstockError
 from penstock.runtime.batch import compaction
 from penstock.runtime.planning.replan import Planner
-from penstock.sharing.options import Planning
+from penstock.sharing.options import EARLY, LATE, Planning
 from penstock.testing.apps.random_joins import JoinCase, random_join_case
 from support.amounts import quick_and
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
-QUICK, QUICK_CHUNK = 24, 8
+QUICK, QUICK_CHUNK = 16, 8
 MANY, CHUNK = 400, 20
 ON_SPARK, SPARK_CHUNK = 60, 5
 MEMORY = (4 << 10, 64 << 10, 1 << 20)
@@ -51,8 +51,9 @@ def in_process(seed: int, patch: pytest.MonkeyPatch) -> Callable[[JoinCase, Path
     """Random plans, or the planner's; some batches are done twice."""
     rng = random.Random(seed)
     patch.setattr(compaction, "MOST", rng.choice([1, 2, 4, 12]))
-    planned = rng.random() < 0.3
-    planner = Planner(Planning(rng.choice(("auto", "gc", "tree")), memory=rng.choice(MEMORY))) if planned else None
+    planned, joins = rng.random() < 0.4, rng.choice((EARLY, LATE))
+    plan = Planning(rng.choice(("auto", "gc", "tree", "none")), memory=rng.choice(MEMORY), joins=joins)
+    planner = Planner(plan) if planned else None
     stumbling = rng.random() < 0.15
     return lambda case, folder: run_in_process(case, folder, patch, planner, stumbling)
 
@@ -69,7 +70,7 @@ def check_all(first: int, count: int, one: Callable[[int], None]) -> None:
         raise ExceptionGroup(f"{len(failures)} of {count} seeds failed", failures)
 
 
-@pytest.mark.parametrize("first", quick_and(range(1, QUICK, QUICK_CHUNK), []))
+@pytest.mark.parametrize("first", range(1, QUICK, QUICK_CHUNK))
 def test_joins_match_the_oracle(first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(first, first + QUICK_CHUNK):
         check(seed, tmp_path / str(seed), in_process(seed, monkeypatch))
@@ -86,7 +87,8 @@ def test_many_joins_match_the_oracle(first: int, tmp_path: Path, monkeypatch: py
 
 def planning(seed: int) -> dict[str, Any]:
     rng = random.Random(seed)
-    return {"plan": rng.choice(["none", "auto", "gc"]), "memory": rng.choice(MEMORY)}
+    plan, joins = rng.choice(["none", "auto", "gc"]), rng.choice([EARLY, LATE])
+    return {"plan": plan, "memory": rng.choice(MEMORY), "joins": joins}
 
 
 @pytest.mark.parametrize("seed", quick_and([2], range(SEED, SEED + 40)))

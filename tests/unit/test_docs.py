@@ -18,6 +18,7 @@ from penstock.logical.values.functions import FUNCTIONS
 from penstock.sources.base import fields
 from penstock.sources.capture import columns as packets
 from penstock.sources.generate.source import open_generate
+from support.declared_tables import Declared
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
@@ -125,7 +126,7 @@ def schema_of(uri: str, options: Mapping[str, str]) -> tuple[Field, ...]:
 )
 def test_sql_in_the_documents_resolves(document: str, kind: str, text: str) -> None:
     assert kind in ("app", "query"), f"{document} has SQL that is neither an app nor queries:\n{text}"
-    assert resolve_app(text if kind == "app" else FLOWS + text, document, schema_of).queries
+    assert resolve_app(text if kind == "app" else FLOWS + text, document, schema_of, tables=Declared()).queries
 
 
 def test_the_language_page_names_every_function() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from penstock.aggregates.base import (
+    BOUND,
     Accumulator,
     AggregateFunction,
     Facts,
@@ -56,6 +57,9 @@ class Counted(Accumulator):
 
 def multiplied(counts: Array, times: Array) -> Array:
     """Counts times how often. Raises `TooMany` where that leaves BIGINT."""
+    if len(counts) and int(counts.max()) * int(times.max()) < BOUND:
+        plain: Array = counts * times
+        return plain
     product: Array = counts.copy()
     if joining().multiply(product, times):
         raise TooMany

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import QueryError
-from penstock.logical.expressions import Aggregate, Bucket, Column, Expression, InList, Literal, Logic, Match, Prefix
-from penstock.logical.query import Field, Query, QuerySet, Table
+from penstock.logical.expressions import Aggregate, Bucket, Column, Expression, InList, Literal, Logic, Prefix
+from penstock.logical.query import Query, QuerySet
 from penstock.logical.render import render
 from penstock.logical.resolve.app import resolve_app, resolve_query
 from penstock.logical.resolve.joins.tables import Tables
 from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INET, INT, STRING, TIMESTAMP, TINYINT
 from penstock.logical.window import ROWS, Window
+from support.declared_tables import Declared
 
 STREAM = """
 CREATE STREAM packets (
@@ -376,29 +377,6 @@ PAPERS = (Path(__file__).parents[2] / "golden" / "check" / "papers.sql").read_te
 QUERIES = dict(re.findall(r"^CREATE QUERY (\w+) AS\s+(.*?);$", PAPERS, re.MULTILINE | re.DOTALL))
 JOINS = {"join_auction": ["A", "B"], "triage_berkeley": [], "triage_elephants": ["P", "E"]}  # streams that are joined
 LATER = "triage_delay"
-
-
-class Declared:
-    """Tables of the columns that the text declares; one row, or more, belongs to a record."""
-
-    def __init__(self, several: bool = False) -> None:
-        self._several = several
-
-    def read(
-        self,
-        name: str,
-        uri: str,
-        options: tuple[tuple[str, str], ...],
-        fields: tuple[Field, ...] | None,
-        longest: bool,
-    ) -> Table:
-        return Table(name, fields or (), uri, options, f"digest of {name}", longest)
-
-    def several(self, match: Match) -> bool:
-        return self._several
-
-    def problem(self, match: Match) -> str | None:
-        return None
 
 
 def paper(name: str) -> str:

@@ -8,6 +8,7 @@
 | `last`, `floor` | sides that are the last records; how far back those reach |
 | `fixed` | rows of a table as a side |
 | `pairs` | combinations of rows, and the condition that is judged on them |
+| `dense` | combinations of two sides into few groups, without writing them down |
 | `combined` | combinations into groups, with their states |
 | `computed` | what is computed of columns of several sides |
 | `item` | one item, from stored relations to result rows |
