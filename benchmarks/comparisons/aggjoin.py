@@ -59,8 +59,8 @@ class JoinContender:
 
 
 CONTENDERS = (
-    JoinContender("penstock", "joins_penstock", note="on Spark, without the first micro-batch"),
-    JoinContender("penstock_process", "joins_penstock", mode="process", note="--master process, without the first"),
+    JoinContender("penstock", "joins_penstock", note="on Spark, after the first micro-batch that closes windows"),
+    JoinContender("penstock_process", "joins_penstock", mode="process", note="--master process, likewise"),
     JoinContender(
         "penstock_late",
         "joins_penstock",
@@ -166,7 +166,7 @@ def _job(files: tuple[Path, Path], rows: int, movement: Movement, work: Path) ->
     left, right = (str(prefix(file, rows, work)) for file in files)
     return JoinJob(
         left, right, rows, str(work), machine.cores(), 0.0,
-        range_seconds=RANGE, slide_seconds=movement.slide_seconds, batch_rows=max(1, 2 * rows // BATCHES),
+        range_seconds=RANGE, slide_seconds=movement.slide_seconds, batch_rows=max(1, rows // BATCHES),
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """penstock's join by its Python interface, results in Parquet files. The job's mode is the master, without one Spark on
 all threads, and `late` where sides are not aggregated before they are stored.
 
-Warm are all micro-batches but the first, with the writing of results.
+The first micro-batch is short, until it is known how dense streams are. Warm are all after the first that closes
+windows, with the writing of results.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engines.penstock import Watch, _version, _warm, warm_part
+from benchmarks.engines.penstock import Watch, _version
 from benchmarks.measure.digest import digest_files
 from benchmarks.measure.job import JOINED, Answer, JoinJob, elapsed, serve_joins
 
@@ -29,9 +30,13 @@ def run(job: JoinJob) -> Answer:
     cold = elapsed(job)
     summary: dict[str, Any] = started.summary()
     app.close()
-    seconds, rows, note = warm_part(summary)
+    warm = first_warm(summary)
+    seconds = sum(summary["seconds"]["per_batch"][warm:])
+    rows = sum(batch["rows"] for batch in summary["batches"][warm:])
+    cpu = watch.used[-1] - (watch.used[warm - 1] if warm else 0.0)
+    note = "" if warm else "cold: one micro-batch only closes windows"
     digests = (str(digest_files(sorted(Path(f"{job.work}/out").glob("**/*.parquet")), JOINED)),)
-    return Answer(_version(), seconds, rows, cold, digests, note, told(summary), _warm(watch.used))
+    return Answer(_version(), seconds, rows, cold, digests, note, told(summary, warm), cpu)
 
 
 def opened(job: JoinJob) -> Any:
@@ -51,11 +56,17 @@ def query(job: JoinJob) -> str:
     return f"SELECT {columns} FROM a {window} JOIN b {window} ON a.k = b.k GROUP BY a.g, b.h"
 
 
-def told(summary: dict[str, Any]) -> dict[str, Any]:
-    """Seconds of tasks and of closing windows, and windows closed, of the micro-batches after the first; bytes of state
-    that were written, read, and kept after a micro-batch at most."""
+def first_warm(summary: dict[str, Any]) -> int:
+    """The first micro-batch after one that has closed windows; 0 where none closes any after it."""
+    closing = [number for number, batch in enumerate(summary["batches"]) if batch["windows"]]
+    return closing[0] + 1 if len(closing) > 1 else 0
+
+
+def told(summary: dict[str, Any], first: int) -> dict[str, Any]:
+    """Seconds of tasks and of closing windows, and windows closed, of warm micro-batches; bytes of state that were
+    written, read, and kept after a micro-batch at most."""
     seconds, batches, state = summary["seconds"], summary["batches"], summary["state"]
-    warm = slice(1, None) if len(batches) > 1 else slice(None)
+    warm = slice(first, None)
     return {
         "task_seconds": sum(seconds["tasks"][warm]),
         "join_seconds": sum(seconds["merge"][warm]),

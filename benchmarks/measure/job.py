@@ -85,7 +85,7 @@ class JoinJob:
     mode: str = ""
     range_seconds: int = 100
     slide_seconds: int = 100
-    batch_rows: int = 500_000  # of both together
+    batch_rows: int = 500_000  # of each
 
     @property
     def range(self) -> int:

@@ -158,12 +158,15 @@ def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_penstock_tells_of_a_run() -> None:
-    batches = [{"windows": n, "bytes": {"kept": 100 - n}} for n in (1, 2, 3)]
+    batches = [{"windows": n, "bytes": {"kept": 100 - n}} for n in (0, 2, 3, 0)]
     summary = {
-        "seconds": {"tasks": [9.0, 1.0, 2.0], "merge": [8.0, 0.5, 1.0], "startup": 4.0},
+        "seconds": {"tasks": [9.0, 9.0, 2.0, 1.0], "merge": [8.0, 8.0, 1.0, 0.5], "startup": 4.0},
         "batches": batches,
         "state": {"written": 7, "read": 8},
         "memory": {},
     }
-    told = joins_penstock.told(summary)
-    assert (told["task_seconds"], told["join_seconds"], told["windows"], told["state_bytes"]) == (3.0, 1.5, 5, 99)
+    first = joins_penstock.first_warm(summary)
+    told = joins_penstock.told(summary, first)
+    assert first == 2
+    assert (told["task_seconds"], told["join_seconds"], told["windows"], told["state_bytes"]) == (3.0, 1.5, 3, 100)
+    assert joins_penstock.first_warm({"batches": batches[:2]}) == 0
