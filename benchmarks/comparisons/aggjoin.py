@@ -59,19 +59,19 @@ class JoinContender:
 
 
 CONTENDERS = (
-    JoinContender("penstock", "joins_penstock", note="on Spark, after the first micro-batch that closes windows"),
-    JoinContender("penstock_process", "joins_penstock", mode="process", note="--master process, likewise"),
+    JoinContender("penstock", "joins.penstock", note="on Spark, after the first micro-batch that closes windows"),
+    JoinContender("penstock_process", "joins.penstock", mode="process", note="--master process, likewise"),
     JoinContender(
         "penstock_late",
-        "joins_penstock",
+        "joins.penstock",
         mode="process late",
         pairs=300_000_000,
         note="--master process --joins late: records are joined one by one",
     ),
-    JoinContender("duckdb", "joins_duckdb", "duckdb", note="in memory, window by window"),
+    JoinContender("duckdb", "joins.duckdb", "duckdb", note="in memory, window by window"),
     JoinContender(
         "duckdb_late",
-        "joins_duckdb",
+        "joins.duckdb",
         "duckdb",
         "late",
         pairs=1_000_000_000,
@@ -79,7 +79,7 @@ CONTENDERS = (
     ),
     JoinContender(
         "spark_stream_join",
-        "joins_spark",
+        "joins.spark",
         pairs=60_000_000,
         copies=4_000_000,
         streaming=True,
@@ -144,7 +144,7 @@ def _compare(
             answer = run_engine(contender.module, contender.package, _own(contender, plain), TIMEOUT)
             if isinstance(answer, Answer) and rows not in expected:
                 tell(f"reference answers of {2 * rows:,} records")
-                expected[rows] = run_engine("joins_arrow", "", plain, TIMEOUT)
+                expected[rows] = run_engine("joins.arrow", "", plain, TIMEOUT)
         line = _line(contender, rows, movement.slides == slides, answer, expected.get(rows, ""))
         tell(f"{contender.name}: {line['note'] if line['seconds'] is None else _told(line)}")
         yield {**line, "work": title, "case": case.name, "windows": movement.name}

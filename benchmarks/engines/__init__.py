@@ -13,8 +13,7 @@
 | `polars` | lazy frames, collected together |
 | `clickhouse` | chdb, separate queries |
 | `arrow` | pyarrow's group_by: the reference the answers are compared with, not a contender |
-| `joins_penstock`, `joins_duckdb`, `joins_spark` | joins of two streams: a `benchmarks.measure.job.JoinJob` |
-| `joins_arrow` | their reference: pyarrow's group_by and join |
+| `joins` | a room: joins of two streams |
 
 Peers run in an environment without pyspark and numba: these modules import only their engine, numpy and pyarrow.
 """

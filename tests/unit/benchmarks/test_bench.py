@@ -120,7 +120,7 @@ def test_pairs() -> None:
 def test_engines_import_without_spark_and_numba() -> None:
     modules = "arrow duckdb polars clickhouse flink penstock penstock_parts"
     modules += " spark_streaming spark_grouping_sets spark_base_aggregate"
-    modules += " joins_arrow joins_duckdb joins_penstock joins_spark"
+    modules += " joins.arrow joins.duckdb joins.penstock joins.spark"
     code = "import sys, importlib\nfor n in ('pyspark', 'numba', 'sqlglot'): sys.modules[n] = None\n"
     code += f"for n in '{modules}'.split(): importlib.import_module('benchmarks.engines.' + n)"
     subprocess.run([sys.executable, "-c", code], check=True)

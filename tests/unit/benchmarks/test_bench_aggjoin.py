@@ -17,7 +17,8 @@ from benchmarks import command
 from benchmarks.comparisons import aggjoin, peers
 from benchmarks.comparisons.aggjoin import CONTENDERS, JoinContender
 from benchmarks.data.joins import CASES, SLIDING, START, TUMBLING, JoinCase, join_files
-from benchmarks.engines import joins_arrow, joins_penstock
+from benchmarks.engines.joins import arrow as joins_arrow
+from benchmarks.engines.joins import penstock as joins_penstock
 from benchmarks.measure import table
 from benchmarks.measure.digest import digest
 from benchmarks.measure.job import Answer, JoinJob
@@ -121,11 +122,11 @@ def test_engines_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fake_run(module: str, package: str, job: JoinJob, timeout: float) -> Answer | str:
-    if module == "joins_arrow":
+    if module == "joins.arrow":
         return Answer("26", 1, 2 * job.rows, 1, ("right",))
-    if module == "joins_duckdb":
+    if module == "joins.duckdb":
         return peers.NOT_INSTALLED if job.mode else Answer("2", 4.0, 2 * job.rows, 5.0, ("wrong",), cpu_seconds=6.0)
-    if module == "joins_spark":
+    if module == "joins.spark":
         assert len(list(Path(job.left).glob("*.parquet"))) == len(list(Path(job.right).glob("*.parquet"))) == 4
         return Answer("4", 30.0, job.rows, 50.0, ("right",), extra={"state_bytes": 5_000_000})
     extra = {"join_seconds": 0.5, "windows": 10, "state_bytes": 2_000}

@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 
-from benchmarks.engines.joins_arrow import starts
+from benchmarks.engines.joins.arrow import starts
 from benchmarks.measure.cpu import spent
 from benchmarks.measure.digest import digest_files
 from benchmarks.measure.job import JOINED, Answer, JoinJob, elapsed, serve_joins, timed
