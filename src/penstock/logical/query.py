@@ -109,6 +109,7 @@ class Side:
     where: Expression | None
     key: tuple[Attribute, ...]
     time: str  # the stream's time column; empty where it has none
+    reads: frozenset[str] = frozenset()  # columns of ON of LEFT JOINs, whatever is asked of their tables
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,7 @@ class Query:
     per_tuple: bool = False
     hidden: bool = False
     join: Join | None = None
+    reads: frozenset[str] = frozenset()  # as of a `Side`
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -187,7 +189,7 @@ class Query:
     @property
     def columns(self) -> frozenset[str]:
         """Stream columns this query reads, besides the time column."""
-        used = columns(self.where)
+        used = columns(self.where) | self.reads
         for key in self.keys:
             used |= columns(key.attribute)
         for aggregate in self.aggregates:

@@ -126,7 +126,7 @@ def grouped_side(query: Query, side: Side, wanted: Wanted, since: int = 0, table
             side.stream,
             attributes,
             window.panes,
-            Choice(side.where, frozenset().union(*map(columns, read)), gap),
+            Choice(side.where, side.reads.union(*map(columns, read)), gap),
             tuple(sorted(asked.arguments, key=lambda argument: argument.name)),
             tuple(sorted(asked.states)),
             since if window.landmark else None,

@@ -8,7 +8,7 @@ Where only one stream is left, as tables were put into its records, the query is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -57,7 +57,8 @@ def resolve_join(named: Named, select: Select, text: AppText, inputs: tuple[Join
     pairs = [part for part in joins.conditions if part not in found.said]
     query = _rewritten(query, joins.change)
     if len(streams) == 1 and not joins.sides and not pairs:
-        return _of_one_stream(query, streams[0], windows[0][0], [part for _, part in filters])
+        made = _of_one_stream(query, streams[0], windows[0][0], [part for _, part in filters])
+        return replace(made, reads=_own_names(joins.reads, streams[0].alias))
     sides = tuple(
         Side(
             one.alias,
@@ -66,6 +67,7 @@ def resolve_join(named: Named, select: Select, text: AppText, inputs: tuple[Join
             _own_condition([part for alias, part in filters if alias == one.alias], one.alias),
             tuple(computed(own(part, one.alias)) for part in key),
             one.input.stream.time,
+            _own_names(joins.reads, one.alias),
         )
         for one, window, key in zip(streams, windows[0], found.keys, strict=True)
     )
@@ -167,6 +169,10 @@ def _conditions(
     if select.where is not None:
         where += conjuncts(resolve_where(select.where, select, columns))
     return where, on
+
+
+def _own_names(reads: Mapping[str, frozenset[str]], alias: str) -> frozenset[str]:
+    return frozenset(name.removeprefix(side_column(alias, "")) for name in reads.get(alias, ()))
 
 
 def _own_condition(parts: Sequence[Expression], alias: str) -> Expression | None:

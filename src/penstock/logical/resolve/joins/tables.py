@@ -8,7 +8,7 @@ computed for each record, and nothing is joined any more. Else the rows are a si
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from penstock.logical.expressions import (
@@ -21,6 +21,8 @@ from penstock.logical.expressions import (
     Lookup,
     Match,
     Not,
+    columns,
+    record_parts,
 )
 from penstock.logical.query import Field, Table, TableSide
 from penstock.logical.resolve.joins.columns import JoinInput
@@ -63,6 +65,7 @@ class TableJoins:
     filters: list[tuple[str, Expression]]
     sides: list[TableSide]
     found: dict[str, Match]
+    reads: dict[str, frozenset[str]] = field(default_factory=dict)  # by stream, what LEFT JOINs ask of its records
 
     def resolve(self, inputs: Sequence[JoinInput], on: dict[str, tuple[Expression, ...]], wrong: Wrong) -> None:
         """Tables whose records are known first: a table may be found by a column of another one."""
@@ -112,7 +115,10 @@ class TableJoins:
         else:
             self.found[one.alias] = match
             self.conditions = [rewritten(condition, self.change) for condition in self.conditions]
-        if not outer:
+        if outer:
+            asked_of = frozenset().union(*map(columns, record_parts(match)))
+            self.reads[owner] = self.reads.get(owner, frozenset()) | asked_of
+        else:
             self.filters.append((owner, Not(IsNull(computed(Lookup(match, None, BIGINT))))))
 
     def _match(
