@@ -65,8 +65,7 @@ CONTENDERS = (
         "penstock_late",
         "joins.penstock",
         mode="process late",
-        pairs=300_000_000,
-        note="--master process --joins late: records are joined one by one",
+        note="--master process --joins late: records are stored as they come, and grouped when windows close",
     ),
     JoinContender("duckdb", "joins.duckdb", "duckdb", note="in memory, window by window"),
     JoinContender(
