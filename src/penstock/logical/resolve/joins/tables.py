@@ -8,7 +8,7 @@ computed for each record, and nothing is joined any more. Else the rows are a si
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from penstock.logical.expressions import (
@@ -18,6 +18,7 @@ from penstock.logical.expressions import (
     Column,
     Expression,
     IsNull,
+    Literal,
     Lookup,
     Match,
     Not,
@@ -29,6 +30,8 @@ from penstock.logical.resolve.joins.columns import JoinInput
 from penstock.logical.resolve.joins.conditions import between, conjunction
 from penstock.logical.rewrite import computed, inputs_read, own, rewritten, rewritten_match
 from penstock.logical.types import BIGINT, DOUBLE, Kind
+
+ONE = Literal(1, BIGINT)
 
 
 class Tables(Protocol):
@@ -177,7 +180,10 @@ def _when(match: Match, conditions: Sequence[Expression]) -> Match:
     def asked(value: Expression) -> Expression:
         return Case(((test, value),), None, value.type)
 
-    return Match(
-        match.table, match.digest, tuple((asked(of), column) for of, column in match.equals),
-        None if match.value is None else asked(match.value), match.bounds, match.where, match.longest,
-    )  # fmt: skip
+    # Where nothing is compared with the table, all of its rows are found, or none.
+    compared = match.equals if match.equals or match.value is not None else ((ONE, ONE),)
+    return replace(
+        match,
+        equals=tuple((asked(of), column) for of, column in compared),
+        value=None if match.value is None else asked(match.value),
+    )

@@ -12,7 +12,6 @@ from functools import reduce
 
 import numpy as np
 
-from penstock.logical.query import Query
 from penstock.logical.window import Window
 from penstock.relations.relation import Relation
 from penstock.runtime.merge.closer import joined_groups
@@ -87,8 +86,10 @@ def joined_part(reading: JoinReading, one: JoinWanting, cut: Cut, segments: Task
 def finished(one: JoinWanting, found: Sequence[Groups], windows: Array, exact: Array, bounds: JoinBounds) -> Merged:
     """The result rows of joined groups, whole ones. Aggregates of everything have a row at every instant."""
     query, (groups, *details) = one.query, found
+    if query.window.whole and not len(windows):  # that of all records is there, whatever it holds
+        windows, exact = np.zeros(1, np.int64), np.zeros(1, np.int64)
     if not query.keys and not query.per_tuple:
-        groups = _with_nothing(groups, one.groups.wanted, windows, query)
+        groups = _with_nothing(groups, one.groups.wanted, windows)
     rows_of = dict(zip(one.details, details, strict=True))
     values, listing = reduced(one, groups, lambda part: [lambda: PartRows(rows_of[part], lambda groups: None)])
     rows = first_rows(query, finish(query, groups, bounds, values, listing))
@@ -104,9 +105,9 @@ def existing(parts: Iterable[Sequence[tuple[Array, Array]]]) -> tuple[Array, Arr
     return windows, sum(each, np.zeros(len(windows), np.int64))
 
 
-def _with_nothing(groups: Groups, wanted: Relation, windows: Array, query: Query) -> Groups:
+def _with_nothing(groups: Groups, wanted: Relation, windows: Array) -> Groups:
     """Aggregates of everything give a row also where nothing was joined."""
-    without = np.setdiff1d(np.zeros(1, np.int64) if query.window.whole else windows, groups.panes)
+    without = np.setdiff1d(windows, groups.panes)
     if not len(without):
         return groups
     nothing = group_of_nothing(wanted).take(np.zeros(len(without), np.int64))
