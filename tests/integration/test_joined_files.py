@@ -17,7 +17,7 @@ QUERIES = (
     "SELECT count(*) AS n, sum(c.page) AS s FROM {o} o JOIN {c} c ON o.item = c.item",
     "SELECT o.shop, count(DISTINCT page) AS p, avg(price) AS a FROM {o} o, {c} c WHERE o.item = c.item GROUP BY o.shop",
     "SELECT o.item, count(*) AS n FROM {o} o, {c} c WHERE o.item = c.item AND o.price > 1000 GROUP BY o.item",
-    "SELECT x.shop, y.shop AS z, count(*) AS n FROM {o} x, {o} y WHERE x.item = y.item AND x.price < y.price GROUP BY 1, 2",
+    "SELECT x.shop, y.shop AS z, count(*) FROM {o} x, {o} y WHERE x.item = y.item AND x.price < y.price GROUP BY 1, 2",
     "SELECT o.price + c.page AS both_, count(*) AS n FROM {o} o, {c} c WHERE o.item = c.item GROUP BY o.price + c.page",
     "SELECT o.price, i.name FROM {o} o LEFT JOIN items i ON o.price > 25",
     "SELECT i.name, count(*) AS n FROM {o} o LEFT JOIN items i ON o.item = i.item AND o.price > 25 GROUP BY i.name",
