@@ -94,7 +94,7 @@ def show_aggjoin(report: dict[str, Any], console: Console) -> None:
                 continue
             table.add_row(
                 line["engine"],
-                *(f"{line['ratio_to_penstock']:.2f}x" if line["ratio_to_penstock"] else "-",),
+                _times(line["ratio_to_penstock"]),
                 f"{line['seconds']:.2f}",
                 "" if line["cpu_seconds"] is None else f"{line['cpu_seconds']:.2f}",
                 f"{line['rows']:,}",
@@ -147,6 +147,10 @@ def show_startup(report: dict[str, Any], console: Console) -> None:
             console.print(f"{line['engine']}: {line['note']}", markup=False)
     said = "imports: of pyarrow and numba; CPU: all processes of a command"
     console.print(f"medians of {report['times']}, in turns; {said}")
+
+
+def _times(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.0f}x"
 
 
 def _costs(line: dict[str, Any]) -> Iterable[str]:
