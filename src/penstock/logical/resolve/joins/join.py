@@ -14,7 +14,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.lang.ast import Select, span_of
+from penstock.lang.ast import Duration, Select, span_of
 from penstock.lang.text import AppText
 from penstock.logical.expressions import Aggregate, Column, Expression, Prefix
 from penstock.logical.query import Join, Key, Order, OutputColumn, Query, Side, side_column
@@ -22,10 +22,10 @@ from penstock.logical.render import render
 from penstock.logical.resolve.joins.columns import JoinedColumns, JoinInput
 from penstock.logical.resolve.joins.conditions import JoinKeys, conjunction, conjuncts, join_keys
 from penstock.logical.resolve.joins.tables import TableJoins, Tables
-from penstock.logical.resolve.joins.windows import joined_window, side_windows
+from penstock.logical.resolve.joins.windows import joined_window, needs_every, side_windows
 from penstock.logical.resolve.select import Named, resolve_clauses, resolve_where
 from penstock.logical.rewrite import Change, computed, inputs_read, own, rewritten
-from penstock.logical.window import Window
+from penstock.logical.window import ROWS, Window
 
 _MOST_STREAMS = 4
 _IN_TWO = "join some of them in a query of their own, and read its results here"
@@ -38,8 +38,8 @@ def resolve_join(named: Named, select: Select, text: AppText, inputs: tuple[Join
     columns = JoinedColumns.of(text, inputs)
     windows: list[tuple[Window, ...]] = []
 
-    def window_of(bucket: object) -> Window:
-        windows.append(side_windows(text, select, streams, bucket))  # type: ignore[arg-type]
+    def window_of(bucket: Duration | None) -> Window:
+        windows.append(side_windows(text, select, streams, bucket))
         return joined_window(windows[0])
 
     query = resolve_clauses(named, select, columns, window_of)
@@ -56,9 +56,12 @@ def resolve_join(named: Named, select: Select, text: AppText, inputs: tuple[Join
     # Also what is of one stream now, as its records know their rows: a record that has a row counts, whatever is asked.
     pairs = [part for part in joins.conditions if part not in found.said]
     query = _rewritten(query, joins.change)
-    if len(streams) == 1 and not joins.sides and not pairs:
-        made = _of_one_stream(query, streams[0], windows[0][0], [part for _, part in filters])
+    window = windows[0][0]
+    if len(streams) == 1 and not joins.sides and not pairs and not window.counted:
+        made = _of_one_stream(query, streams[0], window, [part for _, part in filters])
         return replace(made, reads=_own_names(joins.reads, streams[0].alias))
+    if window.axis == ROWS:
+        raise needs_every(text, streams[0])
     sides = tuple(
         Side(
             one.alias,

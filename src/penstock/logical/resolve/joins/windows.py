@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from penstock.errors import QueryError
 from penstock.lang.ast import Duration, Select, WindowClause
 from penstock.lang.durations import format_duration
 from penstock.lang.text import AppText
 from penstock.logical.resolve.joins.columns import JoinInput
-from penstock.logical.resolve.windows import check_duration, check_time, row_count
+from penstock.logical.resolve.windows import check_duration, check_time, resolve_window, row_count
 from penstock.logical.window import ALL_RECORDS, LAST, Window
 
 _NONE = "add a window like [RANGE '5 minutes'] after it, or EVERY 5 MINUTES"
@@ -23,7 +24,10 @@ _EVERY = "say how often the join gives results: EVERY 1 MINUTE"
 def side_windows(
     text: AppText, select: Select, streams: tuple[JoinInput, ...], bucket: Duration | None
 ) -> tuple[Window, ...]:
-    """The window of each stream."""
+    """The window of each stream. One stream alone, beside tables, has any that it may have without them."""
+    if len(streams) == 1 and not (select.every is not None and _of_rows(streams[0])):
+        (one,) = streams
+        return (resolve_window(text, select, one.window, bucket, one.span, one.input),)
     if bucket is not None:
         hint = "give the streams windows, like [RANGE '5 minutes']: results have window_start and window_end"
         raise text.error(bucket.span, "a time bucket in a join is not executable", hint)
@@ -78,6 +82,16 @@ def _slide(text: AppText, select: Select, streams: tuple[JoinInput, ...]) -> int
     return chosen.microseconds
 
 
+def _of_rows(one: JoinInput) -> bool:
+    return one.window is not None and one.window.rows is not None
+
+
+def needs_every(text: AppText, one: JoinInput) -> QueryError:
+    """Of a window of rows in a join: instants are times."""
+    assert one.window is not None
+    return text.error(one.window.span, "a window of rows in a join needs EVERY", _EVERY)
+
+
 def _check_rows(text: AppText, select: Select, one: JoinInput, window: WindowClause) -> None:
     if one.input.results:
         hint = "use a window of time, like [RANGE '5 minutes']"
@@ -85,7 +99,7 @@ def _check_rows(text: AppText, select: Select, one: JoinInput, window: WindowCla
     if window.row_slide is not None:
         raise text.error(window.row_slide.span, "a window of rows in a join has no slide of its own", _EVERY)
     if select.every is None:
-        raise text.error(window.span, "a window of rows in a join needs EVERY", _EVERY)
+        raise needs_every(text, one)
 
 
 def _window(text: AppText, one: JoinInput, slide: int) -> Window:
