@@ -97,9 +97,9 @@ def show_aggjoin(report: dict[str, Any], console: Console) -> None:
                 _times(line["ratio_to_penstock"]),
                 f"{line['seconds']:.2f}",
                 "" if line["cpu_seconds"] is None else f"{line['cpu_seconds']:.2f}",
-                f"{line['rows']:,}",
+                _short(line["rows"]),
                 "" if line["ms_a_window"] is None else f"{line['ms_a_window']:.1f}",
-                "" if line["state_bytes"] is None else f"{line['state_bytes'] / 1e3:,.0f}k",
+                "" if line["state_bytes"] is None else _short(line["state_bytes"]),
                 "same" if line["same_answer"] else "DIFFERS",
             )
         console.print(table)
@@ -147,6 +147,11 @@ def show_startup(report: dict[str, Any], console: Console) -> None:
             console.print(f"{line['engine']}: {line['note']}", markup=False)
     said = "imports: of pyarrow and numba; CPU: all processes of a command"
     console.print(f"medians of {report['times']}, in turns; {said}")
+
+
+def _short(count: int) -> str:
+    """In few letters: 5.0M, 200k."""
+    return f"{count / 1e6:,.1f}M" if count >= 1_000_000 else f"{count / 1e3:,.0f}k"
 
 
 def _times(ratio: float | None) -> str:

@@ -152,7 +152,7 @@ def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines["penstock_late"]["note"].startswith("left out: 800 pairs")
     assert lines["spark_stream_join"]["ratio_to_penstock"] == 30
     assert lines["spark_stream_join"]["same_answer"]
-    for text in ("30x", "DIFFERS", "same", "not installed", "left out", "50.0", "5,000k", "sliding by a tenth"):
+    for text in ("30x", "DIFFERS", "same", "not installed", "left out", "50.0", "5.0M", "sliding by a tenth"):
         assert text in out.getvalue()
     assert {"engine", "version", "work", "seconds", "ratio_to_penstock", "same_answer"} <= set(lines["duckdb"])
     assert table.OTHERS["aggjoin"]
