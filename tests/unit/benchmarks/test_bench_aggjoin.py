@@ -105,6 +105,7 @@ def test_reference_is_that_of_all_pairs(tmp_path: Path, movement: Any) -> None:
     assert answer.extra["windows"] == len(expected) == (12 if movement is TUMBLING else 30)
 
 
+@pytest.mark.slow
 def test_engines_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["penstock_process", "penstock_late", "duckdb", "duckdb_late"]
     if peers.interpreter("duckdb") is None:
