@@ -32,12 +32,14 @@ BATCHES = 6  # micro-batches of a run, about
 PARTS = 3
 GAP = timedelta(days=62)  # before the record that closes all windows
 TIMEOUT = 300.0
+PATIENCE = 5
 
 
 @dataclass(frozen=True)
 class JoinContender:
     """An engine of the benchmark. `pairs` and `copies` limit the pairs of records that it goes through, and the records
-    that it keeps, one for each window that they are in: it reads a prefix."""
+    that it keeps, one for each window that they are in: it reads a prefix. The shortest one may have `PATIENCE` times
+    as many; beyond that it would take more than five minutes."""
 
     name: str
     module: str
@@ -49,13 +51,26 @@ class JoinContender:
     note: str = ""
 
     def slides(self, case: JoinCase, movement: Movement) -> int:
-        """How many slides of the stream it reads; 0: not even two windows of a tumbling one, or a sliding one."""
-        least = max(2, movement.steps)
+        """How many slides of the stream it reads, at least two windows that tumble or one that slides; 0: none."""
+        least = shortest(movement)
         for count in range(movement.slides, least - 1, -1):
-            kept = 2 * movement.rows(case, count) * movement.steps
-            if (not self.pairs or movement.pairs(case, count) <= self.pairs) and not 0 < self.copies < kept:
+            if self.takes(case, movement, count):
                 return count
-        return 0
+        return least if self.takes(case, movement, least, PATIENCE) else 0
+
+    def takes(self, case: JoinCase, movement: Movement, slides: int, times: int = 1) -> bool:
+        """Whether so many slides are within the limits, or so many times them."""
+        few = not self.pairs or movement.pairs(case, slides) <= times * self.pairs
+        return few and (not self.copies or _copies(case, movement, slides) <= times * self.copies)
+
+
+def shortest(movement: Movement) -> int:
+    """Slides of two windows that tumble, or of one that slides."""
+    return max(2, movement.steps)
+
+
+def _copies(case: JoinCase, movement: Movement, slides: int) -> int:
+    return 2 * movement.rows(case, slides) * movement.steps
 
 
 CONTENDERS = (
@@ -150,9 +165,10 @@ def _compare(
 
 
 def _skipped(contender: JoinContender, case: JoinCase, movement: Movement) -> str:
-    least = max(2, movement.steps)
-    pairs, kept = movement.pairs(case, least), 2 * movement.rows(case, least) * movement.steps
-    what = f"{pairs:,} pairs" if contender.pairs and pairs > contender.pairs else f"{kept:,} records in state"
+    least = shortest(movement)
+    pairs, kept = movement.pairs(case, least), _copies(case, movement, least)
+    many = contender.pairs and pairs > PATIENCE * contender.pairs
+    what = f"{pairs:,} pairs" if many else f"{kept:,} records in state"
     return f"left out: {what} even of the shortest stream, more than five minutes"
 
 

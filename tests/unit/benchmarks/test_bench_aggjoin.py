@@ -66,17 +66,18 @@ def test_pairs_of_windows() -> None:
 
 
 def test_contenders_read_a_prefix_or_nothing() -> None:
-    slow = JoinContender("s", "s", pairs=5 * 400, copies=10_000)
+    slow, one_key = JoinContender("s", "s", pairs=5 * 400, copies=10_000), replace(SMALL, keys=1)
     assert slow.slides(SMALL, TUMBLING) == 5
-    assert slow.slides(replace(SMALL, keys=1), TUMBLING) == 0
+    assert slow.slides(one_key, TUMBLING) == 2  # 3,200 pairs: more than it is given, but less than five minutes
+    assert replace(slow, pairs=600).slides(one_key, TUMBLING) == 0
     assert JoinContender("f", "f").slides(SMALL, TUMBLING) == 12
     assert JoinContender("k", "k", copies=2 * 40 * 3).slides(SMALL, TUMBLING) == 3
     assert JoinContender("k", "k", copies=2 * 40 * 10).slides(SMALL, SLIDING) == 10
-    said = aggjoin._skipped(slow, replace(SMALL, keys=1), TUMBLING)
+    said = aggjoin._skipped(replace(slow, pairs=600), one_key, TUMBLING)
     assert said == "left out: 3,200 pairs even of the shortest stream, more than five minutes"
-    assert "8,000 records in state" in aggjoin._skipped(
-        JoinContender("k", "k", copies=9), replace(SMALL, rows=400), SLIDING
-    )
+    little = JoinContender("k", "k", copies=9)
+    assert little.slides(SMALL, SLIDING) == 0
+    assert "800 records in state" in aggjoin._skipped(little, SMALL, SLIDING)
 
 
 def by_hand(job: JoinJob) -> dict[int, dict[tuple[int, int], tuple[int, int, int]]]:
