@@ -26,7 +26,10 @@ def bench(
     quick: Annotated[bool, typer.Option(help="A short run, to see that it works.")] = False,
     engine: Annotated[list[str] | None, typer.Option(help="Only these engines.")] = None,
     queries: Annotated[list[int] | None, typer.Option(metavar="N", help="Only so many queries.")] = None,
-    data: Annotated[list[str] | None, typer.Option(help="Only these streams of multiquery: flows, zeek.")] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these, of multiquery: flows, zeek; of aggjoin: few, dense, wide, once."),
+    ] = None,
     work: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep data and results here.")] = None,
     capture: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", exists=True, dir_okay=False, help="pcap files for packets.")
