@@ -91,10 +91,11 @@ class Hfta:
         found = side_sources(storages, query.name, join)
         sides = tuple(
             SideReading(side, side_relation(query, side, wanted, since), sources, self._landmark_of(query, side))
-            for side, sources in zip(join.sides, found, strict=True)
+            for side, sources in zip(join.streams, found, strict=True)
         )
         groups, *details = (Part(relation, ()) for relation in wanted.relations)
-        reading, wanting = JoinReading(query.window, sides), JoinWanting(query, groups, tuple(details))
+        wanting = JoinWanting(query, groups, tuple(details))
+        reading = JoinReading(query.window, sides[: len(join.sides)], inner=sides[len(join.sides) :])
         first, beyond = self.span(query)
 
         def blocks(side: SideReading) -> Iterator[Block]:
@@ -135,10 +136,8 @@ class Hfta:
     def _last(self, query: Query) -> int | None:
         """At its end a stream's last landmark window is the one with its greatest time."""
         roots = roots_state(self.app, query, self.streams)
-        ranged = any(
-            not window.landmark and not window.counted for name in query.inputs for window in query.windows_on(name)
-        )
-        if ranged or not roots.ended:
+        windows = [query.window] if query.join is None else [side.window for side in query.join.sides]
+        if any(not window.landmark and not window.counted for window in windows) or not roots.ended:
             return None
         greatest = inputs_state(query, self.streams).greatest
         # Over results the watermark may have gone further than they have.

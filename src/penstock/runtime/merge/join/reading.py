@@ -50,16 +50,21 @@ class SideReading:
 
 @dataclass(frozen=True)
 class JoinReading:
-    """`window` numbers the instants: number k is where its k-th window ends."""
+    """`window` numbers the instants: number k is where its k-th window ends. `inner` are streams that EXISTS asks."""
 
     window: Window
     sides: tuple[SideReading, ...]
     largest: int = 0  # the side with the most rows
+    inner: tuple[SideReading, ...] = ()
+
+    @property
+    def streams(self) -> tuple[SideReading, ...]:
+        return (*self.sides, *self.inner)
 
     @property
     def relations(self) -> tuple[str, ...]:
         """All that is read."""
-        return tuple(source.relation.name for side in self.sides for source in side.sources)
+        return tuple(source.relation.name for side in self.streams for source in side.sources)
 
     def shift(self, window: Window) -> int:
         """What the number of an instant is less than that of a side's window that ends there."""
@@ -90,7 +95,7 @@ class JoinDue:
 
     @cached_property
     def bytes_a_row(self) -> int:
-        return max((row_bytes(side.wanted) for side in self.reading.sides), default=1)
+        return max((row_bytes(side.wanted) for side in self.reading.streams), default=1)
 
 
 def join_due(
@@ -101,21 +106,22 @@ def join_due(
     beyond: int,
     last: int | None,
 ) -> JoinDue:
-    """The instants in [first, beyond) at which every side holds something; `last`: none comes after it."""
-    found = [list(blocks(side)) if first < beyond else [] for side in reading.sides]
+    """The instants in [first, beyond) at which every side holds something; `last`: none comes after it. What EXISTS
+    asks may hold nothing."""
+    found = [list(blocks(side)) if first < beyond else [] for side in reading.streams]
     if reading.window.whole:
         whole = np.zeros(1 if first < beyond else 0, np.int64)
         return JoinDue(reading, (wanting,), whole, np.full(len(whole), sum(_rows(of) for of in found)))
     ranges: Ranges = [(first, beyond if last is None else min(beyond, last + 1))]
-    for side, of in zip(reading.sides, found, strict=True):
+    for side, of in zip(reading.sides, found, strict=False):
         ranges = _both(ranges, _existing(side.side.window, of, reading.shift(side.side.window)))
     windows = _numbers(ranges, wanting.query.name)
     rows = np.zeros(len(windows), np.int64)
     each = [
         _sizes(side.side.window, windows + reading.shift(side.side.window), of)
-        for side, of in zip(reading.sides, found, strict=True)
+        for side, of in zip(reading.streams, found, strict=True)
     ]
-    largest = max(range(len(each)), key=lambda number: int(each[number].sum()))
+    largest = max(range(len(reading.sides)), key=lambda number: int(each[number].sum()))
     return JoinDue(replace(reading, largest=largest), (wanting,), windows, sum(each, rows))
 
 
