@@ -45,8 +45,8 @@ def resolve_test(node: exp.Expr, scope: NameScope, resolve: Resolve) -> Expressi
 
 def elsewhere(node: exp.Expr, scope: NameScope, what: str) -> QueryError:
     """EXISTS and IN with a subquery stand in WHERE alone, where `resolve.joins.subqueries` takes them out."""
-    fact = f"{what} is executable only in WHERE, beside conditions that AND joins it with"
-    hint = "ask it there, outside of other subqueries, OR and CASE; or in a query of its own, and read its results"
+    fact = f"{what} is executable only in WHERE, alone or with AND"
+    hint = "for anything else give it a query of its own, and read that one's results"
     return scope.text.error(span_of(node), fact, hint)
 
 

@@ -19,7 +19,7 @@ from sqlglot import exp
 from penstock.errors import QueryError
 from penstock.lang.ast import span_of
 from penstock.lang.text import AppText
-from penstock.logical.expressions import Cast, Column, Comparison, Expression, IsNull, Lookup, Not
+from penstock.logical.expressions import Cast, Column, Comparison, Expression, IsNull, Lookup, Not, walk
 from penstock.logical.query import Attribute, Existence, Side
 from penstock.logical.render import render
 from penstock.logical.resolve.joins.columns import JoinedColumns, JoinInput
@@ -173,9 +173,10 @@ class Questions:
     def _ask_table(self, question: Question) -> None:
         """Records that find a row, or do not."""
         one = question.inner.input
-        for conditions in question.variants():
-            asked = tuple(rewritten(part, self.joins.change) for part in conditions)
-            owner, match = self.joins.question(one, asked, self._wrong(question))
+        variants = [tuple(rewritten(part, self.joins.change) for part in parts) for parts in question.variants()]
+        owner = self.joins.asking(one, variants[0])
+        for asked in variants:
+            match = self.joins.question(one, owner, asked, self._wrong(question))
             missing = IsNull(computed(Lookup(match, None, BIGINT)))
             self.filters.append((owner, missing if question.negated else Not(missing)))
 
@@ -201,9 +202,11 @@ class Questions:
     # -- sides
 
     def present(self, alias: str) -> tuple[Attribute, ...]:
-        """What EXISTS, and IN, ask a stream to have a value of."""
+        """What EXISTS, and IN, ask a stream to have a value of. What a record finds in a table is asked later: whether
+        it counts does not depend on how many rows tables have."""
         found = (of for test in self.tests if not test.negated for of, _ in test.equals)
-        return tuple(dict.fromkeys(of for of in found if inputs_read(of) == {alias}))
+        mine = dict.fromkeys(of for of in found if inputs_read(of) == {alias})
+        return tuple(of for of in mine if not any(isinstance(part, Lookup) for part in walk(of)))
 
     def first_key(self, alias: str) -> tuple[Attribute, ...]:
         """What rows of the only stream may be found by, all in one pass."""

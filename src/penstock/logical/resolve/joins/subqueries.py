@@ -110,6 +110,10 @@ def check_subquery(text: AppText, asked: Asked) -> None:
         second = query.sources[1]
         fact = f"a subquery of {asked.word} reads one stream or table"
         raise text.error(second.joined or span_of(asked.node), fact, _OF_ITS_OWN)
+    inside = None if query.where is None else query.where.find(exp.Subquery)
+    if inside is not None:
+        fact = f"a subquery in a subquery of {asked.word} is not executable"
+        raise text.error(span_of(inside), fact, "ask both in one WHERE, or " + _OF_ITS_OWN)
     _check_clauses(text, asked, query)
     if asked.member is not None and (len(query.items) > 1 or query.items[0].expression.find(exp.Star)):
         place = query.items[1 if len(query.items) > 1 else 0].span

@@ -78,9 +78,13 @@ class TableJoins:
             waiting.remove(one)
             self._resolve(one, on.get(one.alias, ()), self._owner(one, on) or self.streams[0], wrong)
 
-    def question(self, one: JoinInput, asked: tuple[Expression, ...], wrong: Wrong) -> tuple[str, Match]:
-        """The stream whose records a table is asked for by EXISTS, and which of its rows they look for."""
-        owner = self._owner(one, {one.alias: asked}) or self.streams[0]
+    def asking(self, one: JoinInput, asked: tuple[Expression, ...]) -> str:
+        """The stream whose records EXISTS of a table asks for; what asks nobody is asked of the first."""
+        read = [alias for part in asked for alias in inputs_read(part) if alias in self.streams]
+        return self._owner(one, {one.alias: asked}) or (read[0] if read else self.streams[0])
+
+    def question(self, one: JoinInput, owner: str, asked: tuple[Expression, ...], wrong: Wrong) -> Match:
+        """The rows of a table that a record of the owner looks for, asked by EXISTS."""
         match, rest = self._match(one, owner, asked)
         for condition in rest:
             if not inputs_read(condition) <= {owner}:
@@ -89,7 +93,7 @@ class TableJoins:
         problem = self.tables.problem(match)
         if problem is not None:
             raise wrong(one, problem)
-        return owner, match
+        return match
 
     def change(self, part: Expression) -> Expression | None:
         """For `rewritten`."""
