@@ -138,8 +138,12 @@ def _joined_text(one: StoredSide) -> str:
     by = f" by {', '.join(attribute_text(key) for key in one.side.key)}" if one.side.key else ""
     pairs = "" if join.pairs is None else f", where {render(join.pairs)}"
     with_ = f" with {' and '.join(others)}" if others else ""
-    how = f"asked by{by}" if one.side in join.inner else f"joined{by}{with_}{pairs}"
-    return f"{how}, every {format_duration(one.query.window.slide)}"
+    every = f"every {format_duration(one.query.window.slide)}"
+    if one.side in join.inner:
+        return f"asked for{by or ' all of it'}, {every}"
+    joined = [f"joined{by}{with_}{pairs}"] if others or pairs or not join.tests else []
+    asked = {test.inner: f"kept where {test.inner} has {'none' if test.negated else 'one'}" for test in join.tests}
+    return ", ".join((*joined, *asked.values(), every))
 
 
 def _slotted(kept: tuple[Relation, ...], sides: Iterable[StoredSide]) -> tuple[Relation, ...]:
