@@ -27,7 +27,7 @@ from penstock.logical.expressions import (
     children,
     columns,
 )
-from penstock.logical.query import Attribute, Existence, Join, Query, Side, side_name
+from penstock.logical.query import Attribute, Existence, Join, Query, Side, column_of, side_name
 from penstock.logical.rewrite import computed, inputs_read, own
 from penstock.logical.types import BIGINT, TIMESTAMP
 from penstock.relations.relation import APPEND, EXACT, Choice, Relation, Wanted, attribute_text, named
@@ -180,6 +180,14 @@ def side_choice(side: Side, relation: Relation) -> Choice:
     if not parts:
         return relation.choice
     return replace(relation.choice, where=parts[0] if len(parts) == 1 else Logic("AND", parts))
+
+
+def placing_key(side: Side, join: Join) -> tuple[Attribute, ...]:
+    """What decides the pass that a row is joined in: its key. Where some stream has an address and a prefix of it
+    there, which share components, the hashes of two streams would differ: then the first attribute alone."""
+    keys = [one.key for one in join.streams]
+    shared = any(len({column_of(attribute) for attribute in key}) < len(key) for key in keys)
+    return side.key[:1] if shared else side.key
 
 
 def key_relation(relation: Relation, key: Iterable[Attribute]) -> Relation:

@@ -16,7 +16,8 @@ import numpy as np
 
 from penstock.logical.query import Query, QuerySet, Side, side_name
 from penstock.logical.window import ROWS, Window
-from penstock.relations.joining import side_relation
+from penstock.relations.joining import placing_key, side_relation
+from penstock.relations.relation import named
 from penstock.relations.storage import Storage, part_sources, side_sources
 from penstock.runtime.batch.context import Context, Streams, inputs_state, roots_state
 from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
@@ -90,10 +91,17 @@ class Hfta:
         wanted, since = version.wanted[query.name], version.since.get(query.name, 0)
         found = side_sources(storages, query.name, join)
         sides = tuple(
-            SideReading(side, side_relation(query, side, wanted, since), sources, self._landmark_of(query, side))
+            SideReading(
+                side,
+                side_relation(query, side, wanted, since),
+                sources,
+                self._landmark_of(query, side),
+                placing_key(side, join),
+            )
             for side, sources in zip(join.streams, found, strict=True)
         )
-        groups, *details = (Part(relation, ()) for relation in wanted.relations)
+        # Two joins may want the same groups, and parts of both may stand in one segment.
+        groups, *details = (Part(named(replace(one, of=query.name)), ()) for one in wanted.relations)
         wanting = JoinWanting(query, groups, tuple(details))
         reading = JoinReading(query.window, sides[: len(join.sides)], inner=sides[len(join.sides) :])
         first, beyond = self.span(query)

@@ -14,7 +14,7 @@ from itertools import count, product
 import numpy as np
 
 from penstock.errors import RunError
-from penstock.logical.query import Query, Side
+from penstock.logical.query import Attribute, Query, Side
 from penstock.logical.window import Window
 from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
@@ -40,12 +40,14 @@ Ranges = list[tuple[int, int]]
 
 @dataclass(frozen=True)
 class SideReading:
-    """A side, what it is joined from, and where that is stored; `landmark` is where its window until now begins."""
+    """A side, what it is joined from, and where that is stored; `landmark` is where its window until now begins.
+    `placed` is the part of its key by whose hash rows are found in the same pass on all sides."""
 
     side: Side
     wanted: Relation
     sources: tuple[StoredSource, ...]
     landmark: int | None = None
+    placed: tuple[Attribute, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def _whole_sides(reading: JoinReading, cut: Cut, turn: int, segments: TaskSegmen
 
 def _merged_once(one: SideReading, cut: Cut, shift: int, turn: int, segments: TaskSegments) -> MergedOnce:
     moved = replace(cut, first=cut.first + shift, beyond=cut.beyond + shift)
-    by = key_relation(one.wanted, one.side.key) if one.side.key else None
+    by = key_relation(one.wanted, one.placed) if one.placed else None
     window = one.side.window
     return MergedOnce(
         Share(turn, cut.passes),
