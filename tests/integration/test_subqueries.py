@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
+from penstock.runtime.merge.join import items
 
 SECOND = 1_000_000
 Rows = list[tuple[int, int | None, int]]
@@ -132,8 +133,10 @@ def test_accounts_of_what_is_asked(run: Any) -> None:
 
 
 @pytest.mark.parametrize("joins", ["early", "late"])
-def test_large_instants_are_cut_into_parts(tmp_path: Path, joins: str) -> None:
+def test_large_instants_are_cut_into_parts(tmp_path: Path, joins: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the key of the first subquery, while the other is there whole in every part; by rows where NOT IN asks."""
+    monkeypatch.setattr(items, "ALONE", 100)
+    monkeypatch.setattr(items, "LEAST_ROWS", 100)
     rng = np.random.default_rng(17)
     rows = 6_000
     data = {
@@ -150,7 +153,8 @@ def test_large_instants_are_cut_into_parts(tmp_path: Path, joins: str) -> None:
           AND NOT EXISTS (SELECT 1 FROM c C {WINDOW} WHERE C.j = A.j AND C.k > A.k) GROUP BY A.j % 10;
         CREATE QUERY others AS SELECT count(*) AS n FROM a A {WINDOW} WHERE A.k NOT IN (SELECT k FROM b {WINDOW});"""
     run = ps.App(master="process").sql(text).start(
-        str(tmp_path / "checkpoint"), output=str(tmp_path / "out"), task_memory=40_000, joins=joins, plan="none"
+        str(tmp_path / "checkpoint"), output=str(tmp_path / "out"), task_memory=40_000, joins=joins, plan="none",
+        parallelism=4,
     )  # fmt: skip
     run.await_end()
     expected: dict[tuple[int, int], tuple[int, int]] = {}
