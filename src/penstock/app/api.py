@@ -210,7 +210,8 @@ class App:
         """The app, if `start` with these settings would not refuse it before anything runs."""
         from penstock.runtime.run.admission import check_start
 
-        app, (_, rest) = self._app(), planning_of(settings)
+        app = self._app()
+        _, rest = planning_of(settings, app)
         sessions, run_settings = self._sessions, settings_of(checkpoint, rest)
         check_start(app, self._functions, run_settings, self.inputs(app), sessions.with_spark, sessions.master)
         return app
@@ -251,7 +252,8 @@ class App:
         """
         from penstock.runtime.planning.planners import planner_of
 
-        app, (planning, rest) = self._app(), planning_of(options)
+        app = self._app()
+        planning, rest = planning_of(options, app)
         planner, settings = planner_of(planning), settings_of(None, rest)
         planner.look(app, self.inputs(app).sources, settings.batch_rows, settings.parallelism or os.cpu_count() or 1)
         return tuple(planner.plans(app).values())
@@ -325,7 +327,8 @@ class App:
         from penstock.runtime.run.start import open_run, start
 
         started = time.monotonic()
-        app, (planning, rest) = self._app(), planning_of(settings)
+        app = self._app()
+        planning, rest = planning_of(settings, app)
         inputs = self.inputs(app)
         run_settings = settings_of(checkpoint, rest)
         with_spark = self._sessions.with_spark

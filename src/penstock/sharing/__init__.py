@@ -8,6 +8,7 @@
 | `model` | what tables pass on and cost |
 | `allocate` | how tables share memory |
 | `choose` | which phantoms to keep |
+| `joins` | which sides of joins are aggregated early |
 | `plan` | the plan: data that tasks run |
 | `options` | what a plan is asked to be like |
 | `planner` | the cheapest plan for a stream |

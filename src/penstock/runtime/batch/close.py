@@ -17,7 +17,7 @@ import numpy as np
 from penstock.logical.query import Query, QuerySet, Side, side_name
 from penstock.logical.window import ROWS, Window
 from penstock.relations.joining import side_relation
-from penstock.relations.storage import Storage, part_sources, side_sources
+from penstock.relations.storage import Storage, part_sources, side_sources, side_table
 from penstock.runtime.batch.context import Context, Streams, inputs_state, roots_state
 from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
 from penstock.runtime.epoch import Epoch, first_window, landmark_start
@@ -90,7 +90,12 @@ class Hfta:
         wanted, since = version.wanted[query.name], version.since.get(query.name, 0)
         found = side_sources(storages, query.name, join)
         sides = tuple(
-            SideReading(side, side_relation(query, side, wanted, since), sources, self._landmark_of(query, side))
+            SideReading(
+                side,
+                side_relation(query, side, wanted, since, side_table(version.storage, query.name, side)),
+                sources,
+                self._landmark_of(query, side),
+            )
             for side, sources in zip(join.sides, found, strict=True)
         )
         groups, *details = (Part(relation, ()) for relation in wanted.relations)

@@ -14,8 +14,10 @@ from penstock.logical.query import QuerySet
 from penstock.logs import tell
 from penstock.runtime.batch.held import Held
 from penstock.runtime.batch.report import BatchReport
+from penstock.sharing.joins.asked import unpriced_choices
+from penstock.sharing.joins.plans import side_tables
 from penstock.sharing.options import NONE, Planning
-from penstock.sharing.plan import SharedPlan, unshared_plan
+from penstock.sharing.plan import SharedPlan, unshared_plans, with_joins
 from penstock.sources.base import Source
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import TaskReport
@@ -57,9 +59,9 @@ class Unplanned:
         """Nothing depends on them."""
 
     def plans(self, app: QuerySet, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
-        names = dict.fromkeys(name for query in app.queries for name in query.inputs)
-        memory, sides = self.planning.memory or 0, self.planning.sides
-        return {name: unshared_plan(app, name, memory, since or {}, sides) for name in names}
+        choices = unpriced_choices(self.planning.joins, app)
+        memory, sides = self.planning.memory or 0, side_tables(choices.values())
+        return with_joins(unshared_plans(app, memory, since, sides), app, choices)
 
     def next(self, checkpoint: Path, version: Version, tasks: Sequence[TaskReport]) -> Version | None:
         return None

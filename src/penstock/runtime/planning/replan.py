@@ -18,6 +18,7 @@ from pathlib import Path
 from penstock.errors import ConfigError, PenstockError
 from penstock.logical.query import QuerySet
 from penstock.relations.relation import Relation
+from penstock.relations.sides import SideTables
 from penstock.relations.storing import stored
 from penstock.runtime.machine import cache_size
 from penstock.runtime.profile.calibrate import calibrated
@@ -27,8 +28,10 @@ from penstock.runtime.task import sampling
 from penstock.sharing import planner as sharing
 from penstock.sharing.graph.grain import union
 from penstock.sharing.graph.lattice import Lattice, lattice
+from penstock.sharing.joins.asked import unpriced_choices
+from penstock.sharing.joins.plans import side_tables
 from penstock.sharing.options import AUTO, NONE, OFF, Planning
-from penstock.sharing.plan import SharedPlan, unshared_plan
+from penstock.sharing.plan import SharedPlan, joins_in, unshared_plan, with_joins
 from penstock.sharing.planner import plan_stream, reprice
 from penstock.sources.base import Source
 from penstock.state.protocol import TaskReport
@@ -92,20 +95,26 @@ class Planner:
             survey = sample_source(app, name, source, batch_rows)
             if survey is not None and survey.tuples:
                 rows = min(source.rows(), batch_rows) / max(1, parallelism)
-                self.known[name] = Known(
-                    lattice(stored(app, name, None, self.planning.sides).relations), survey, max(1.0, rows)
-                )
+                self.known[name] = Known(lattice(stored(app, name).relations), survey, max(1.0, rows))
         calibrated()
 
     def plans(self, app: QuerySet, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
         """A plan for every stream, and for every query whose results are read; `since` are the versions of the app that
         brought its queries."""
         names = dict.fromkeys(name for query in app.queries for name in query.inputs)
-        return {name: self._plan(app, name, since or {}) for name in names}
+        choices = unpriced_choices(self.planning.joins, app)
+        sides = side_tables(choices.values())
+        return with_joins({name: self._plan(app, name, since or {}, sides) for name in names}, app, choices)
 
-    def _plan(self, app: QuerySet, name: str, since: Mapping[str, int], before: SharedPlan | None = None) -> SharedPlan:
+    def _plan(
+        self,
+        app: QuerySet,
+        name: str,
+        since: Mapping[str, int],
+        sides: SideTables,
+        before: SharedPlan | None = None,
+    ) -> SharedPlan:
         """In place of one `before` planning takes no longer than it may, whatever is asked for: a batch waits."""
-        sides = self.planning.sides
         kept, known = stored(app, name, since, sides), self.known.get(name)
         if (
             self.planning.plan == NONE
@@ -157,7 +166,8 @@ class Planner:
         known = replace(sampled, depths=measured_depths(plan, tasks, sampled))
         self.known[name] = known
         try:
-            found = self._plan(version.app, name, version.since, plan)
+            sides = side_tables(joins_in(version.plans).values())
+            found = replace(self._plan(version.app, name, version.since, sides, plan), joins=plan.joins)
         except ConfigError:  # more candidates than the chooser takes: at the start a user is told, now the plan stays
             return None
         old = reprice(plan, known, calibrated())
