@@ -32,7 +32,7 @@ from penstock.runtime.run.history import History
 from penstock.runtime.run.summary import RunTimes, summarise, window_account
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.joins.plans import joins_of
-from penstock.sharing.options import NONE, Planning
+from penstock.sharing.options import NONE, OFF, Planning
 from penstock.sharing.plan import SharedPlan, unshared_plans
 from penstock.sinks.base import Owner
 from penstock.sinks.parquet import ParquetSink
@@ -117,7 +117,7 @@ class Engine:
         versions.store(self.checkpoint, versions.first_version(app, partial(self._plans, app), places, Planning(NONE)))
         self.executor = Watched(ProcessExecutor(settings.parallelism))
         feed = LoggedFeed(self.executor, self.checkpoint, dict(sources), job.until, FusedReader(job))
-        observers = [self.history, Replanning(planner or Planner(Planning(NONE)), self.held)]
+        observers = [self.history, Replanning(planner or Planner(Planning(NONE, replan=OFF)), self.held)]
         self.driver = BatchDriver(self.executor, task, feed, self.held, sinks, first_manifest(), observers)
         self.batches = MicroBatches(self.driver, feed, job.until)
 

@@ -254,7 +254,7 @@ class App:
 
         app = self._app()
         planning, rest = planning_of(options, app)
-        planner, settings = planner_of(planning), settings_of(None, rest)
+        planner, settings = planner_of(planning, app), settings_of(None, rest)
         planner.look(app, self.inputs(app).sources, settings.batch_rows, settings.parallelism or os.cpu_count() or 1)
         return tuple(planner.plans(app).values())
 
@@ -338,7 +338,8 @@ class App:
         self._sessions.check()
         opened = open_run(SPARK if with_spark else PROCESS, app, inputs, self._functions, run_settings)
         tasks = run_settings.parallelism or os.cpu_count() or 1
-        look = FirstLook(planning, lambda planner: planner.look(app, inputs.sources, run_settings.batch_rows, tasks))
+        rows = run_settings.batch_rows
+        look = FirstLook(planning, app, lambda planner: planner.look(app, inputs.sources, rows, tasks))
         planned = time.monotonic()
         on_phase("starting Spark" if with_spark else "starting workers")
         try:

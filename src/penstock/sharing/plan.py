@@ -16,10 +16,12 @@ from functools import cached_property
 from penstock.logical.query import Field, QuerySet, Stream
 from penstock.logical.window import ALL
 from penstock.relations.closing import Reader
-from penstock.relations.relation import Relation
+from penstock.relations.relation import EXACT, Relation
 from penstock.relations.sides import ALL_EARLY, SideTables
+from penstock.relations.storage import Storage, side_table
 from penstock.relations.storing import Stored, stored
 from penstock.sharing.graph.configuration import STREAM, Configuration
+from penstock.sharing.joins.asked import unpriced_choices
 from penstock.sharing.joins.choice import JoinChoice
 from penstock.sharing.joins.plans import joins_of
 from penstock.sharing.model.kinds.direct import DIRECT, EVICT
@@ -174,3 +176,15 @@ def with_joins(
 def joins_in(plans: Mapping[str, SharedPlan]) -> dict[str, JoinChoice]:
     """The plans of all joins, by query."""
     return {one.query: one for plan in plans.values() for one in plan.joins}
+
+
+def running_choices(
+    asked: str, app: QuerySet, plans: Mapping[str, SharedPlan], storage: Storage
+) -> dict[str, JoinChoice]:
+    """The plans of all joins; of one that no plan tells of, what is stored does."""
+    known = joins_in(plans)
+    found = unpriced_choices(asked, app)
+    for query, join in joins_of(app):
+        early = tuple(side_table(storage, query.name, side) == EXACT for side in join.sides)
+        found[query.name] = known.get(query.name) or replace(found[query.name], early=early)
+    return found

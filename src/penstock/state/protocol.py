@@ -190,18 +190,34 @@ class WindowCounts:
 
 
 @dataclass(frozen=True)
+class JoinCounts:
+    """Work of a join: instants of an item, groups made, the processor's nanoseconds. Of some items also what each side
+    held at an instant, in the order of FROM, records and different groups; and by the bits of each plan (1: aggregated
+    early) how many combinations of rows it would go through there."""
+
+    query: str
+    instants: int
+    made: int
+    nanoseconds: int
+    records: tuple[float, ...] = ()
+    groups: tuple[float, ...] = ()
+    pairs: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class HeldCounts:
     """Records that the sides of a join hold at instants, as far as one part of it has seen: (instants, counts) each."""
 
     query: str
     sides: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    counts: JoinCounts
 
 
 @dataclass(frozen=True)
 class MergeReport:
     """A task that closed windows: parts of results and their bytes, rows by query, the windows, bytes read, and what
     was aggregated of the results for queries that read them. Of joins that are too large for one task: the groups of
-    its part, and what its sides hold."""
+    its part, and what its sides hold. `joins`: their work."""
 
     staged: tuple[Staged, ...] = ()
     staged_bytes: int = 0
@@ -212,6 +228,7 @@ class MergeReport:
     spent: Spent = Spent()
     joined: tuple[SegmentRef, ...] = ()
     held: tuple[HeldCounts, ...] = ()
+    joins: tuple[JoinCounts, ...] = ()
 
 
 @dataclass(frozen=True)

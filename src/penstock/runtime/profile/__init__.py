@@ -4,7 +4,8 @@
 | --- | --- |
 | `survey` | groups of any relation, counted in a sample |
 | `statistics` | a survey and the counters of tasks, as the planner asks for them |
-| `calibrate` | what tables cost on this machine |
+| `joined` | what sides of joins hold |
+| `calibrate`, `joins` | what tables and joins cost on this machine |
 
 May touch `sharing` and `kernels`. `runtime.task.sampling` takes the samples.
 """

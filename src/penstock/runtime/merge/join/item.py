@@ -7,8 +7,9 @@ finished (`spread`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from time import thread_time_ns
 
 import numpy as np
 
@@ -19,12 +20,14 @@ from penstock.runtime.merge.details.reduced import PartRows, reduced
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.items import Cut
 from penstock.runtime.merge.join.combined import Joined
+from penstock.runtime.merge.join.counting import work_of
 from penstock.runtime.merge.join.reading import JoinReading, JoinWanting
 from penstock.runtime.merge.join.sides import read_sides
 from penstock.runtime.merge.ordering import first_rows
 from penstock.runtime.merge.tally import per_window, tally
 from penstock.runtime.merge.whole import group_of_nothing
 from penstock.runtime.merge.windows import Merged, TaskSegments
+from penstock.state.protocol import JoinCounts
 from penstock.state.segments.groups import Groups
 
 Array = np.ndarray
@@ -61,26 +64,29 @@ def join_item(
     (one,) = wanting
     part = joined_part(reading, one, cut, segments)
     windows, exact = existing([part.held])
-    yield finished(one, part.groups, windows, exact, join_bounds(reading))
+    yield replace(finished(one, part.groups, windows, exact, join_bounds(reading)), counts=part.work)
 
 
 @dataclass(frozen=True)
 class JoinedPart:
     """What an item joins: groups of each relation that the query is finished from, and the records that each side holds
-    at each instant, as (instants, counts)."""
+    at each instant, as (instants, counts); and its work."""
 
     groups: tuple[Groups, ...]
     held: tuple[tuple[Array, Array], ...]
+    work: JoinCounts
 
 
 def joined_part(reading: JoinReading, one: JoinWanting, cut: Cut, segments: TaskSegments) -> JoinedPart:
     """The groups of one pass over some keys, and some rows of the largest side."""
+    began = thread_time_ns()
     sides = read_sides(reading, cut, cut.turn or 0, segments)
     joined = Joined(one.query, sides)
     counts = [per_window(side.groups.panes, side.groups.count) for side in sides]
     if cut.slice:  # the others hold the same in every slice
         counts = [of if number == reading.largest else NOTHING_HELD for number, of in enumerate(counts)]
-    return JoinedPart(tuple(joined.groups(part.wanted) for part in one.parts), tuple(counts))
+    groups = tuple(joined.groups(part.wanted) for part in one.parts)
+    return JoinedPart(groups, tuple(counts), work_of(one.query.name, reading, sides, cut, len(groups[0]), began))
 
 
 def finished(one: JoinWanting, found: Sequence[Groups], windows: Array, exact: Array, bounds: JoinBounds) -> Merged:
