@@ -190,18 +190,37 @@ class WindowCounts:
 
 
 @dataclass(frozen=True)
+class SideCounts:
+    """Of a side of a join at an instant: records, different groups, stored rows, and the different values that the
+    groups of a key are told apart by."""
+
+    records: float
+    groups: float
+    rows: float
+    codes: float
+
+
+@dataclass(frozen=True)
+class HeldAt:
+    """What a join holds at an instant: keys that all sides have, the sides in the order of FROM, and by the bits of
+    each plan (1: aggregated early) how many combinations of rows it would go through."""
+
+    keys: float
+    sides: tuple[SideCounts, ...]
+    pairs: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class JoinCounts:
-    """Work of a join: instants of an item, groups made, the processor's nanoseconds. Of some items also what each side
-    held at an instant, in the order of FROM, records and different groups; and by the bits of each plan (1: aggregated
-    early) how many combinations of rows it would go through there."""
+    """Work of a join: instants of an item, groups made, the processor's nanoseconds, and whether rows were joined as
+    they are stored, once for all instants (`living`), or merged for each. `held`, of some items, is at an instant."""
 
     query: str
     instants: int
     made: int
     nanoseconds: int
-    records: tuple[float, ...] = ()
-    groups: tuple[float, ...] = ()
-    pairs: Mapping[str, float] = field(default_factory=dict)
+    living: bool
+    held: HeldAt | None = None
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class JoinPlanner:
         choices = dict(now)
         for query, join in joins_of(app):
             mine = [one for one in counts if one.query == query.name]
-            found = next((one for one in mine if one.records), None)
+            found = next((one for one in mine if one.held is not None), None)
             if found is not None and choices[query.name].why != ASKED:
                 choices[query.name] = self._better(app, query, join, choices, tasks, mine, found)
         self.chosen = choices
@@ -92,10 +92,12 @@ class JoinPlanner:
     ) -> JoinChoice:
         """The cheapest plan, if it is worth a change; else the one that runs, with what it costs now."""
 
-        def counted(query: Query, join: Join, stored: tuple[str, ...]) -> JoinStatistics:
-            return measured_join(query, join, stored, found, tasks)
+        old = choices[query.name]
 
-        known, old = self._known(app, query, join, choices, counted), choices[query.name]
+        def counted(query: Query, join: Join, stored: tuple[str, ...]) -> JoinStatistics | None:
+            return measured_join(query, join, stored, found, tasks, old.early)
+
+        known = self._known(app, query, join, choices, counted)
         assert known is not None
         best = cheapest(old, plans_of(join), known, *self.costs())
         stays = replace(best, early=old.early)

@@ -11,7 +11,7 @@ them in common with the others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from penstock.logical.query import Join, Query, Side, side_name
@@ -39,44 +39,59 @@ class Sampled:
 
 
 def measured_join(
-    query: Query, join: Join, stored: Sequence[str], found: JoinCounts, tasks: Iterable[TaskReport]
-) -> JoinStatistics:
-    """By what merge tasks found of a join, and the tasks of the same batch; `stored` as `SideFigures`."""
-    mine = [task for task in tasks if task.rows]
-    sides = tuple(
-        _side(side, relation, kept, held, groups, _task_records(side_name(query.name, side.alias), side, mine))
-        for side, relation, kept, held, groups in zip(
-            join.sides, side_groups(query, join), stored, found.records, found.groups, strict=True
-        )
-    )
+    query: Query,
+    join: Join,
+    stored: Sequence[str],
+    found: JoinCounts,
+    tasks: Iterable[TaskReport],
+    exact: Sequence[bool],
+) -> JoinStatistics | None:
+    """By what merge tasks found of a join, and the tasks of the same batch; `stored` as `SideFigures`, `exact` are the
+    sides that are early now."""
+    held, mine = found.held, [task for task in tasks if task.rows]
+    if held is None:
+        return None
+    sides = []
+    for side, relation, kept, counts, early in zip(
+        join.sides, side_groups(query, join), stored, held.sides, exact, strict=True
+    ):
+        task = _task_records(side_name(query.name, side.alias), mine)
+        made = _side(side, relation, kept, counts.records, counts.groups, counts.codes, task)
+        known = early and found.living  # rows as they are stored were counted
+        sides.append(replace(made, rows=max(counts.rows, counts.groups)) if known else made)
+    together = max(1, found.instants)
+    made_groups = max(1.0, found.made / together)
     return JoinStatistics(
-        sides, found.pairs, _states(query), max(1.0, found.made / max(1, found.instants)), measured=True
+        tuple(sides), held.pairs, held.keys, _states(query), made_groups, together, found.living, measured=True
     )
 
 
-def _task_records(name: str, side: Side, tasks: Iterable[TaskReport]) -> float:
+def _task_records(name: str, tasks: Iterable[TaskReport]) -> float:
     """Records of a task that a side takes."""
     counts = [task.account.queries[name].exact for task in tasks if name in task.account.queries]
     return sum(counts) / len(counts) if counts else 0.0
 
 
-def _side(side: Side, relation: Relation, stored: str, held: float, groups: float, task: float) -> SideFigures:
-    """A part of the window is a pane, or what a task has of one."""
+def _side(
+    side: Side, relation: Relation, stored: str, held: float, groups: float, codes: float, task: float
+) -> SideFigures:
+    """Rows of an early side follow from its groups; a part of the window is a pane, or what a task has of one."""
     window = side.window
-    slides = 1.0 if window.range is None or window.counted else window.length / window.slide
-    records = task if window.landmark or window.counted else held / slides
-    pane = held if window.landmark or window.counted or window.whole else held / window.reach
+    endless = window.landmark or window.counted or window.whole
+    slides = 1.0 if endless else window.length / window.slide
+    panes = 1.0 if endless else float(window.reach)
+    pane = held / panes
     part = max(1.0, min(pane, task) if task else pane)
     return SideFigures(
-        records,
-        held,
-        groups,
-        max(1.0, held / part),
-        distinct(part, groups, held),
-        len(relation.states),
-        COLUMN * len(relation.attributes),
-        COLUMN * (1 + len(relation.states)),
-        stored,
+        records=min(held, task) if endless and task else held / slides,
+        held=held,
+        groups=groups,
+        rows=min(held, max(groups, held / part * distinct(part, groups, held))),
+        panes=panes,
+        codes=codes,
+        kept=len(relation.states),
+        width=COLUMN * (1 + len(relation.attributes) + len(relation.states)),
+        stored=stored,
     )
 
 
@@ -108,7 +123,7 @@ def estimated_join(
         )
         for early in bits
     }
-    return JoinStatistics(tuple(sides), pairs, _states(query))
+    return JoinStatistics(tuple(sides), pairs, min(keys), _states(query), living=len(sides) == 2 and not join.tables)
 
 
 def _covers(survey: Survey, relation: Relation) -> bool:
@@ -133,7 +148,9 @@ def _sampled_side(
         keys = 1.0
     else:
         keys = _extrapolated(survey.counted_by(key_relation(relation, side.key).parts[1:], sieve), held)
-    return _side(side, relation, stored, held, different, sample.rows * part / parallelism), keys
+    rest = [attribute for attribute in relation.attributes if attribute not in side.key]
+    codes = _extrapolated(survey.counted_by(key_relation(relation, rest).parts[1:], sieve), held) if rest else 1.0
+    return _side(side, relation, stored, held, different, codes, sample.rows * part / parallelism), keys
 
 
 def _extrapolated(counted: CountedGroups, records: float) -> float:

@@ -16,31 +16,36 @@ MANY = 1e15  # groups of a side whose records are all different, about
 
 @dataclass(frozen=True)
 class SideFigures:
-    """`records` λ_i that come in a slide, `held` w_i in the window, `groups` D_i in the window; the window has `panes`
-    n_i with `pane_groups` d_i each: of panes that several tasks or batches have, the parts. `kept` are the states of a
-    row, `key_bytes` and `state_bytes` its width in segments. `stored`: what an early side costs tasks depends on
-    whether the same groups are stored for another query anyway (free), or with other states (shared)."""
+    """`records` λ_i that come in a slide, `held` w_i in the window, `groups` D_i in the window; it has `panes` n_i, in
+    which an early side has `rows` n_i·d_i: a group in each pane that it comes in, and in each part of a pane that
+    another task or batch has. The groups of a key have `codes` different values. `kept` are the states of a row,
+    `width` its bytes in segments. `stored`: what an early side costs tasks depends on whether the same groups are
+    stored for another query anyway (free), or with other states (shared)."""
 
     records: float
     held: float
     groups: float
+    rows: float
     panes: float = 1.0
-    pane_groups: float = 0.0
+    codes: float = 1.0
     kept: int = 0
-    key_bytes: float = 8.0
-    state_bytes: float = 8.0
+    width: float = 16.0
     stored: str = ALONE
 
 
 @dataclass(frozen=True)
 class JoinStatistics:
-    """`pairs` are N_e by the bits of plans; `states` of a joined group, `made` of those groups at an instant.
-    `measured`: by merge tasks; else estimated of samples."""
+    """`pairs` are N_e by the bits of plans, of `keys` that all sides have; `states` of a joined group, `made` of those
+    groups at an instant. `together`: so many instants are joined at once. `living`: rows are joined as they are
+    stored, else merged before. `measured`: by merge tasks; else estimated of samples."""
 
     sides: tuple[SideFigures, ...]
     pairs: Mapping[str, float] = field(default_factory=dict)
+    keys: float = 1.0
     states: int = 0
     made: float = 1.0
+    together: float = 1.0
+    living: bool = True
     measured: bool = False
 
     def pairs_of(self, early: Sequence[bool]) -> float:

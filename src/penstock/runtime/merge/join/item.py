@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from time import thread_time_ns
 
 import numpy as np
 
@@ -20,7 +19,8 @@ from penstock.runtime.merge.details.reduced import PartRows, reduced
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.items import Cut
 from penstock.runtime.merge.join.combined import Joined
-from penstock.runtime.merge.join.counting import work_of
+from penstock.runtime.merge.join.counting import Work
+from penstock.runtime.merge.join.living_join import LivingJoin, takes
 from penstock.runtime.merge.join.reading import JoinReading, JoinWanting
 from penstock.runtime.merge.join.sides import read_sides
 from penstock.runtime.merge.ordering import first_rows
@@ -79,14 +79,20 @@ class JoinedPart:
 
 def joined_part(reading: JoinReading, one: JoinWanting, cut: Cut, segments: TaskSegments) -> JoinedPart:
     """The groups of one pass over some keys, and some rows of the largest side."""
-    began = thread_time_ns()
+    work = Work(one.query.name, reading, cut)
+    if cut.passes == 1 and cut.slices == 1 and takes(one.query, reading, [part.wanted for part in one.parts]):
+        living = LivingJoin.read(one.query, reading, cut, segments)
+        found = [living.groups(part.wanted) for part in one.parts]
+        groups = tuple(each for each in found if each is not None)
+        if len(groups) == len(found):
+            return JoinedPart(groups, living.held, work.of_living(living, len(groups[0])))
     sides = read_sides(reading, cut, cut.turn or 0, segments)
     joined = Joined(one.query, sides)
     counts = [per_window(side.groups.panes, side.groups.count) for side in sides]
     if cut.slice:  # the others hold the same in every slice
         counts = [of if number == reading.largest else NOTHING_HELD for number, of in enumerate(counts)]
     groups = tuple(joined.groups(part.wanted) for part in one.parts)
-    return JoinedPart(groups, tuple(counts), work_of(one.query.name, reading, sides, cut, len(groups[0]), began))
+    return JoinedPart(groups, tuple(counts), work.of_merged(sides, len(groups[0])))
 
 
 def finished(one: JoinWanting, found: Sequence[Groups], windows: Array, exact: Array, bounds: JoinBounds) -> Merged:
