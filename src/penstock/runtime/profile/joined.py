@@ -1,6 +1,6 @@
 """What is known of joins: counted by merge tasks while they run, estimated of samples before.
 
-Merge tasks tell what a window holds (`runtime.merge.join.counting`). What comes in a slide follows from the window's
+Merge tasks tell what a window holds (`runtime.merge.counting`). What comes in a slide follows from the window's
 range, and what a pane has of its groups from those of the window, as if each group were as likely in any record.
 
 Before the first batch there are samples of the streams: the records of a pane, of how many keys and groups. How keys of
@@ -18,6 +18,7 @@ from penstock.logical.query import Join, Query, Side, side_name
 from penstock.relations.component import Component, sieve_component
 from penstock.relations.joining import key_relation
 from penstock.relations.relation import Relation, wanted_of
+from penstock.runtime.merge.items import TOGETHER
 from penstock.runtime.profile.survey import CountedGroups, Survey
 from penstock.sharing.joins.statistics import JoinStatistics, SideFigures, contained, distinct
 from penstock.sharing.joins.stored import side_groups
@@ -107,12 +108,13 @@ def estimated_join(
     query: Query, join: Join, stored: Sequence[str], samples: Mapping[str, Sampled], parallelism: int
 ) -> JoinStatistics | None:
     """By samples of the streams; None where there is none of some stream."""
-    found = []
+    found, together = [], float(TOGETHER)
     for side, relation, kept in zip(join.sides, side_groups(query, join), stored, strict=True):
         sample = samples.get(side.stream)
         if sample is None or not _covers(sample.survey, relation):
             return None
         found.append(_sampled_side(side, relation, kept, sample, parallelism))
+        together = min(together, max(1.0, sample.rows / max(1.0, found[-1][0].records) / parallelism))
     if any(not side.held for side, _ in found):
         return None
     sides, keys = [side for side, _ in found], [many for _, many in found]
@@ -123,7 +125,8 @@ def estimated_join(
         )
         for early in bits
     }
-    return JoinStatistics(tuple(sides), pairs, min(keys), _states(query), living=len(sides) == 2 and not join.tables)
+    living = len(sides) == 2 and not join.tables and join.pairs is None
+    return JoinStatistics(tuple(sides), pairs, min(keys), _states(query), together=together, living=living)
 
 
 def _covers(survey: Survey, relation: Relation) -> bool:

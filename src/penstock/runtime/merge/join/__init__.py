@@ -11,7 +11,6 @@
 | `dense` | combinations of two sides into few groups, without writing them down |
 | `combined` | combinations into groups, with their states |
 | `computed` | what is computed of columns of several sides |
-| `counting` | what sides hold key by key, for the choice of plans |
 | `item` | one item, from stored relations to result rows |
 | `spread` | joins that several tasks share, and the merge of their groups |
 

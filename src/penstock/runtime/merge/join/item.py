@@ -15,11 +15,11 @@ import numpy as np
 from penstock.logical.window import Window
 from penstock.relations.relation import Relation
 from penstock.runtime.merge.closer import joined_groups
+from penstock.runtime.merge.counting import Work
 from penstock.runtime.merge.details.reduced import PartRows, reduced
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.items import Cut
 from penstock.runtime.merge.join.combined import Joined
-from penstock.runtime.merge.join.counting import Work
 from penstock.runtime.merge.join.living_join import LivingJoin, takes
 from penstock.runtime.merge.join.reading import JoinReading, JoinWanting
 from penstock.runtime.merge.join.sides import read_sides
