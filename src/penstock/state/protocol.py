@@ -222,6 +222,17 @@ class JoinCounts:
     living: bool
     held: HeldAt | None = None
 
+    def __add__(self, other: JoinCounts) -> JoinCounts:
+        """Of the same join."""
+        return JoinCounts(
+            self.query,
+            self.instants + other.instants,
+            self.made + other.made,
+            self.nanoseconds + other.nanoseconds,
+            self.living and other.living,
+            self.held or other.held,
+        )
+
 
 @dataclass(frozen=True)
 class HeldCounts:

@@ -18,14 +18,15 @@ import numpy as np
 
 from penstock.relations.joining import key_relation
 from penstock.relations.relation import APPEND, Relation
-from penstock.runtime.merge.inputs import GroupRows, Piece
+from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece
 from penstock.runtime.merge.items import Cut
-from penstock.runtime.merge.join.living import LivingRows
-from penstock.runtime.merge.join.living_join import LivingJoin
+from penstock.runtime.merge.join.living.joined import LivingJoin
+from penstock.runtime.merge.join.living.rows import LivingRows
 from penstock.runtime.merge.join.reading import JoinReading
 from penstock.runtime.merge.join.sides import SideRows, distinct_codes, key_numbers
 from penstock.runtime.merge.merge import Merge, Share, of_pass
 from penstock.state.protocol import HeldAt, JoinCounts, SideCounts
+from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary
 
 Array = np.ndarray
@@ -63,20 +64,21 @@ class Work:
     cut: Cut
     began: int = field(default_factory=thread_time_ns)
 
-    def of_living(self, join: LivingJoin, made: int) -> JoinCounts:
-        """Done by rows that live at several instants, with so many groups."""
+    def of_living(self, join: LivingJoin, made: Sequence[Groups]) -> JoinCounts:
+        """Done by rows that live at several instants; these groups were made."""
         done = self._done(made, True)
-        return replace(done, held=_held(_living(join))) if self.cut.part == 0 else done
+        return replace(done, held=_held(_living(self.reading, join))) if self.cut.part == 0 else done
 
-    def of_merged(self, sides: Sequence[SideRows], made: int) -> JoinCounts:
+    def of_merged(self, sides: Sequence[SideRows], made: Sequence[Groups]) -> JoinCounts:
         """Done by the merged groups of each instant."""
         done = self._done(made, False)
         return replace(done, held=_held(_merged(self.reading, sides, self.cut))) if self.cut.part == 0 else done
 
-    def _done(self, made: int, living: bool) -> JoinCounts:
-        first = not self.cut.turn and not self.cut.slice  # parts of an instant add up
+    def _done(self, made: Sequence[Groups], living: bool) -> JoinCounts:
+        spent = thread_time_ns() - self.began
+        first = not self.cut.turn and not self.cut.slice and not self.cut.low  # parts of an instant add up
         instants = self.cut.beyond - self.cut.first if first else 0
-        return JoinCounts(self.query, instants, made, thread_time_ns() - self.began, living)
+        return JoinCounts(self.query, instants, sum(map(len, made)), spent, living)
 
 
 def _held(found: Sampled | None) -> HeldAt | None:
@@ -126,17 +128,26 @@ def _single(sides: int) -> Iterator[tuple[int, ...]]:
 # -- of rows that live at several instants
 
 
-def _living(join: LivingJoin) -> Sampled | None:
+def _living(reading: JoinReading, join: LivingJoin) -> Sampled | None:
     common = reduce(np.intersect1d, (windows for windows, _ in join.held))
     if not len(common):
         return None
     instant = int(common[-1]) - join.cut.first
     alive = [_alive(side, instant) for side in join.sides]
-    times = -(-sum(map(len, alive)) // MOST)
+    times, numbers = -(-sum(map(len, alive)) // MOST), join.keys[0]
     if times > 1:
-        alive = [rows[keys[rows] % times == 0] for rows, keys in zip(alive, join.matched.keys, strict=True)]
-    each = zip(join.sides, alive, join.matched.keys, strict=True)
-    return Sampled(tuple(_of_rows(side, rows, keys[rows], join.vocabulary) for side, rows, keys in each), float(times))
+        alive = [rows[keys[rows] % times == 0] for rows, keys in zip(alive, numbers, strict=True)]
+    each = zip(join.sides, alive, numbers, strict=True)
+    found = [_of_rows(side, rows, keys[rows], join.vocabulary) for side, rows, keys in each]
+    if join.cut.slices > 1:
+        found[reading.largest] = _unsliced(found[reading.largest], join.cut.slices)
+    return Sampled(tuple(found), times * _of_slots(join))
+
+
+def _of_slots(join: LivingJoin) -> float:
+    """How many times as many slots there are as the item has."""
+    blocks = (piece.rows.block for side in join.sides for piece in side.pieces if isinstance(piece.rows, BlockRows))
+    return next((block.segment.slots / (join.cut.high - join.cut.low) for block in blocks), 1.0)
 
 
 def _alive(side: LivingRows, instant: int) -> Array:
