@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock.logical.query import Join, Query, QuerySet, side_name
+from penstock.runtime.planning.join_costs import calibrated_joins
 from penstock.runtime.profile.calibrate import calibrated
 from penstock.runtime.profile.joined import measured_join
-from penstock.runtime.profile.joins import calibrated_joins
 from penstock.sharing.explain_joins import MeasuredJoin
 from penstock.sharing.joins.choice import JoinChoice
 from penstock.sharing.joins.choose import considered

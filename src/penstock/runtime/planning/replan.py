@@ -21,10 +21,10 @@ from penstock.relations.relation import Relation
 from penstock.relations.sides import SideTables
 from penstock.relations.storing import stored
 from penstock.runtime.machine import cache_size
+from penstock.runtime.planning.join_costs import calibrated_joins
 from penstock.runtime.planning.joins import JoinPlanner
 from penstock.runtime.profile.calibrate import calibrated
 from penstock.runtime.profile.joined import Sampled
-from penstock.runtime.profile.joins import calibrated_joins
 from penstock.runtime.profile.statistics import Known, exact_groups, measured_depths, rows_of
 from penstock.runtime.profile.survey import Survey, with_sieves
 from penstock.runtime.task import sampling

@@ -5,7 +5,7 @@
 | `survey` | groups of any relation, counted in a sample |
 | `statistics` | a survey and the counters of tasks, as the planner asks for them |
 | `joined` | what sides of joins hold |
-| `calibrate`, `joins` | what tables and joins cost on this machine |
+| `calibrate` | what tables cost on this machine |
 
 May touch `sharing` and `kernels`. `runtime.task.sampling` takes the samples.
 """

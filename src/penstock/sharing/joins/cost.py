@@ -3,7 +3,7 @@
 The engine keeps no running result, so its cost is not the paper's (seed aggregation-join, Sec. 4, which the experiments
 have): tasks write panes, and merge tasks join them, the instants of an item together. For plan e ∈ {0, 1}^m:
 
-    C_e = Σ_i [ e_i: λ_i·insert(bytes) + σ_i·n_i·d_i·β;  else: λ_i·a + σ_i·w_i·β ] + τ·N_e·(π + φ·states)
+    C_e = Σ_i [ e_i: λ_i·insert(bytes) + d_i·ω + σ_i·n_i·d_i·β;  else: λ_i·(a + ω) + σ_i·w_i·β ] + τ·N_e·(π + φ·states)
 
     N_e = Σ_J Π_i x_i(J),  x_i = n_i·d_i if e_i else w_i
 
@@ -13,7 +13,8 @@ have): tasks write panes, and merge tasks join them, the instants of an item tog
 | n_i, d_i | panes of the window, groups of a pane; n_i·d_i is `rows`, D_i of the window `groups` |
 | N_e | combinations of rows (`JoinStatistics.pairs_of` has them with D_i for n_i·d_i) |
 | σ_i, τ | what of its rows, and of the combinations, an instant has to bear: several are joined together |
-| insert, a | a record into an exact table of so many bytes (`sharing.model.unit_costs.Costs`), or stored as it comes |
+| insert, a | a record into an exact table of so many bytes (`sharing.model.unit_costs.Costs`), or just kept |
+| ω | a row that is written (`JoinCosts.write`) |
 | β | a stored row that is read and given its key (`JoinCosts.row`) |
 | π, φ | a combination, and an aggregate of it (`JoinCosts.pair`, `fold`) |
 
@@ -22,7 +23,7 @@ one of them and cells are combined, not rows: it takes what is cheaper (`cell`, 
 streams, with tables or with conditions on pairs merge the rows of each window first (`merge`, μ): then x_i = D_i for
 all sides, and a combination costs what it does there (`combined`, `folded`), with insert(out) for its group.
 
-`runtime.profile.joins` measures the constants.
+`runtime.planning.join_costs` measures the constants.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class JoinCosts:
     """Nanoseconds; see above."""
 
     append: float
+    write: float
     row: float
     pair: float
     fold: float
@@ -55,7 +57,7 @@ class JoinCosts:
 
 # Of a server core of 2023, for machines that cannot be calibrated.
 USUAL = JoinCosts(
-    append=20.0, row=30.0, pair=0.5, fold=1.6, cell=0.7, cell_pair=0.5, merge=60.0, combined=25.0, folded=8.0
+    append=3.0, write=20.0, row=30.0, pair=0.5, fold=1.6, cell=0.7, cell_pair=0.5, merge=60.0, combined=25.0, folded=8.0
 )
 
 
@@ -131,12 +133,13 @@ def _living(combinations: float, known: JoinStatistics, costs: JoinCosts) -> flo
 def _stored_cost(early: bool, side: SideFigures, costs: JoinCosts, units: Costs) -> float:
     """Of the records of a slide, in tasks."""
     if not early:
-        return side.records * costs.append
+        return side.records * (costs.append + costs.write)
     if side.stored == FREE:
         return 0.0
     if side.stored == SHARED:
         return side.records * units.fold * side.kept
-    return side.records * units.insert_at(side.rows / side.panes * (ENTRY + 8.0 * (2 + side.kept)))
+    written = side.rows * side.records / max(1.0, side.held)
+    return side.records * units.insert_at(written * (ENTRY + 8.0 * (2 + side.kept))) + written * costs.write
 
 
 def side_bytes(early: bool, side: SideFigures) -> float:
