@@ -42,11 +42,11 @@ class JoinGoal:
 
 
 GOALS = (
-    JoinGoal("spark", 100, "times as fast as Spark's join of streams", SLIDING.name, "few"),
-    JoinGoal("spark", 20, "times as fast as Spark's join of streams", SLIDING.name, "once"),
-    JoinGoal("duckdb", 3, "times as fast as DuckDB's best form", SLIDING.name),
-    JoinGoal("duckdb", 1, "times as fast as DuckDB's best form", TUMBLING.name),
-    JoinGoal(TASKS, 1.5, "times decode and a probe a record at most"),
+    JoinGoal("spark", 100, "x Spark's join", SLIDING.name, "few"),
+    JoinGoal("spark", 20, "x Spark's join", SLIDING.name, "once"),
+    JoinGoal("duckdb", 3, "x DuckDB's best form", SLIDING.name),
+    JoinGoal("duckdb", 1, "x DuckDB's best form", TUMBLING.name),
+    JoinGoal(TASKS, 1.5, "x decode + probe at most"),
 )
 
 

@@ -8,13 +8,7 @@ from rich.console import Console
 
 from benchmarks.measure.figures import new_table, short, times
 
-FIGURES = {
-    "spark": "x Spark",
-    "flink": "x Flink",
-    "duckdb": "x DuckDB",
-    "spark_state": "Spark's state",
-    "tasks": "tasks",
-}
+FIGURES = {"spark": "Spark", "flink": "Flink", "duckdb": "DuckDB", "spark_state": "state", "tasks": "tasks"}
 
 
 def show_aggjoin(report: dict[str, Any], console: Console) -> None:
@@ -56,27 +50,34 @@ def _show_cases(lines: list[dict[str, Any]], console: Console) -> None:
 def _show_against(lines: list[dict[str, Any]], console: Console) -> None:
     if not lines:
         return
-    table = new_table("penstock against its peers", "case", ("windows", "engine", *FIGURES.values()))
+    table = new_table("penstock against its peers", "engine", ("case", "windows", *FIGURES.values()))
     for line in lines:
         figures = (f"{line[name]:.2f}" if name == "tasks" and line[name] else times(line[name]) for name in FIGURES)
-        table.add_row(line["case"], line["windows"].split()[0], line["engine"], *figures)
+        table.add_row(line["engine"], line["case"], _first(line["windows"]), *figures)
     console.print(table)
-    console.print("x: how many times as fast penstock is; Spark, Flink: by seconds a record; DuckDB: its best form, by")
-    console.print(
-        "ms/window; Spark's state: its bytes against ours; tasks: their CPU against decode and a probe a record"
-    )
+    console.print("how many times as fast: by seconds a record; DuckDB: its best form, by ms/window")
+    console.print("state: Spark's bytes against ours; tasks: their CPU against that of decode and a probe a record")
 
 
 def _show_goals(lines: list[dict[str, Any]], console: Console) -> None:
     if not lines:
         return
     engines = list(dict.fromkeys(engine for line in lines for engine in line["reached"]))
-    table = new_table("goals, and what is reached", "goal", ("case", "windows", *engines))
+    table = new_table("goals, and what penstock reaches", "goal", ("case", "windows", *map(_last, engines)))
     for line in lines:
         reached = (_reached(line, engine) for engine in engines)
-        table.add_row(f"{line['goal']:g} {line['what']}", line["case"], line["windows"].split()[0], *reached)
+        table.add_row(f"{line['goal']:g} {line['what']}", line["case"], _first(line["windows"]), *reached)
     console.print(table)
     console.print("*: reached")
+
+
+def _first(words: str) -> str:
+    return words.split()[0]
+
+
+def _last(engine: str) -> str:
+    """The name without the one that all have."""
+    return engine.rpartition("_")[2]
 
 
 def _reached(line: dict[str, Any], engine: str) -> str:
