@@ -19,6 +19,7 @@ from penstock.runtime.merge.details.reduced import PartRows, reduced
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.items import Cut
 from penstock.runtime.merge.join.combined import Joined
+from penstock.runtime.merge.join.living_join import LivingJoin, takes
 from penstock.runtime.merge.join.reading import JoinReading, JoinWanting
 from penstock.runtime.merge.join.sides import read_sides
 from penstock.runtime.merge.ordering import first_rows
@@ -75,6 +76,12 @@ class JoinedPart:
 
 def joined_part(reading: JoinReading, one: JoinWanting, cut: Cut, segments: TaskSegments) -> JoinedPart:
     """The groups of one pass over some keys, and some rows of the largest side."""
+    if cut.passes == 1 and cut.slices == 1 and takes(one.query, reading, [part.wanted for part in one.parts]):
+        living = LivingJoin.read(one.query, reading, cut, segments)
+        found = [living.groups(part.wanted) for part in one.parts]
+        groups = tuple(each for each in found if each is not None)
+        if len(groups) == len(found):
+            return JoinedPart(groups, living.held)
     sides = read_sides(reading, cut, cut.turn or 0, segments)
     joined = Joined(one.query, sides)
     counts = [per_window(side.groups.panes, side.groups.count) for side in sides]

@@ -94,7 +94,7 @@ def _joinable(groups: Groups, one: SideReading) -> Groups:
 
 def key_numbers(sides: Sequence[SideRows]) -> list[Array]:
     """For each side the number of every row's (instant, key), the same on all sides."""
-    names = [_key_name(number, attribute) for number, attribute in enumerate(sides[0].reading.side.key)]
+    names = [key_name(number, attribute) for number, attribute in enumerate(sides[0].reading.side.key)]
     pieces = []
     for one in sides:
         keyed = with_names(one.groups, one.reading.wanted, zip(one.reading.side.key, names, strict=True))
@@ -105,7 +105,7 @@ def key_numbers(sides: Sequence[SideRows]) -> list[Array]:
     return [numbers[a:b] for a, b in pairwise(edges)]
 
 
-def _key_name(number: int, attribute: Attribute) -> Attribute:
+def key_name(number: int, attribute: Attribute) -> Attribute:
     """The name of a key on all sides."""
     if isinstance(attribute, Prefix):
         return Prefix(Column(f"#{number}", attribute.column.type), attribute.length)
