@@ -30,11 +30,10 @@ from penstock.runtime.merge.closer import joined_groups
 from penstock.runtime.merge.finish import NO_DETAILS, Finisher
 from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.join.computed import with_computed
-from penstock.runtime.merge.join.dense import Places, SideState, dense_groups, fits
 from penstock.runtime.merge.join.fixed import TableRows, table_rows
 from penstock.runtime.merge.join.named import with_names
 from penstock.runtime.merge.join.pairs import Chosen, Pairs, all_pairs
-from penstock.runtime.merge.join.sides import Lists, SideRows, distinct_codes, key_numbers, lists_of
+from penstock.runtime.merge.join.sides import SideRows, distinct_codes, key_numbers, lists_of
 from penstock.runtime.merge.merge import merge
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary
@@ -92,8 +91,6 @@ class Joined:
         classes = [self._classes(one, owner) for one, owner in zip(tables, owners, strict=True)]
         folder = Folder(self.query, self.sides, tables, fine)
         lists = lists_of(key_numbers(self.sides) if join.sides[0].key else [np.arange(len(self.sides[0].groups))])
-        if not tables and join.pairs is None and (dense := folder.dense(lists)) is not None:
-            return dense
         chosen = _condition(self.query, join.pairs, folder)
         try:
             found = [folder.folded(pairs) for pairs in all_pairs(lists, tables, classes, owners, chosen)]
@@ -143,29 +140,6 @@ class Folder:
 
     def _own(self, one: SideRows, attributes: Sequence[Attribute]) -> list[Attribute]:
         return [own(a, one.alias) for a in attributes if inputs_read(a) == {one.alias}]
-
-    def dense(self, lists: Lists) -> Groups | None:
-        """The groups of all combinations at once, where there are few (`dense`); None: there are not."""
-        if len(self._sides) != 2:
-            return None
-        places = Places(self._instants, *(many for _, many in self._codes))
-        states = self._side_states()
-        if not fits(self._sides, lists, places, states):
-            return None
-        codes, instants = [codes for codes, _ in self._codes], self._sides[0].groups.panes - self._first
-        found = dense_groups(self._sides, lists, places, instants, codes, states)
-        rows = tuple(_first_rows(of, many)[at] for (of, many), at in zip(self._codes, found.codes, strict=True))
-        keyed = self.keyed(Pairs(rows, ()), self._fine.attributes)
-        return replace(keyed, panes=found.instants + self._first, count=found.count, states=found.states)
-
-    def _side_states(self) -> list[SideState]:
-        """The states of the join, each of one side."""
-        made = []
-        for argument in self._fine.arguments:
-            number = next(n for n, one in enumerate(self._sides) if inputs_read(argument) == {one.alias})
-            name = own(argument, self._sides[number].alias).name
-            made += [SideState(s, number, State(s.kind, name)) for s in self._fine.states if s.column == argument.name]
-        return made
 
     def folded(self, pairs: Pairs) -> Groups:
         """The groups of some combinations."""

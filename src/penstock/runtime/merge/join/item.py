@@ -7,7 +7,7 @@ finished (`spread`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -18,8 +18,10 @@ from penstock.runtime.merge.closer import joined_groups
 from penstock.runtime.merge.details.reduced import PartRows, reduced
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.items import Cut
-from penstock.runtime.merge.join.combined import Joined
-from penstock.runtime.merge.join.living_join import LivingJoin, takes
+from penstock.runtime.merge.join.combined import Joined, finer_relation
+from penstock.runtime.merge.join.living.fit import takes
+from penstock.runtime.merge.join.living.folding import TooManyPlaces
+from penstock.runtime.merge.join.living.joined import LivingJoin
 from penstock.runtime.merge.join.reading import JoinReading, JoinWanting
 from penstock.runtime.merge.join.sides import read_sides
 from penstock.runtime.merge.ordering import first_rows
@@ -75,19 +77,50 @@ class JoinedPart:
 
 
 def joined_part(reading: JoinReading, one: JoinWanting, cut: Cut, segments: TaskSegments) -> JoinedPart:
-    """The groups of one pass over some keys, and some rows of the largest side."""
-    if cut.passes == 1 and cut.slices == 1 and takes(one.query, reading, [part.wanted for part in one.parts]):
+    """The groups of some instants; of a part with some of the keys, or some rows of the largest side."""
+    part = living_part(reading, one, cut, segments) or combined_part(reading, one, cut, segments)
+    if cut.slice:  # the other sides hold the same in every slice
+        held = [of if number == reading.largest else NOTHING_HELD for number, of in enumerate(part.held)]
+        return replace(part, held=tuple(held))
+    return part
+
+
+def living_part(reading: JoinReading, one: JoinWanting, cut: Cut, segments: TaskSegments) -> JoinedPart | None:
+    """From rows that live at several instants, fewer of these at a time where they have too many groups; None: not
+    this join."""
+    if cut.passes > 1 or not takes(one.query, reading, [part.wanted for part in one.parts]):
+        return None
+    try:
         living = LivingJoin.read(one.query, reading, cut, segments)
         found = [living.groups(part.wanted) for part in one.parts]
         groups = tuple(each for each in found if each is not None)
-        if len(groups) == len(found):
-            return JoinedPart(groups, living.held)
+        return JoinedPart(groups, living.held) if len(groups) == len(found) else None
+    except TooManyPlaces:
+        middle = (cut.first + cut.beyond) // 2
+        if middle == cut.first:
+            return None
+    early, late = (
+        living_part(reading, one, half, segments) for half in (replace(cut, beyond=middle), replace(cut, first=middle))
+    )
+    return None if early is None or late is None else _both(one, early, late)
+
+
+def _both(one: JoinWanting, early: JoinedPart, late: JoinedPart) -> JoinedPart:
+    """The same instants as one part."""
+    parts = zip(one.parts, early.groups, late.groups, strict=True)
+    held = zip(early.held, late.held, strict=True)
+    return JoinedPart(
+        tuple(joined_groups([a, b], finer_relation(one.query, part.wanted)) for part, a, b in parts),
+        tuple((np.append(a[0], b[0]), np.append(a[1], b[1])) for a, b in held),
+    )
+
+
+def combined_part(reading: JoinReading, one: JoinWanting, cut: Cut, segments: TaskSegments) -> JoinedPart:
+    """From combinations of the groups of all sides, instant by instant."""
     sides = read_sides(reading, cut, cut.turn or 0, segments)
     joined = Joined(one.query, sides)
-    counts = [per_window(side.groups.panes, side.groups.count) for side in sides]
-    if cut.slice:  # the others hold the same in every slice
-        counts = [of if number == reading.largest else NOTHING_HELD for number, of in enumerate(counts)]
-    return JoinedPart(tuple(joined.groups(part.wanted) for part in one.parts), tuple(counts))
+    counts = tuple(per_window(side.groups.panes, side.groups.count) for side in sides)
+    return JoinedPart(tuple(joined.groups(part.wanted) for part in one.parts), counts)
 
 
 def finished(one: JoinWanting, found: Sequence[Groups], windows: Array, exact: Array, bounds: JoinBounds) -> Merged:

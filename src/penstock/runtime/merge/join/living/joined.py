@@ -1,9 +1,6 @@
-"""Two streams joined by the rows that live at the instants of an item (`living`): the quick way of a join.
+"""A join of two streams from the rows that live at the instants of an item.
 
-    rows with lives ──► keys and groups numbered once for all instants ──► folded (`folding`) ──► groups by instant
-
-It takes joins of two streams by time, without tables and conditions on pairs, whose aggregates are whole numbers.
-Whatever else there is, `combined` joins; both give the same groups.
+rows with lives ──► keys and groups numbered once for all instants ──► folded (`folding`) ──► groups by instant
 """
 
 from __future__ import annotations
@@ -15,20 +12,19 @@ from functools import cached_property
 import numpy as np
 
 from penstock.aggregates.base import State
-from penstock.aggregates.extremes import Extreme
-from penstock.aggregates.registry import ACCUMULATORS
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import living as kernels
 from penstock.logical.query import Attribute, Query
 from penstock.logical.rewrite import inputs_read, own
 from penstock.relations.component import Component
-from penstock.relations.joining import key_relation, side_of
+from penstock.relations.joining import key_relation
 from penstock.relations.relation import Relation, attribute_parts
 from penstock.runtime.merge.inputs import Piece, RenamedRows
 from penstock.runtime.merge.items import Cut
 from penstock.runtime.merge.join.combined import finer_relation
-from penstock.runtime.merge.join.folding import Folded, FoldedSide, Matched, Op, fits, folded, matched
-from penstock.runtime.merge.join.living import LivingRows, is_plain, living_rows
+from penstock.runtime.merge.join.living.fit import sign_of
+from penstock.runtime.merge.join.living.folding import Folded, FoldedSide, Folding, ValueColumn, fits, folded, pairs_of
+from penstock.runtime.merge.join.living.rows import LivingRows, living_rows
 from penstock.runtime.merge.join.reading import JoinReading
 from penstock.runtime.merge.join.sides import key_name
 from penstock.runtime.merge.merge import Codes, Merge
@@ -37,34 +33,6 @@ from penstock.state.segments.groups import Groups, blank_nulls
 from penstock.state.segments.vocabulary import Vocabulary, compacted
 
 Array = np.ndarray
-ADDED = ("count", "sum")  # kinds of states that are numbers, and add up
-
-
-def takes(query: Query, reading: JoinReading, parts: Sequence[Relation]) -> bool:
-    """Whether a join is one for this module, as far as the query tells."""
-    join = query.join
-    assert join is not None
-    if len(join.sides) != 2 or join.tables or join.pairs is not None or reading.window.whole:
-        return False
-    return all(map(is_plain, reading.sides)) and all(_is_simple(query, wanted) for wanted in parts)
-
-
-def _is_simple(query: Query, wanted: Relation) -> bool:
-    """Whether a relation of joined rows has attributes and states of one side each, which are whole numbers."""
-    join = query.join
-    assert join is not None
-    if any(side_of(one, join) is None for one in (*wanted.attributes, *wanted.arguments)):
-        return False
-    forms = wanted.shape.forms(wanted.states)
-    return all(not form.floating and not form.coded and _kind(state) is not None for state, form in forms.items())
-
-
-def _kind(state: State) -> int | None:
-    """How a state folds: it adds up (0), is the least (-1) or the greatest (1) value; None: it is more than that."""
-    accumulator = ACCUMULATORS[state.kind]
-    if isinstance(accumulator, Extreme):
-        return accumulator.sign
-    return 0 if state.kind in ADDED else None
 
 
 @dataclass(frozen=True)
@@ -79,7 +47,10 @@ class LivingJoin:
     @classmethod
     def read(cls, query: Query, reading: JoinReading, cut: Cut, segments: TaskSegments) -> LivingJoin:
         segments.vocabulary.trim()
-        sides = tuple(living_rows(one, reading.shift(one.side.window), cut, segments) for one in reading.sides)
+        sides = tuple(
+            living_rows(one, reading.shift(one.side.window), cut, segments, cut.slices > 1 and n == reading.largest)
+            for n, one in enumerate(reading.sides)
+        )
         return cls(query, cut, sides, segments.vocabulary)
 
     @property
@@ -99,83 +70,50 @@ class LivingJoin:
         return some + self.cut.first, counts[some]
 
     @cached_property
-    def _matched(self) -> Matched:
-        """Rows by key. Where no row lives at two instants, the instant is part of the key: others do not meet."""
+    def _keys(self) -> tuple[list[Array], int, int]:
+        """The number of every row's key, by side; how many there are, and how many pairs of rows have equal ones.
+        Where no row lives at two instants, the instant is part of the key: others do not meet."""
         names = [key_name(number, a) for number, a in enumerate(self.sides[0].reading.side.key)]
         pieces = [_renamed(piece, side, names) for side in self.sides for piece in side.pieces]
         apart = all(side.lives.single for side in self.sides)
         bare = key_relation(self.sides[0].reading.wanted, names)
         found = Merge(bare, pieces, self.vocabulary).codes(apart and self.instants > 1)
-        middle = len(self.sides[0])
-        return matched((found.numbers[:middle], found.numbers[middle:]), found.many)
+        keys = np.split(found.numbers, [len(self.sides[0])])
+        return keys, found.many, pairs_of(keys, found.many)
 
     def groups(self, wanted: Relation) -> Groups | None:
-        """The groups of joined rows as `wanted` has them; None: not this way."""
+        """The groups of joined rows as `wanted` has them; None: some state is more than a number. Raises
+        `TooManyPlaces`."""
         fine = finer_relation(self.query, wanted)
         if not all(map(len, self.sides)):
             return _nothing(fine)
-        attributes = [Grouped.of(self, side, fine) for side in self.sides]
-        columns = [Columns(side) for side in self.sides]
-        ops = self._ops(fine, columns)
-        if ops is None:
-            return None
+        grouped = [Grouped.of(self, side, fine) for side in self.sides]
+        columns = [_columns(side, fine) for side in self.sides]
+        keys, many, pairs = self._keys
         one, other = (
-            FoldedSide(side.lives, side.of, by.codes.numbers, by.codes.many, of.values, tuple(of.extremes))
-            for side, by, of in zip(self.sides, attributes, columns, strict=True)
+            FoldedSide(side.lives, side.of, key, by.codes.numbers, by.codes.many, side.count, tuple(of or ()))
+            for side, key, by, of in zip(self.sides, keys, grouped, columns, strict=True)
         )
-        if not fits(one, other, self._matched.pairs, ops):
+        folding = Folding(one, other, many, self.instants, pairs)
+        if None in columns or not fits(folding):
             return None
-        made = folded(one, other, self._matched, ops, self.instants)
-        return None if made is None else _groups(made, attributes, ops, self.cut.first)
+        return _groups(folded(folding), grouped, self.cut.first)
 
-    def _ops(self, fine: Relation, columns: Sequence[Columns]) -> list[Op] | None:
-        """What is folded of pairs; None: some state is more than a number."""
-        ops = [Op(None, kernels.ADD)]
-        for argument in fine.arguments:
-            number = next(n for n, side in enumerate(self.sides) if inputs_read(argument) == {side.alias})
-            name = own(argument, self.sides[number].alias).name
+
+def _columns(side: LivingRows, fine: Relation) -> list[ValueColumn] | None:
+    """The columns that the join's states are made of, those that add up first; None: some state is more than a
+    number."""
+    made = []
+    for argument in fine.arguments:
+        if inputs_read(argument) == {side.alias}:
+            name = own(argument, side.alias).name
             for state in fine.states:
                 if state.column == argument.name:
-                    sign = _kind(state)
-                    assert sign is not None
-                    at = columns[number].place(State(state.kind, name), sign)
-                    if at is None:
+                    sign, values = sign_of(state), side.state(State(state.kind, name))
+                    if sign is None or values is None:
                         return None
-                    ops.append(_op(state, sign, number, at))
-        return ops
-
-
-def _op(state: State, sign: int, number: int, at: int) -> Op:
-    places = (at, 0) if number == 0 else (0, at)
-    if not sign:
-        return Op(state, kernels.ADD, *places)
-    least = (kernels.LEAST_ONE, kernels.LEAST_OTHER)[number]
-    greatest = (kernels.GREATEST_ONE, kernels.GREATEST_OTHER)[number]
-    return Op(state, least if sign < 0 else greatest, *places)
-
-
-class Columns:
-    """The columns of a side that aggregates are made of; the first counts records."""
-
-    def __init__(self, side: LivingRows) -> None:
-        self._side, self._found = side, [side.count]
-        self.extremes = [0]
-        self._places: dict[State, int] = {}
-
-    def place(self, state: State, sign: int) -> int | None:
-        """The number of a state's column; None: it is more than a number."""
-        if state not in self._places:
-            values = self._side.state(state)
-            if values is None:
-                return None
-            self._places[state] = len(self._found)
-            self._found.append(values)
-            self.extremes.append(sign)
-        return self._places[state]
-
-    @cached_property
-    def values(self) -> Array:
-        return np.stack(self._found)
+                    made.append(ValueColumn(state, sign, values))
+    return sorted(made, key=lambda column: (0, -1, 1).index(column.sign))
 
 
 @dataclass(frozen=True)
@@ -210,15 +148,15 @@ class Grouped:
         return components, dictionaries
 
 
-def _groups(made: Folded, attributes: Sequence[Grouped], ops: Sequence[Op], first: int) -> Groups:
+def _groups(made: Folded, grouped: Sequence[Grouped], first: int) -> Groups:
     components: dict[Component, Array] = {}
     dictionaries: dict[Component, Dictionary] = {}
-    for by, numbers in zip(attributes, made.codes, strict=True):
+    for by, numbers in zip(grouped, made.codes, strict=True):
         keys, words = by.keyed(numbers)
         components |= keys
         dictionaries |= words
     states: dict[State, tuple[Array, ...]] = {
-        op.state: (values,) for op, values in zip(ops, made.values, strict=True) if op.state is not None
+        op.state: (values,) for op, values in zip(made.ops, made.values, strict=True) if op.state is not None
     }
     return Groups(made.instants + first, components, dictionaries, made.values[0], states)
 

@@ -1,7 +1,7 @@
 """The rows of a side for all instants of an item, each read once: a row *lives* at the instants whose windows hold its
 pane.
 
-    stored panes ──► rows as they stand, with their lives ──► pairs (`living_join`)
+    stored panes ──► rows as they stand, with their lives ──► pairs (`folding`)
 
 Rows are not merged: a group may have several, of several panes and segments. Panes that live at all instants of the
 item are read by their coarse levels.
@@ -97,14 +97,9 @@ class LivingRows:
         return made
 
 
-def is_plain(one: SideReading) -> bool:
-    """Whether what is stored has the keys as the side wants them: nothing is to be cut."""
-    wanted = set(one.wanted.parts[1:])
-    return not one.side.window.counted and all(wanted <= set(source.relation.parts) for source in one.sources)
-
-
-def living_rows(one: SideReading, shift: int, cut: Cut, segments: TaskSegments) -> LivingRows:
-    """The rows of a side that live at some instant of a cut; its windows have the numbers of instants plus a shift."""
+def living_rows(one: SideReading, shift: int, cut: Cut, segments: TaskSegments, sliced: bool) -> LivingRows:
+    """The rows of a side that live at some instant of a cut; its windows have the numbers of instants plus a shift.
+    `sliced`: only those of the cut's slice."""
     window, many = one.side.window, cut.beyond - cut.first
     spans = [
         Span(level, begin, end, _lives_of(window, level, begin, end, cut, shift) if panes else many - 1)
@@ -117,6 +112,8 @@ def living_rows(one: SideReading, shift: int, cut: Cut, segments: TaskSegments) 
     numbers = np.full(many * many + 1, -1, np.int64)  # the last is of rows that live at none
     numbers[found] = np.arange(len(found))
     pieces = [piece for span in spans for piece in span.pieces(numbers, cut, one)]
+    if sliced:
+        pieces = [piece.only(np.arange(cut.slice, len(piece), cut.slices)) for piece in pieces]
     return LivingRows(one, Lives(found // many, found % many), tuple(pieces))
 
 
