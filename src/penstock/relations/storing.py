@@ -20,6 +20,7 @@ from penstock.relations.closing import Finish, Reader, closing_of, rolls_up
 from penstock.relations.component import pane_component
 from penstock.relations.joining import grouped_side, side_choice, side_relation
 from penstock.relations.relation import (
+    APPEND,
     EXACT,
     Relation,
     Wanted,
@@ -29,6 +30,7 @@ from penstock.relations.relation import (
     together,
     wanted_of,
 )
+from penstock.relations.sides import ALL_EARLY, SideTables
 
 ADDRESS_BITS = 129  # a whole address is finer than any prefix of it
 
@@ -79,14 +81,14 @@ def bounds_label(relation: Relation) -> str:
     return f"#{pane_component(relation.panes).text}"
 
 
-def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None, sides: str = EXACT) -> Stored:
-    """What is stored of a stream (or of a query's results); `since` are the versions that brought the queries.
-    `sides` of joins are aggregated before they are stored, or (APPEND) a row for each record is."""
+def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None, sides: SideTables = ALL_EARLY) -> Stored:
+    """What is stored of a stream (or of a query's results); `since` are the versions that brought the queries, `sides`
+    says which sides of joins are aggregated before."""
     queries = app.readers(stream)
     wanted = {query.name: wanted_of(query, (since or {}).get(query.name, 0)) for query in queries}
     plain = [query for query in queries if query.join is None]
     joined = [
-        _stored_side(query, side, wanted[query.name], (since or {}).get(query.name, 0), sides)
+        _stored_side(query, side, wanted[query.name], (since or {}).get(query.name, 0), sides.of(query.name, side))
         for query in queries
         if query.join is not None
         for side in query.join.streams
@@ -169,22 +171,28 @@ def _joined(wanted: tuple[Relation, ...]) -> tuple[Relation, ...]:
 
 
 def _finest(relations: tuple[Relation, ...]) -> tuple[Relation, ...]:
-    """Those that no other one can be rolled up to; of two that can be made of each other (`src` and `src, src/24`) the
-    first."""
+    """Those that no other one is stored in place of; of two that can be made of each other (`src` and `src, src/24`)
+    the first."""
     return tuple(
         one
         for number, one in enumerate(relations)
         if not any(
-            rolls_up(other, one) and (place < number or not rolls_up(one, other))
+            replaces(other, one) and (place < number or not replaces(one, other))
             for place, other in enumerate(relations)
             if place != number
         )
     )
 
 
+def replaces(fine: Relation, coarse: Relation) -> bool:
+    """Whether one relation is stored in place of another, which is rolled up from it. Groups are not made of rows that
+    are stored record by record; the side of a join that would be is early where its groups are there anyway."""
+    return rolls_up(fine, coarse) and not (fine.table == APPEND and coarse.table == EXACT)
+
+
 def _nearest(wanted: Relation, kept: tuple[Relation, ...]) -> Relation:
     """The coarsest stored relation that a query can be closed from."""
-    return min((one for one in kept if rolls_up(one, wanted)), key=lambda one: (fineness(one), one.name))
+    return min((one for one in kept if replaces(one, wanted)), key=lambda one: (fineness(one), one.name))
 
 
 def fineness(relation: Relation) -> int:

@@ -8,7 +8,7 @@ The offset of a batch names its version, so a replay runs what was decided, what
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -102,6 +102,14 @@ def next_version(
         since,
         next_storages(last.storages, [plan.stored for plan in plans.values()], number, _needed(last, manifest)),
     )
+
+
+def restored(last: Version, plans: Plans, manifest: Manifest | None) -> Version:
+    """The same app with plans that store something else; `manifest` is the newest."""
+    number = last.number + 1
+    stored = [plan.stored for plan in plans.values()]
+    storages = next_storages(last.storages, stored, number, _needed(last, manifest))
+    return replace(last, number=number, plans=plans, storages=storages)
 
 
 def _needed(last: Version, manifest: Manifest | None) -> frozenset[int]:

@@ -19,7 +19,7 @@ from penstock.logical.window import ROWS, Window
 from penstock.relations.closing import part_name
 from penstock.relations.joining import placing_key, side_relation
 from penstock.relations.relation import named
-from penstock.relations.storage import Storage, part_sources, side_sources
+from penstock.relations.storage import Storage, part_sources, side_sources, side_table
 from penstock.runtime.batch.context import Context, Streams, inputs_state, roots_state
 from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
 from penstock.runtime.epoch import Epoch, first_window, landmark_start
@@ -94,7 +94,7 @@ class Hfta:
         sides = tuple(
             SideReading(
                 side,
-                side_relation(query, side, wanted, since),
+                side_relation(query, side, wanted, since, side_table(version.storage, query.name, side)),
                 sources,
                 self._landmark_of(query, side),
                 placing_key(side, join),

@@ -15,6 +15,7 @@ import numpy as np
 from penstock.logical.window import Window
 from penstock.relations.relation import Relation
 from penstock.runtime.merge.closer import joined_groups
+from penstock.runtime.merge.counting import Work
 from penstock.runtime.merge.details.reduced import PartRows, reduced
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.items import Cut
@@ -29,6 +30,7 @@ from penstock.runtime.merge.ordering import first_rows
 from penstock.runtime.merge.tally import per_window, tally
 from penstock.runtime.merge.whole import group_of_nothing
 from penstock.runtime.merge.windows import Merged, TaskSegments
+from penstock.state.protocol import JoinCounts
 from penstock.state.segments.groups import Groups
 
 Array = np.ndarray
@@ -67,16 +69,17 @@ def join_item(
     (one,) = wanting
     part = joined_part(reading, one, cut, segments)
     windows, exact = existing([part.held], len(reading.sides))
-    yield finished(one, part.groups, windows, exact, join_bounds(reading))
+    yield replace(finished(one, part.groups, windows, exact, join_bounds(reading)), counts=part.work)
 
 
 @dataclass(frozen=True)
 class JoinedPart:
     """What an item joins: groups of each relation that the query is finished from, and the records that each stream
-    holds at each instant, as (instants, counts); those that EXISTS asks come last."""
+    holds at each instant, as (instants, counts), those that EXISTS asks last; and its work."""
 
     groups: tuple[Groups, ...]
     held: tuple[tuple[Array, Array], ...]
+    work: JoinCounts
 
 
 def joined_part(reading: JoinReading, one: JoinWanting, cut: Cut, segments: TaskSegments) -> JoinedPart:
@@ -93,11 +96,12 @@ def living_part(reading: JoinReading, one: JoinWanting, cut: Cut, segments: Task
     this join."""
     if cut.passes > 1 or not takes(one.query, reading, [part.wanted for part in one.parts]):
         return None
+    work = Work(one.query.name, reading, cut)
     try:
         living = LivingJoin.read(one.query, reading, cut, segments)
         found = [living.groups(part.wanted) for part in one.parts]
         groups = tuple(each for each in found if each is not None)
-        return JoinedPart(groups, living.held) if len(groups) == len(found) else None
+        return JoinedPart(groups, living.held, work.of_living(living, groups)) if len(groups) == len(found) else None
     except TooManyPlaces:
         middle = (cut.first + cut.beyond) // 2
         if middle == cut.first:
@@ -115,11 +119,13 @@ def _both(one: JoinWanting, early: JoinedPart, late: JoinedPart) -> JoinedPart:
     return JoinedPart(
         tuple(joined_groups([a, b], finer_relation(one.query, part.wanted)) for part, a, b in parts),
         tuple((np.append(a[0], b[0]), np.append(a[1], b[1])) for a, b in held),
+        early.work + late.work,
     )
 
 
 def combined_part(reading: JoinReading, one: JoinWanting, cut: Cut, segments: TaskSegments) -> JoinedPart:
     """From combinations of the groups of all sides, instant by instant."""
+    work = Work(one.query.name, reading, cut)
     sides = read_sides(reading, cut, cut.turn or 0, segments)
     inner = read_inner(reading, cut, cut.turn or 0, segments)
     counts = [per_window(side.groups.panes, side.groups.count) for side in (*sides, *inner)]
@@ -128,7 +134,8 @@ def combined_part(reading: JoinReading, one: JoinWanting, cut: Cut, segments: Ta
         counts = [of if once else NOTHING_HELD for once, of in zip(keyed, counts, strict=True)]
     tests = Tests(one.query, inner)
     joined = Joined(one.query, tests.kept(sides), tests)
-    return JoinedPart(tuple(joined.groups(part.wanted) for part in one.parts), tuple(counts))
+    groups = tuple(joined.groups(part.wanted) for part in one.parts)
+    return JoinedPart(groups, tuple(counts), work.of_merged(sides, groups))
 
 
 def finished(one: JoinWanting, found: Sequence[Groups], windows: Array, exact: Array, bounds: JoinBounds) -> Merged:

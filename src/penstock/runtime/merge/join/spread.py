@@ -55,7 +55,7 @@ def write_part(
             writer.add(relation.name, groups, [], relation.slot_key)
             writer.end_run(groups.dictionaries)
     held = tuple((tuple(windows.tolist()), tuple(counts.tolist())) for windows, counts in part.held)
-    return HeldCounts(one.query.name, held)
+    return HeldCounts(one.query.name, held, part.work)
 
 
 def gathered_parts(reading: JoinReading, held: Iterable[HeldCounts]) -> SpreadReading:
