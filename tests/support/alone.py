@@ -31,7 +31,7 @@ def _sides(
     """The sides of joins that read a stream, and what each is closed from."""
     for query in app.readers(stream):
         first = since.get(query.name, 0)
-        for side in () if query.join is None else query.join.sides:
+        for side in () if query.join is None else query.join.streams:
             if side.stream == stream:
                 wanted = wanted_of(query, first)
                 kept = side_relation(query, side, wanted, first, tables.of(query.name, side))

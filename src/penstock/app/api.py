@@ -343,7 +343,7 @@ class App:
         planned = time.monotonic()
         on_phase("starting Spark" if with_spark else "starting workers")
         try:
-            engine = self._engine(with_spark, run_settings.parallelism, on_phase)
+            engine = self._engine(app, with_spark, run_settings.parallelism, on_phase)
             planner = look.planner()
         except BaseException:
             opened.lease.release()
@@ -358,14 +358,14 @@ class App:
         self._last = run.checkpoint
         return run
 
-    def _engine(self, with_spark: bool, parallelism: int | None, tell: Callable[[str], None]) -> Engine:
+    def _engine(self, app: QuerySet, with_spark: bool, parallelism: int | None, tell: Callable[[str], None]) -> Engine:
         if with_spark:
             from penstock.runtime.engine.spark import SparkEngine
 
             return SparkEngine(self._sessions.get(tell), parallelism, tell)
         from penstock.runtime.engine.process import ProcessEngine
 
-        return ProcessEngine(parallelism)
+        return ProcessEngine(parallelism, any(query.join is not None for query in app.queries))
 
     def __repr__(self) -> str:
         shown = [query for query in self._queries.values() if not query.hidden]

@@ -77,7 +77,7 @@ def side_table(storage: Storage, query: str, side: Side) -> str:
 
 def side_sources(storages: Sequence[Storage], query: str, join: Join) -> list[tuple[StoredSource, ...]]:
     """What a join reads for each of its sides."""
-    return [sources(storages, side_name(query, side.alias)) for side in join.sides]
+    return [sources(storages, side_name(query, side.alias)) for side in join.streams]
 
 
 def sources(storages: Iterable[Storage], part: str) -> tuple[StoredSource, ...]:

@@ -91,7 +91,7 @@ def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None, s
         _stored_side(query, side, wanted[query.name], (since or {}).get(query.name, 0), sides.of(query.name, side))
         for query in queries
         if query.join is not None
-        for side in query.join.sides
+        for side in query.join.streams
         if side.stream == stream
     ]
     wants = [one for query in plain for one in wanted[query.name].relations]
@@ -140,7 +140,12 @@ def _joined_text(one: StoredSide) -> str:
     by = f" by {', '.join(attribute_text(key) for key in one.side.key)}" if one.side.key else ""
     pairs = "" if join.pairs is None else f", where {render(join.pairs)}"
     with_ = f" with {' and '.join(others)}" if others else ""
-    return f"joined{by}{with_}{pairs}, every {format_duration(one.query.window.slide)}"
+    every = f"every {format_duration(one.query.window.slide)}"
+    if one.side in join.inner:
+        return f"asked for{by or ' all of it'}, {every}"
+    joined = [f"joined{by}{with_}{pairs}"] if others or pairs or not join.tests else []
+    asked = {test.inner: f"kept where {test.inner} has {'none' if test.negated else 'one'}" for test in join.tests}
+    return ", ".join((*joined, *asked.values(), every))
 
 
 def _slotted(kept: tuple[Relation, ...], sides: Iterable[StoredSide]) -> tuple[Relation, ...]:

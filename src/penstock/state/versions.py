@@ -57,7 +57,7 @@ class Version:
     def reads(self, query: Query) -> tuple[tuple[Relation, Window], ...]:
         """All relations that a query reads in segments of any storage, each with the window that it reads there."""
         if query.join is not None:
-            sides = zip(query.join.sides, side_sources(self.storages, query.name, query.join), strict=True)
+            sides = zip(query.join.streams, side_sources(self.storages, query.name, query.join), strict=True)
             return tuple(dict.fromkeys((source.relation, side.window) for side, of in sides for source in of))
         parts = part_sources(self.storages, query.name, len(self.wanted[query.name].relations))
         found = {source.relation.name: source.relation for part in parts for source in part}

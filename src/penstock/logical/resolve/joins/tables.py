@@ -78,6 +78,23 @@ class TableJoins:
             waiting.remove(one)
             self._resolve(one, on.get(one.alias, ()), self._owner(one, on) or self.streams[0], wrong)
 
+    def asking(self, one: JoinInput, asked: tuple[Expression, ...]) -> str:
+        """The stream whose records EXISTS of a table asks for; what asks nobody is asked of the first."""
+        read = [alias for part in asked for alias in inputs_read(part) if alias in self.streams]
+        return self._owner(one, {one.alias: asked}) or (read[0] if read else self.streams[0])
+
+    def question(self, one: JoinInput, owner: str, asked: tuple[Expression, ...], wrong: Wrong) -> Match:
+        """The rows of a table that a record of the owner looks for, asked by EXISTS."""
+        match, rest = self._match(one, owner, asked)
+        for condition in rest:
+            if not inputs_read(condition) <= {owner}:
+                raise wrong(one, condition)
+        match = _when(match, rest)
+        problem = self.tables.problem(match)
+        if problem is not None:
+            raise wrong(one, problem)
+        return match
+
     def change(self, part: Expression) -> Expression | None:
         """For `rewritten`."""
         if isinstance(part, Column):
@@ -101,7 +118,7 @@ class TableJoins:
         outer = one.outer == "LEFT"
         own_conditions = on if outer else (*on, *self.conditions)
         asked = tuple(rewritten(condition, self.change) for condition in own_conditions)
-        match, rest = self._match(one, owner, asked, outer)
+        match, rest = self._match(one, owner, asked)
         if outer:
             for condition in rest:
                 if not inputs_read(condition) <= {owner}:
@@ -124,9 +141,7 @@ class TableJoins:
         else:
             self.filters.append((owner, Not(IsNull(computed(Lookup(match, None, BIGINT))))))
 
-    def _match(
-        self, one: JoinInput, owner: str, asked: tuple[Expression, ...], outer: bool
-    ) -> tuple[Match, tuple[Expression, ...]]:
+    def _match(self, one: JoinInput, owner: str, asked: tuple[Expression, ...]) -> tuple[Match, tuple[Expression, ...]]:
         """How the owner's records find rows, and the conditions that this does not say. Ranges are of one value."""
         table = one.input.table
         assert table is not None

@@ -61,7 +61,7 @@ def write_part(
 def gathered_parts(reading: JoinReading, held: Iterable[HeldCounts]) -> SpreadReading:
     """All parts of a join together."""
     parts = [[(np.array(w, np.int64), np.array(c, np.int64)) for w, c in one.sides] for one in held]
-    windows, exact = existing(parts)
+    windows, exact = existing(parts, len(reading.sides))
     return SpreadReading(reading.window, join_bounds(reading), tuple(windows.tolist()), tuple(exact.tolist()))
 
 
