@@ -242,7 +242,10 @@ class Hfta:
         before, offset = self.context.before, self.context.offset
         watermark = roots_state(self.app, query, before.streams).watermark
         first = before.stream(query.name).first
-        return Epoch(offset.batch, watermark, first=first, origins=offset.origins, ordered=False, joined=offset.joined)
+        return Epoch(
+            offset.batch, watermark, first=first, origins=offset.origins, ordered=False, joined=offset.joined,
+            tables=offset.contents,
+        )  # fmt: skip
 
     def _take(self, feed: TaskReport) -> None:
         """What a task aggregated for the readers of a query."""
