@@ -107,15 +107,21 @@ class App:
         types: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
         match: str | None = None,
+        refresh: str | None = None,
     ) -> App:
         """Declare a table to join with: an address like 'csv:owners.csv', a pandas or polars DataFrame, an Arrow table,
         or a Spark DataFrame, which is collected. It is read now, and whole.
 
         `fields` and `types` as of `stream`. `match="longest"`: of the ranges that hold a value the shortest counts.
+        `refresh="10 seconds"`: files that have changed are read again while the app runs, at most so often.
         """
-        from penstock.logical.resolve.tables import LONGEST
+        from penstock.logical.resolve.tables import LONGEST, REFRESH_HINT, refresh_interval
 
         self._claim(name, "table")
+        try:
+            interval = None if refresh is None else refresh_interval(refresh)
+        except ValueError as problem:
+            raise ConfigError(f"refresh of table '{name}': {problem}", REFRESH_HINT) from problem
         if match not in (None, LONGEST):
             raise ConfigError(f"tables cannot be matched by '{match}'", f"match='{LONGEST}' takes the longest prefix")
         if is_frame(source):
@@ -126,7 +132,7 @@ class App:
         if types is not None:
             fields = with_types(fields or self.fields_of(address, options or {}), types, f"table '{name}'")
         chosen = tuple((key, str(value)) for key, value in (options or {}).items())
-        self._joined[name] = self._reader.read(name, address, chosen, fields, match == LONGEST)
+        self._joined[name] = self._reader.read(name, address, chosen, fields, match == LONGEST, interval)
         return self
 
     def query(self, name: str, select: str, sink: Any = None) -> App:

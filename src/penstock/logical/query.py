@@ -87,7 +87,8 @@ class OutputColumn:
 @dataclass(frozen=True)
 class Table:
     """A table that queries join with: read once, and known by the digest of its content. `longest`: of the rows whose
-    range holds a value, those with the shortest range belong to it."""
+    range holds a value, those with the shortest range belong to it. With `refresh` it is read again while an app runs,
+    at most once in so many microseconds, and known by its name and columns (`refreshed_identity`)."""
 
     name: str
     fields: tuple[Field, ...]
@@ -95,6 +96,7 @@ class Table:
     options: tuple[tuple[str, str], ...]
     digest: str
     longest: bool = False
+    refresh: int | None = None
 
 
 @dataclass(frozen=True)
@@ -156,13 +158,15 @@ class Existence:
 @dataclass(frozen=True)
 class Join:
     """What a join reads: streams, tables, and the condition that is judged on each combination of their rows. `inner`
-    are streams that only `tests` ask: nothing of them is in the result."""
+    are streams that only `tests` ask: nothing of them is in the result. Where not all streams have the same equal,
+    `links` are what some of them have, an attribute of each: these connect all. Keys then say what passes go by."""
 
     sides: tuple[Side, ...]
     tables: tuple[TableSide, ...] = ()
     pairs: Expression | None = None
     inner: tuple[Side, ...] = ()
     tests: tuple[Existence, ...] = ()
+    links: tuple[tuple[Attribute, ...], ...] = ()
 
     @property
     def streams(self) -> tuple[Side, ...]:

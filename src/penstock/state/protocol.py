@@ -72,11 +72,22 @@ class StreamOffset:
 
 
 @dataclass(frozen=True)
+class TableVersion:
+    """What a table that is read again holds: the digest of its content. `refused` counts contents that were met and not
+    taken, `problem` says why the last one was not; empty: there is none newer."""
+
+    digest: str
+    refused: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True)
 class Offset:
     """What was decided about a batch before it ran: a replay does the same.
 
     `n` is the number of batches with this one, `plan` the version of the app, `end`: all streams have ended. `origins`
-    is of queries that were added to the running app, `joined` the watermark before the batch of every side of a join.
+    is of queries that were added to the running app, `joined` the watermark before the batch of every side of a join,
+    `tables` the versions of tables that are read again, by name.
     """
 
     n: int = 0
@@ -85,6 +96,12 @@ class Offset:
     streams: Mapping[str, StreamOffset] = field(default_factory=dict)
     origins: Mapping[str, Origin] = field(default_factory=dict)
     joined: Mapping[str, int | None] = field(default_factory=dict)
+    tables: Mapping[str, TableVersion] = field(default_factory=dict)
+
+    @property
+    def contents(self) -> dict[str, str]:
+        """Digests of what the tables hold, by name."""
+        return {name: version.digest for name, version in self.tables.items()}
 
     @property
     def batch(self) -> int:

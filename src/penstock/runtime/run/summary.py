@@ -93,6 +93,7 @@ def summarise(
             for r in reports
         ],
         "memory": {} if history.peaks is None else _shown_memory(history.peaks),
+        "tables": {name: to_data(table) for name, table in manifest.offset.tables.items()},
         "ended": manifest.ended,
         "checkpoint": str(checkpoint),
         "spark": {"version": spark_version},

@@ -32,6 +32,7 @@ from penstock.logical.rewrite import computed, inputs_read, own, rewritten, rewr
 from penstock.logical.types import BIGINT, DOUBLE, Kind
 
 ONE = Literal(1, BIGINT)
+SEVERAL = "some record would find several rows of it, which a table WITH (refresh = ...) must not have"
 
 
 class Tables(Protocol):
@@ -44,8 +45,9 @@ class Tables(Protocol):
         options: tuple[tuple[str, str], ...],
         fields: tuple[Field, ...] | None,
         longest: bool,
+        refresh: int | None = None,
     ) -> Table:
-        """Raises SourceError."""
+        """Raises SourceError. `refresh`: it is read again every so many microseconds."""
         ...
 
     def several(self, match: Match) -> bool:
@@ -130,7 +132,11 @@ class TableJoins:
         problem = self.tables.problem(match)
         if problem is not None:
             raise wrong(one, problem)
-        if self.tables.several(_owned(match, owner)):
+        if self._lasting(one, match, owner, wrong):
+            match = replace(match, single=True)
+            self.found[one.alias] = match
+            self.conditions = [rewritten(condition, self.change) for condition in self.conditions]
+        elif self.tables.several(_owned(match, owner)):
             self.sides.append(TableSide(one.alias, owner, _owned(match, owner), outer))
         else:
             self.found[one.alias] = match
@@ -140,6 +146,16 @@ class TableJoins:
             self.reads[owner] = self.reads.get(owner, frozenset()) | asked_of
         else:
             self.filters.append((owner, Not(IsNull(computed(Lookup(match, None, BIGINT))))))
+
+    def _lasting(self, one: JoinInput, match: Match, owner: str, wrong: Wrong) -> bool:
+        """Whether the table is read again. Its rows are then columns of records, and never a side of the join: a window
+        would see one version of them, where its records have seen several."""
+        assert one.input.table is not None
+        if one.input.table.refresh is None:
+            return False
+        if self.tables.several(_owned(match, owner)):
+            raise wrong(one, SEVERAL)
+        return True
 
     def _match(self, one: JoinInput, owner: str, asked: tuple[Expression, ...]) -> tuple[Match, tuple[Expression, ...]]:
         """How the owner's records find rows, and the conditions that this does not say. Ranges are of one value."""
