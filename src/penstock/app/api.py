@@ -216,7 +216,8 @@ class App:
         """The app, if `start` with these settings would not refuse it before anything runs."""
         from penstock.runtime.run.admission import check_start
 
-        app, (_, rest) = self._app(), planning_of(settings)
+        app = self._app()
+        _, rest = planning_of(settings, app)
         sessions, run_settings = self._sessions, settings_of(checkpoint, rest)
         check_start(app, self._functions, run_settings, self.inputs(app), sessions.with_spark, sessions.master)
         return app
@@ -257,8 +258,9 @@ class App:
         """
         from penstock.runtime.planning.planners import planner_of
 
-        app, (planning, rest) = self._app(), planning_of(options)
-        planner, settings = planner_of(planning), settings_of(None, rest)
+        app = self._app()
+        planning, rest = planning_of(options, app)
+        planner, settings = planner_of(planning, app), settings_of(None, rest)
         planner.look(app, self.inputs(app).sources, settings.batch_rows, settings.parallelism or os.cpu_count() or 1)
         return tuple(planner.plans(app).values())
 
@@ -331,7 +333,8 @@ class App:
         from penstock.runtime.run.start import open_run, start
 
         started = time.monotonic()
-        app, (planning, rest) = self._app(), planning_of(settings)
+        app = self._app()
+        planning, rest = planning_of(settings, app)
         inputs = self.inputs(app)
         run_settings = settings_of(checkpoint, rest)
         with_spark = self._sessions.with_spark
@@ -341,11 +344,12 @@ class App:
         self._sessions.check()
         opened = open_run(SPARK if with_spark else PROCESS, app, inputs, self._functions, run_settings)
         tasks = run_settings.parallelism or os.cpu_count() or 1
-        look = FirstLook(planning, lambda planner: planner.look(app, inputs.sources, run_settings.batch_rows, tasks))
+        rows = run_settings.batch_rows
+        look = FirstLook(planning, app, lambda planner: planner.look(app, inputs.sources, rows, tasks))
         planned = time.monotonic()
         on_phase("starting Spark" if with_spark else "starting workers")
         try:
-            engine = self._engine(with_spark, run_settings.parallelism, on_phase)
+            engine = self._engine(app, with_spark, run_settings.parallelism, on_phase)
             planner = look.planner()
         except BaseException:
             opened.lease.release()
@@ -360,14 +364,14 @@ class App:
         self._last = run.checkpoint
         return run
 
-    def _engine(self, with_spark: bool, parallelism: int | None, tell: Callable[[str], None]) -> Engine:
+    def _engine(self, app: QuerySet, with_spark: bool, parallelism: int | None, tell: Callable[[str], None]) -> Engine:
         if with_spark:
             from penstock.runtime.engine.spark import SparkEngine
 
             return SparkEngine(self._sessions.get(tell), parallelism, tell)
         from penstock.runtime.engine.process import ProcessEngine
 
-        return ProcessEngine(parallelism)
+        return ProcessEngine(parallelism, any(query.join is not None for query in app.queries))
 
     def __repr__(self) -> str:
         shown = [query for query in self._queries.values() if not query.hidden]

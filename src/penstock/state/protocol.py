@@ -207,18 +207,64 @@ class WindowCounts:
 
 
 @dataclass(frozen=True)
+class SideCounts:
+    """Of a side of a join at an instant: records, different groups, stored rows, and the different values that the
+    groups of a key are told apart by."""
+
+    records: float
+    groups: float
+    rows: float
+    codes: float
+
+
+@dataclass(frozen=True)
+class HeldAt:
+    """What a join holds at an instant: keys that all sides have, the sides in the order of FROM, and by the bits of
+    each plan (1: aggregated early) how many combinations of rows it would go through."""
+
+    keys: float
+    sides: tuple[SideCounts, ...]
+    pairs: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class JoinCounts:
+    """Work of a join: instants of an item, groups made, the processor's nanoseconds, and whether rows were joined as
+    they are stored, once for all instants (`living`), or merged for each. `held`, of some items, is at an instant."""
+
+    query: str
+    instants: int
+    made: int
+    nanoseconds: int
+    living: bool
+    held: HeldAt | None = None
+
+    def __add__(self, other: JoinCounts) -> JoinCounts:
+        """Of the same join."""
+        return JoinCounts(
+            self.query,
+            self.instants + other.instants,
+            self.made + other.made,
+            self.nanoseconds + other.nanoseconds,
+            self.living and other.living,
+            self.held or other.held,
+        )
+
+
+@dataclass(frozen=True)
 class HeldCounts:
     """Records that the sides of a join hold at instants, as far as one part of it has seen: (instants, counts) each."""
 
     query: str
     sides: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    counts: JoinCounts
 
 
 @dataclass(frozen=True)
 class MergeReport:
     """A task that closed windows: parts of results and their bytes, rows by query, the windows, bytes read, and what
     was aggregated of the results for queries that read them. Of joins that are too large for one task: the groups of
-    its part, and what its sides hold."""
+    its part, and what its sides hold. `joins`: their work."""
 
     staged: tuple[Staged, ...] = ()
     staged_bytes: int = 0
@@ -229,6 +275,7 @@ class MergeReport:
     spent: Spent = Spent()
     joined: tuple[SegmentRef, ...] = ()
     held: tuple[HeldCounts, ...] = ()
+    joins: tuple[JoinCounts, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ import numpy as np
 
 from penstock.logical.query import Query, QuerySet, Side, side_name
 from penstock.logical.window import ROWS, Window
-from penstock.relations.joining import side_relation
-from penstock.relations.storage import Storage, part_sources, side_sources
+from penstock.relations.joining import placing_key, side_relation
+from penstock.relations.relation import named
+from penstock.relations.storage import Storage, part_sources, side_sources, side_table
 from penstock.runtime.batch.context import Context, Streams, inputs_state, roots_state
 from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
 from penstock.runtime.epoch import Epoch, first_window, landmark_start
@@ -90,11 +91,19 @@ class Hfta:
         wanted, since = version.wanted[query.name], version.since.get(query.name, 0)
         found = side_sources(storages, query.name, join)
         sides = tuple(
-            SideReading(side, side_relation(query, side, wanted, since), sources, self._landmark_of(query, side))
-            for side, sources in zip(join.sides, found, strict=True)
+            SideReading(
+                side,
+                side_relation(query, side, wanted, since, side_table(version.storage, query.name, side)),
+                sources,
+                self._landmark_of(query, side),
+                placing_key(side, join),
+            )
+            for side, sources in zip(join.streams, found, strict=True)
         )
-        groups, *details = (Part(relation, ()) for relation in wanted.relations)
-        reading, wanting = JoinReading(query.window, sides), JoinWanting(query, groups, tuple(details))
+        # Two joins may want the same groups, and parts of both may stand in one segment.
+        groups, *details = (Part(named(replace(one, of=query.name)), ()) for one in wanted.relations)
+        wanting = JoinWanting(query, groups, tuple(details))
+        reading = JoinReading(query.window, sides[: len(join.sides)], inner=sides[len(join.sides) :])
         first, beyond = self.span(query)
 
         def blocks(side: SideReading) -> Iterator[Block]:
@@ -135,10 +144,8 @@ class Hfta:
     def _last(self, query: Query) -> int | None:
         """At its end a stream's last landmark window is the one with its greatest time."""
         roots = roots_state(self.app, query, self.streams)
-        ranged = any(
-            not window.landmark and not window.counted for name in query.inputs for window in query.windows_on(name)
-        )
-        if ranged or not roots.ended:
+        windows = [query.window] if query.join is None else [side.window for side in query.join.sides]
+        if any(not window.landmark and not window.counted for window in windows) or not roots.ended:
             return None
         greatest = inputs_state(query, self.streams).greatest
         # Over results the watermark may have gone further than they have.

@@ -204,6 +204,7 @@ class BatchDriver(Generic[Given]):
             volume=manifest.volume - before.volume,
             kept=manifest.kept_bytes,
             tasks=(*advanced.tasks, *advanced.feeds),
+            joins=tuple(counts for one in advanced.merged for counts in one.joins),
         )
         for observer in self.observers:
             observer(report, manifest)

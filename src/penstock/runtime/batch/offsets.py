@@ -72,7 +72,7 @@ def _joined(app: QuerySet, before: Manifest | None) -> dict[str, int | None]:
         side_name(query.name, side.alias): roots_state(app, query, known).watermark
         for query in app.queries
         if query.join is not None
-        for side in query.join.sides
+        for side in query.join.streams
     }
 
 
@@ -96,12 +96,14 @@ def _origins(checkpoint: Path, start: Offset, before: Manifest | None, version: 
 def _join_origins(app: QuerySet, query: Query, join: Join, before: Manifest, row: int) -> dict[str, Origin]:
     """Of an added join, by side. Its first instant is the first whose windows all start after the greatest times seen:
     that of the query as a whole, too."""
-    firsts = {side.alias: first_window(side.window, (_greatest(app, side.stream, before), row)) for side in join.sides}
-    instants = [side.window.end(first) for side in join.sides if (first := firsts[side.alias]) is not None]
+    firsts = {
+        side.alias: first_window(side.window, (_greatest(app, side.stream, before), row)) for side in join.streams
+    }
+    instants = [side.window.end(first) for side in join.streams if (first := firsts[side.alias]) is not None]
     if not instants:
         return {}
     found: dict[str, Origin] = {query.name: (_before(query.window, max(instants)), row)}
-    for side in join.sides:
+    for side in join.streams:
         after = _greatest(app, side.stream, before) if side.window.landmark else _before(side.window, max(instants))
         found[side_name(query.name, side.alias)] = (after, row)
     return found

@@ -94,7 +94,7 @@ class Codes:
 
     def components(self, numbers: Array) -> dict[Component, Array]:
         """The key that each of these numbers stands for; what a NULL's value is, `blank_nulls` says."""
-        keys = numbers.view(np.uint64)[np.newaxis] if self.keys is None else self.keys[:, numbers]
+        keys = numbers.view(np.uint64)[np.newaxis] if self.keys is None else np.take(self.keys, numbers, axis=1)
         return {name: _component(keys, place) for name, place in self.layout.places.items()}
 
 

@@ -32,7 +32,7 @@ from penstock.runtime.merge.once import MergedOnce
 from penstock.runtime.merge.ordering import Ranked, fewer_rows, first_rows
 from penstock.runtime.merge.tally import Tally, per_window, tally
 from penstock.runtime.merge.whole import group_of_nothing
-from penstock.state.protocol import SegmentRef
+from penstock.state.protocol import JoinCounts, SegmentRef
 from penstock.state.segments import opened
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.read import Block, Handles
@@ -60,11 +60,12 @@ class TaskSegments(opened.Segments):
 
 @dataclass(frozen=True)
 class Merged:
-    """The finished result rows of a query in an item, and the account of its windows."""
+    """The finished result rows of a query in an item, and the account of its windows; of a join, its work."""
 
     query: str
     table: pa.Table
     tally: Tally
+    counts: JoinCounts | None = None
 
 
 def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments: TaskSegments) -> Iterator[Merged]:

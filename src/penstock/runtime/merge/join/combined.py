@@ -33,6 +33,7 @@ from penstock.runtime.merge.join.computed import with_computed
 from penstock.runtime.merge.join.fixed import TableRows, table_rows
 from penstock.runtime.merge.join.named import with_names
 from penstock.runtime.merge.join.pairs import Chosen, Pairs, all_pairs
+from penstock.runtime.merge.join.semi import Tests
 from penstock.runtime.merge.join.sides import SideRows, distinct_codes, key_numbers, lists_of
 from penstock.runtime.merge.merge import merge
 from penstock.state.segments.groups import Groups
@@ -65,10 +66,11 @@ def finer_relation(query: Query, wanted: Relation) -> Relation:
 
 @dataclass(frozen=True)
 class Joined:
-    """The sides of a join in one pass over its keys."""
+    """The sides of a join in one pass over its keys, and what EXISTS asks of their combinations."""
 
     query: Query
     sides: Sequence[SideRows]
+    tests: Tests
 
     def groups(self, wanted: Relation) -> Groups:
         """The groups of joined rows, as `wanted` has them."""
@@ -81,7 +83,7 @@ class Joined:
     def _fine_groups(self, fine: Relation) -> Groups:
         join = self.query.join
         assert join is not None
-        asked = [*fine.attributes, *([] if join.pairs is None else atoms(join.pairs))]
+        asked = [*fine.attributes, *([] if join.pairs is None else atoms(join.pairs)), *self.tests.columns]
         tables = [
             table_rows(one, dict.fromkeys(a for a in asked if isinstance(a, Column) and inputs_read(a) == {one.alias}))
             for one in join.tables
@@ -90,8 +92,8 @@ class Joined:
         owners = [aliases.index(one.owner) for one in join.tables]
         classes = [self._classes(one, owner) for one, owner in zip(tables, owners, strict=True)]
         folder = Folder(self.query, self.sides, tables, fine)
-        lists = lists_of(key_numbers(self.sides) if join.sides[0].key else [np.arange(len(self.sides[0].groups))])
-        chosen = _condition(self.query, join.pairs, folder)
+        lists = lists_of(key_numbers(self.sides) if len(self.sides) > 1 else [np.arange(len(self.sides[0].groups))])
+        chosen = self.tests.also(_condition(self.query, join.pairs, folder), folder.keyed)
         try:
             found = [folder.folded(pairs) for pairs in all_pairs(lists, tables, classes, owners, chosen)]
         except TooMany:
@@ -189,7 +191,7 @@ class Folder:
         key = number, attributes
         if key not in self._shown:
             names = [(own(a, one.alias), a) for a in attributes]
-            self._shown[key] = with_names(one.groups, one.reading.wanted, names)
+            self._shown[key] = with_names(one.groups, names)
         return self._shown[key]
 
     # -- states

@@ -6,7 +6,7 @@ parts, whose groups are merged after that (`spread`):
 
 | parts | where |
 | --- | --- |
-| by slot | the rows of all sides stand by the key of the join: a part reads its own rows alone |
+| by slot | the rows of all streams stand by the key of the join: a part reads its own rows alone |
 | by hash of the key | for memory, where rows stand otherwise |
 | by rows of the largest side | a hot key would be one task's alone, or there is no key |
 """
@@ -66,9 +66,9 @@ def _parts(one: JoinDue, whole: Cut, shares: int, passes: int) -> Iterator[Cut]:
 
 
 def _slotted(reading: JoinReading) -> bool:
-    """Whether rows of equal keys stand in the same slot on all sides."""
-    return all(
-        one.side.key and source.relation.attributes[: source.relation.slots] == one.side.key
-        for one in reading.sides
+    """Whether rows of equal keys stand in the same slot in all streams."""
+    return all(one.side.key and one.placed == one.side.key for one in reading.streams) and all(
+        source.relation.attributes[: source.relation.slots] == one.side.key
+        for one in reading.streams
         for source in one.sources
     )

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from penstock.errors import RunError
-from penstock.logical.query import Query, Side
+from penstock.logical.query import Attribute, Query, Side
 from penstock.logical.window import Window
 from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
@@ -36,26 +36,33 @@ HOT = 4  # a slot with this part of all pairs is hot
 
 @dataclass(frozen=True)
 class SideReading:
-    """A side, what it is joined from, and where that is stored; `landmark` is where its window until now begins."""
+    """A side, what it is joined from, and where that is stored; `landmark` is where its window until now begins.
+    `placed` is the part of its key by whose hash rows are found in the same pass on all sides."""
 
     side: Side
     wanted: Relation
     sources: tuple[StoredSource, ...]
     landmark: int | None = None
+    placed: tuple[Attribute, ...] = ()
 
 
 @dataclass(frozen=True)
 class JoinReading:
-    """`window` numbers the instants: number k is where its k-th window ends."""
+    """`window` numbers the instants: number k is where its k-th window ends. `inner` are streams that EXISTS asks."""
 
     window: Window
     sides: tuple[SideReading, ...]
     largest: int = 0  # the side with the most rows
+    inner: tuple[SideReading, ...] = ()
+
+    @property
+    def streams(self) -> tuple[SideReading, ...]:
+        return (*self.sides, *self.inner)
 
     @property
     def relations(self) -> tuple[str, ...]:
         """All that is read."""
-        return tuple(source.relation.name for side in self.sides for source in side.sources)
+        return tuple(source.relation.name for side in self.streams for source in side.sources)
 
     def shift(self, window: Window) -> int:
         """What the number of an instant is less than that of a side's window that ends there."""
@@ -89,7 +96,7 @@ class JoinDue:
 
     @cached_property
     def bytes_a_row(self) -> int:
-        return max((row_bytes(side.wanted) for side in self.reading.sides), default=1)
+        return max((row_bytes(side.wanted) for side in self.reading.streams), default=1)
 
 
 def join_due(
@@ -100,21 +107,22 @@ def join_due(
     beyond: int,
     last: int | None,
 ) -> JoinDue:
-    """The instants in [first, beyond) at which every side holds something; `last`: none comes after it."""
-    found = [list(blocks(side)) if first < beyond else [] for side in reading.sides]
+    """The instants in [first, beyond) at which every side holds something; `last`: none comes after it. What EXISTS
+    asks may hold nothing."""
+    found = [list(blocks(side)) if first < beyond else [] for side in reading.streams]
     if reading.window.whole:
         whole = np.zeros(1 if first < beyond else 0, np.int64)
         rows = np.full(len(whole), sum(_rows(of) for of in found))
         return JoinDue(reading, (wanting,), whole, rows, rows)
     ranges: Ranges = [(first, beyond if last is None else min(beyond, last + 1))]
-    for side, of in zip(reading.sides, found, strict=True):
+    for side, of in zip(reading.sides, found, strict=False):
         ranges = _both(ranges, _existing(side.side.window, of, reading.shift(side.side.window)))
     windows = _numbers(ranges, wanting.query.name)
-    sides = [(side.side.window, windows + reading.shift(side.side.window)) for side in reading.sides]
+    sides = [(side.side.window, windows + reading.shift(side.side.window)) for side in reading.streams]
     each = [_sizes(*numbered, of) for numbered, of in zip(sides, found, strict=True)]
     added = [_added(*numbered, of) for numbered, of in zip(sides, found, strict=True)]
-    largest = max(range(len(each)), key=lambda number: int(each[number].sum()))
-    nothing, hot = np.zeros(len(windows), np.int64), bool(len(windows)) and _is_hot(found)
+    largest = max(range(len(reading.sides)), key=lambda number: int(each[number].sum()))
+    nothing, hot = np.zeros(len(windows), np.int64), bool(len(windows)) and _is_hot(found[: len(reading.sides)])
     return JoinDue(replace(reading, largest=largest), (wanting,), windows, sum(each, nothing), sum(added, nothing), hot)
 
 

@@ -75,7 +75,7 @@ def _whole_sides(reading: JoinReading, cut: Cut, turn: int, segments: TaskSegmen
 
 def _merged_once(one: SideReading, cut: Cut, shift: int, turn: int, segments: TaskSegments) -> MergedOnce:
     moved = replace(cut, first=cut.first + shift, beyond=cut.beyond + shift)
-    by = key_relation(one.wanted, one.side.key) if one.side.key else None
+    by = key_relation(one.wanted, one.placed) if one.placed else None
     window = one.side.window
     return MergedOnce(
         Share(turn, cut.passes),
@@ -84,9 +84,9 @@ def _merged_once(one: SideReading, cut: Cut, shift: int, turn: int, segments: Ta
 
 
 def _joinable(groups: Groups, one: SideReading) -> Groups:
-    """Without NULLs in the key, which equal nothing."""
+    """Without NULLs where they equal nothing."""
     nulls = np.zeros(len(groups), bool)
-    for attribute in one.side.key:
+    for attribute in one.side.solid:
         column = attribute.column.name if isinstance(attribute, Prefix) else attribute.name
         nulls |= groups.components[null_component(column)] != 0
     return groups.take(np.flatnonzero(~nulls)) if nulls.any() else groups
@@ -97,7 +97,7 @@ def key_numbers(sides: Sequence[SideRows]) -> list[Array]:
     names = [key_name(number, attribute) for number, attribute in enumerate(sides[0].reading.side.key)]
     pieces = []
     for one in sides:
-        keyed = with_names(one.groups, one.reading.wanted, zip(one.reading.side.key, names, strict=True))
+        keyed = with_names(one.groups, zip(one.reading.side.key, names, strict=True))
         pieces.append(Piece(GroupRows(keyed), keyed.panes))
     bare = key_relation(sides[0].reading.wanted, names)
     numbers = Merge(bare, pieces, Vocabulary()).numbers()
@@ -135,6 +135,6 @@ def distinct_codes(groups: Groups, one: SideReading, attributes: Sequence[Attrib
     if not attributes or not len(groups):
         return np.zeros(len(groups), np.int64), 1
     bare = key_relation(one.wanted, attributes)
-    cut = with_names(groups, one.wanted, [(attribute, attribute) for attribute in attributes])
+    cut = with_names(groups, [(attribute, attribute) for attribute in attributes])
     codes = Merge(bare, [Piece(GroupRows(cut), np.zeros(len(groups), np.int64))], cut.dictionaries).numbers()
     return codes, int(codes.max()) + 1

@@ -1,6 +1,6 @@
 """Which joins go the quick way: said by the query and by what is stored, so the driver knows it as well.
 
-Taken are two streams by time, without tables and conditions on pairs, whose aggregates are whole numbers.
+Taken are two streams by time, without tables, subqueries and conditions on pairs, whose aggregates are whole numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def takes(query: Query, reading: JoinReading, parts: Iterable[Relation]) -> bool
     """Whether a join that is finished from these relations goes the quick way; what values are like may forbid it."""
     join = query.join
     assert join is not None
-    if len(join.sides) != 2 or join.tables or join.pairs is not None or reading.window.whole:
+    if len(join.sides) != 2 or join.tables or join.tests or join.pairs is not None or reading.window.whole:
         return False
     return all(map(_is_plain, reading.sides)) and all(_is_simple(query, wanted) for wanted in parts)
 

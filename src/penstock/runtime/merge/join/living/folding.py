@@ -240,7 +240,9 @@ def _parted(side: FoldedSide, keys: int) -> tuple[Array, Array]:
 
 
 def _added(made: Array, which: Array, ops: Sequence[Op]) -> Array:
-    """[aggregate, group] of all these parts together."""
+    """[aggregate, group] of all these parts together; zeros if there are none."""
+    if not len(which):
+        return np.zeros(made.shape[:0:-1], np.int64)
     if len(which) == 1:
         alone: Array = made[which[0]].T
         return alone
@@ -286,6 +288,8 @@ def _of_cells(folding: Folding, cells: Sequence[Array], instant: int) -> Array:
 def _living_cells(side: FoldedSide, cells: Array, instant: int) -> Array:
     """[column, key and group]: what lives at an instant, added up."""
     which = side.lives.at(instant)
+    if not len(which):
+        return np.zeros((len(cells), cells.shape[2]), np.int64)
     if len(which) == 1:
         return np.ascontiguousarray(cells[:, which[0]])
     kinds = [ADD, *(column.kind for column in side.columns)]

@@ -70,7 +70,7 @@ class LivingJoin:
         return some + self.cut.first, counts[some]
 
     @cached_property
-    def _keys(self) -> tuple[list[Array], int, int]:
+    def keys(self) -> tuple[list[Array], int, int]:
         """The number of every row's key, by side; how many there are, and how many pairs of rows have equal ones.
         Where no row lives at two instants, the instant is part of the key: others do not meet."""
         names = [key_name(number, a) for number, a in enumerate(self.sides[0].reading.side.key)]
@@ -89,7 +89,7 @@ class LivingJoin:
             return _nothing(fine)
         grouped = [Grouped.of(self, side, fine) for side in self.sides]
         columns = [_columns(side, fine) for side in self.sides]
-        keys, many, pairs = self._keys
+        keys, many, pairs = self.keys
         one, other = (
             FoldedSide(side.lives, side.of, key, by.codes.numbers, by.codes.many, side.count, tuple(of or ()))
             for side, key, by, of in zip(self.sides, keys, grouped, columns, strict=True)
