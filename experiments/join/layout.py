@@ -12,7 +12,7 @@
 | `registers` | | rows used and free of `outs` and `nodes`; stale groups |
 | `levels` | a stream, while one record is joined | what was found there: row, group, times |
 
-Rows of `windows` and `sets` that are free have J = NONE, so that a nested loop may run over them.
+Rows of `windows` that are free have J = NONE, so that a nested loop may run over them; `sets` then have no gaps.
 """
 
 from __future__ import annotations

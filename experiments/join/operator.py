@@ -25,6 +25,7 @@ Words = NDArray[np.int64]
 Plan = tuple[bool, ...]
 BUCKETS = 1021  # B: the most that a hash table may have (Fig. 4)
 FEW_GROUPS = 1024  # room for AS_out at first
+LINES, LINE_WORDS = 64, 8  # cache lines of a page, words of a line
 KINDS = {"sum": at.SUM, "avg": at.SUM, "min": at.MIN, "max": at.MAX}
 
 
@@ -53,6 +54,7 @@ class JoinQuery:
     functions: tuple[Function, ...]
     hashed: bool = True
     buckets: int = BUCKETS
+    out_buckets: int = BUCKETS  # of AS_out's table
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -77,22 +79,24 @@ def plan_name(plan: Plan) -> str:
 class AggregationJoin:
     """A plan at work. Windows are first in, first out: a decrement takes the oldest record of its stream."""
 
-    def __init__(self, query: JoinQuery, plan: Plan) -> None:
+    def __init__(self, query: JoinQuery, plan: Plan, places: np.random.Generator | None = None) -> None:
+        """`places` draws where arrays lie against each other, which can be a fifth of the time: runs that are to be
+        averaged draw it anew."""
         self.query, self.plan = query, plan
         m, kept, columns = len(query.streams), query.kept, at.VALUES + len(query.kept)
         self._aggregates = np.array(kept, np.int64).reshape(len(kept), 2)
         self._streams = _registers(query, plan)
         room = int(self._streams[:, at.ROOM].sum())
-        self._windows = np.full((room, at.WINDOW_COLUMNS), at.NONE, np.int64)
-        self._sets = np.full((room if any(plan) else 1, columns), at.NONE, np.int64)
+        self._windows = _placed(room, at.WINDOW_COLUMNS, places)
+        self._sets = _placed(room if any(plan) else 1, columns, places)
         self._nodes = np.zeros((room if self._streams[:, at.ORDERED].any() else 1, at.NODE_COLUMNS), np.int64)
-        self._heads = np.full((int(self._streams[:, at.BUCKETS].sum()), at.HEAD_COLUMNS), at.NONE, np.int64)
+        self._heads = _placed(int(self._streams[:, at.BUCKETS].sum()), at.HEAD_COLUMNS, places)
         self._bound = prod(min(one.window, one.groups) for one in query.streams)
-        self._outs = np.zeros((min(self._bound, FEW_GROUPS), at.GROUPS + m + len(kept)), np.int64)
-        self._tops = np.full(min(query.streams[0].groups, query.buckets), at.NONE, np.int64)
+        self._outs = _placed(min(self._bound, FEW_GROUPS), at.GROUPS + m + len(kept), places)
+        self._tops = _placed(min(query.streams[0].groups, query.out_buckets), 1, places).reshape(-1)
         self._registers = np.full(at.REGISTERS, at.NONE, np.int64)
         self._registers[[at.OUT_REACHED, at.OUT_SIZE, at.NODE_REACHED]] = 0
-        self._levels = np.zeros((m, at.LEVEL_COLUMNS), np.int64)
+        self._levels = _placed(m, at.LEVEL_COLUMNS, places)
 
     def run(self, events: Words) -> None:
         """Take in these events, in their order."""
@@ -162,6 +166,12 @@ def _registers(query: JoinQuery, plan: Plan) -> Words:
         if kind != at.SUM and plan[stream]:
             made[stream, at.ORDERED] = 1
     return made
+
+
+def _placed(rows: int, columns: int, places: np.random.Generator | None) -> Words:
+    """An array of NONE that begins at some line of a page."""
+    shift = 0 if places is None else int(places.integers(0, LINES)) * LINE_WORDS
+    return np.full(rows * columns + shift, at.NONE, np.int64)[shift:].reshape(rows, columns)
 
 
 def _starts(sizes: Sequence[int] | Words) -> Words:

@@ -36,14 +36,14 @@ def process(
             group, key = events[number, at.EVENT_GROUP], events[number, at.EVENT_KEY]
             value = events[number, at.EVENT_VALUE]
             if streams[k, at.EARLY]:
-                update_set(streams, k, sets, heads, nodes, registers, aggregates, group, key, value, sign)
+                update_set(streams, k, sets, heads, nodes, registers, aggregates, group, key, value, sign, method)
             add_to_window(streams, k, windows, heads, group, key, value, method)
         else:
             sign = -1
             row = streams[k, at.FIRST] + streams[k, at.OLDEST]
             group, key, value = windows[row, at.GROUP], windows[row, at.KEY], windows[row, at.VALUE]
             if streams[k, at.EARLY]:
-                update_set(streams, k, sets, heads, nodes, registers, aggregates, group, key, value, sign)
+                update_set(streams, k, sets, heads, nodes, registers, aggregates, group, key, value, sign, method)
             take_oldest(streams, k, windows, heads, method)
         join_record(
             streams, k, windows, sets, heads, outs, tops, registers, levels, aggregates, group, key, value, sign, method

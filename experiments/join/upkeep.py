@@ -56,7 +56,7 @@ def take_oldest(streams: np.ndarray, k: int, windows: np.ndarray, heads: np.ndar
 @part
 def update_set(
     streams: np.ndarray, k: int, sets: np.ndarray, heads: np.ndarray, nodes: np.ndarray, registers: np.ndarray,
-    aggregates: np.ndarray, group: int, key: int, value: int, sign: int,
+    aggregates: np.ndarray, group: int, key: int, value: int, sign: int, hashed: bool,
 ) -> None:  # fmt: skip
     """AS_k with one record more or less. The table is hashed on J_k alone, as the paper has it (Appendix A, B_i)."""
     bucket = streams[k, at.TABLE] + key % streams[k, at.BUCKETS]
@@ -86,7 +86,7 @@ def update_set(
             heads[bucket, at.SET_HEAD] = sets[row, at.NEXT]
         else:
             sets[before, at.NEXT] = sets[row, at.NEXT]
-        free_group(streams, k, sets, row)
+        free_group(streams, k, sets, heads, row, hashed)
 
 
 @part
@@ -109,11 +109,32 @@ def new_group(streams: np.ndarray, k: int, sets: np.ndarray, group: int, key: in
 
 
 @part
-def free_group(streams: np.ndarray, k: int, sets: np.ndarray, row: int) -> None:
-    sets[row, at.KEY] = at.NONE
-    sets[row, at.NEXT] = streams[k, at.SETS_FREE]
-    streams[k, at.SETS_FREE] = row
+def free_group(streams: np.ndarray, k: int, sets: np.ndarray, heads: np.ndarray, row: int, hashed: bool) -> None:
+    """Nested loops run over all rows, so there the last one fills the gap."""
     streams[k, at.SETS_SIZE] -= 1
+    if hashed:
+        sets[row, at.KEY] = at.NONE
+        sets[row, at.NEXT] = streams[k, at.SETS_FREE]
+        streams[k, at.SETS_FREE] = row
+        return
+    streams[k, at.SETS_REACHED] -= 1
+    last = streams[k, at.SETS] + streams[k, at.SETS_REACHED]
+    if row != last:
+        move_group(streams, k, sets, heads, last, row)
+
+
+@part
+def move_group(streams: np.ndarray, k: int, sets: np.ndarray, heads: np.ndarray, row: int, to: int) -> None:
+    for column in range(sets.shape[1]):
+        sets[to, column] = sets[row, column]
+    bucket = streams[k, at.TABLE] + sets[row, at.KEY] % streams[k, at.BUCKETS]
+    before = heads[bucket, at.SET_HEAD]
+    if before == row:
+        heads[bucket, at.SET_HEAD] = to
+        return
+    while sets[before, at.NEXT] != row:
+        before = sets[before, at.NEXT]
+    sets[before, at.NEXT] = to
 
 
 # -- ordered multisets

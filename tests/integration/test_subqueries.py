@@ -151,6 +151,8 @@ def test_large_instants_are_cut_into_parts(tmp_path: Path, joins: str, monkeypat
     text += f"""CREATE QUERY q AS SELECT A.j % 10 AS g, count(*) AS n, sum(A.k) AS total FROM a A {WINDOW}
         WHERE EXISTS (SELECT 1 FROM b B {WINDOW} WHERE B.k = A.k)
           AND NOT EXISTS (SELECT 1 FROM c C {WINDOW} WHERE C.j = A.j AND C.k > A.k) GROUP BY A.j % 10;
+        CREATE QUERY pairs AS SELECT A.j % 10 AS g, count(DISTINCT A.j % 10) AS one, count(*) AS n
+          FROM a A {WINDOW}, b B {WINDOW} WHERE A.k = B.k GROUP BY A.j % 10;
         CREATE QUERY others AS SELECT count(*) AS n FROM a A {WINDOW} WHERE A.k NOT IN (SELECT k FROM b {WINDOW});"""
     run = ps.App(master="process").sql(text).start(
         str(tmp_path / "checkpoint"), output=str(tmp_path / "out"), task_memory=40_000, joins=joins, plan="none",
@@ -158,19 +160,23 @@ def test_large_instants_are_cut_into_parts(tmp_path: Path, joins: str, monkeypat
     )  # fmt: skip
     run.await_end()
     expected: dict[tuple[int, int], tuple[int, int]] = {}
-    others = []
+    others, pairs = [], {}
     for window in (0, 1):
         a, b, c = ({k: v[d["ts"] // (10 * SECOND) == window] for k, v in d.items()} for d in data.values())
         greatest = np.full(900, -1)
         np.maximum.at(greatest, c["j"], c["k"])
         stays = np.isin(a["k"], b["k"]) & (greatest[a["j"]] <= a["k"])
         others.append(int((~np.isin(a["k"], b["k"])).sum()))
+        often = np.bincount(b["k"], minlength=2_000)[a["k"]]
         for group in range(10):
+            pairs[window * 10, group] = 1, int(often[a["j"] % 10 == group].sum())
             mine = stays & (a["j"] % 10 == group)
             if mine.any():
                 expected[window * 10, group] = int(mine.sum()), int(a["k"][mine].sum())
     rows_found = run.arrow("q").to_pylist()
     assert {(int(r["window_start"].timestamp()), r["g"]): (r["n"], r["total"]) for r in rows_found} == expected
+    rows_found = run.arrow("pairs").to_pylist()  # whose groups and details are alike
+    assert {(int(r["window_start"].timestamp()), r["g"]): (r["one"], r["n"]) for r in rows_found} == pairs
     assert [row["n"] for row in sorted(run.arrow("others").to_pylist(), key=lambda row: row["window_start"])] == others
     assert [window["exact"] for window in run.window_account("others")] == [
         sum(int((data[name]["ts"] // (10 * SECOND) == window).sum()) for name in "ab") for window in (0, 1)

@@ -158,13 +158,15 @@ class Existence:
 @dataclass(frozen=True)
 class Join:
     """What a join reads: streams, tables, and the condition that is judged on each combination of their rows. `inner`
-    are streams that only `tests` ask: nothing of them is in the result."""
+    are streams that only `tests` ask: nothing of them is in the result. Where not all streams have the same equal,
+    `links` are what some of them have, an attribute of each: these connect all. Keys then say what passes go by."""
 
     sides: tuple[Side, ...]
     tables: tuple[TableSide, ...] = ()
     pairs: Expression | None = None
     inner: tuple[Side, ...] = ()
     tests: tuple[Existence, ...] = ()
+    links: tuple[tuple[Attribute, ...], ...] = ()
 
     @property
     def streams(self) -> tuple[Side, ...]:

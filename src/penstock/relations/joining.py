@@ -82,6 +82,8 @@ def needed(query: Query, side: Side, wanted: Wanted) -> Needed:
                 attributes |= dict.fromkeys(_of_side(argument, side, join))
     if join.pairs is not None:
         attributes |= dict.fromkeys(_atoms_of(join.pairs, side))
+    for link in join.links:
+        attributes |= {own(one, side.alias): None for one in link if inputs_read(one) == {side.alias}}
     for test in join.tests:
         attributes |= dict.fromkeys(_tested(test, side))
     for table in join.tables:

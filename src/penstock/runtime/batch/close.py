@@ -16,6 +16,7 @@ import numpy as np
 
 from penstock.logical.query import Query, QuerySet, Side, side_name
 from penstock.logical.window import ROWS, Window
+from penstock.relations.closing import part_name
 from penstock.relations.joining import placing_key, side_relation
 from penstock.relations.relation import named
 from penstock.relations.storage import Storage, part_sources, side_sources, side_table
@@ -100,8 +101,11 @@ class Hfta:
             )
             for side, sources in zip(join.streams, found, strict=True)
         )
-        # Two joins may want the same groups, and parts of both may stand in one segment.
-        groups, *details = (Part(named(replace(one, of=query.name)), ()) for one in wanted.relations)
+        # Two joins, or groups and details of one, may want the same; parts of all of them may stand in one segment.
+        groups, *details = (
+            Part(named(replace(one, of=part_name(query.name, number))), ())
+            for number, one in enumerate(wanted.relations)
+        )
         wanting = JoinWanting(query, groups, tuple(details))
         reading = JoinReading(query.window, sides[: len(join.sides)], inner=sides[len(join.sides) :])
         first, beyond = self.span(query)

@@ -59,13 +59,18 @@ REPEATED = 8  # records of a key, where there are many pairs
 @lru_cache(maxsize=1)
 def calibrated_joins(fresh: bool = False) -> JoinCosts:
     """The unit costs of joins on this machine."""
-    path = place_of("joins", (joining, living, merge, folding, item, tasks))
+    path = kept_at()
     known = None if fresh or path is None else _load(path)
     if known is None:
         known = measure(calibrated())
         if path is not None:
             store(path, asdict(known))
     return known
+
+
+def kept_at() -> Path | None:
+    """Where they are kept."""
+    return place_of("joins", (joining, living, merge, folding, item, tasks))
 
 
 def _load(path: Path) -> JoinCosts | None:

@@ -43,7 +43,7 @@ ENTRY = 8 * WIDTH
 @lru_cache(maxsize=1)
 def calibrated(fresh: bool = False) -> Costs:
     """The unit costs of this machine."""
-    path = place_of("costs", (tables, lru, fold, hashing))
+    path = kept_at()
     known = None if fresh or path is None else _load(path)
     if known is None:
         known = measure()
@@ -196,6 +196,11 @@ def _rising(curve: CostBySize) -> CostBySize:
         most = max(most, cost)
         kept.append((size, most))
     return tuple(kept)
+
+
+def kept_at() -> Path | None:
+    """Where the costs of tables are kept."""
+    return place_of("costs", (tables, lru, fold, hashing))
 
 
 def place_of(name: str, measured: Iterable[ModuleType]) -> Path | None:

@@ -3,7 +3,8 @@
     seed ──► random_join_case ──► JoinCase ──► write(folder) ──► text of the app, ready to run
                                       └──► expected(log) ──► what it must give
 
-One to three streams share one or two keys; a query has one to four sides (a stream under several aliases, too), up to
+One to three streams share one or two keys; a query has one to four sides (a stream under several aliases, too), joined
+by one key or each by its own, up to
 two tables, may read the results of another query, and ask some of all these in subqueries.  Streams are thinned until
 the pairs are few enough.
 """
@@ -86,7 +87,7 @@ class JoinCase:
 def random_join_case(seed: int) -> JoinCase:
     """The app of this seed; the same on every machine."""
     dice = Dice(seed)
-    pools = tuple(random_pool(dice, f"k{i}", few=i > 0) for i in range(dice.pick((1, 1, 1, 2))))
+    pools = tuple(random_pool(dice, f"k{i}", few=i > 0) for i in range(dice.pick((1, 1, 1, 2, 2))))
     frame = random_frame(dice, pools)
     streams = tuple(random_stream(dice, frame, STREAMS[i], i) for i in range(dice.pick((1, 2, 2, 2, 3))))
     tables = tuple(random_table(dice, frame, streams, i) for i in range(dice.pick((0, 0, 0, 1, 1, 2))))

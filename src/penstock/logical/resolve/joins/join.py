@@ -88,19 +88,25 @@ def resolve_join(
             own_attributes(key, one.alias),
             one.input.stream.time,
             _own_names(joins.reads, one.alias),
-            _present(questions, one.alias, key if len(streams) > 1 else ()) if inner else None,
+            _present(questions, one.alias, found, key),
         )
         for one, window, key in zip(streams, windows[0], keys, strict=False)
     )
     asked = tuple(
         inner_side(questions, one, window, keys) for one, window in zip(inner, windows[0][len(streams) :], strict=True)
     )
-    return replace(query, join=Join(sides, tuple(joins.sides), conjunction(pairs), asked, tuple(questions.tests)))
+    links = tuple(tuple(computed(of) for _, of in link) for link in found.links)
+    join = Join(sides, tuple(joins.sides), conjunction(pairs), asked, tuple(questions.tests), links)
+    return replace(query, join=join)
 
 
-def _present(questions: Questions, alias: str, key: Sequence[Attribute]) -> tuple[Attribute, ...]:
-    """What records must have a value of: what they are joined by, and what EXISTS asks."""
-    return own_attributes(dict.fromkeys((*key, *questions.present(alias))), alias)
+def _present(
+    questions: Questions, alias: str, found: JoinKeys, key: Sequence[Attribute]
+) -> tuple[Attribute, ...] | None:
+    """What records must have a value of: what they are joined by, and what EXISTS asks; None: the key."""
+    joined = map(computed, found.linked(alias)) if found.links else key if len(found.keys) > 1 else ()
+    asked = own_attributes(dict.fromkeys((*joined, *questions.present(alias))), alias)
+    return None if asked == own_attributes(key, alias) else asked
 
 
 # -- what cannot be
@@ -145,17 +151,12 @@ def _check_outer(text: AppText, one: JoinInput, stream: JoinInput) -> None:
 
 
 def _check_keys(text: AppText, streams: Sequence[JoinInput], found: JoinKeys) -> None:
-    if len(streams) == 1 or any(found.keys):
-        return
     apart = next((one for one in streams if one.alias not in found.reached), None)
     if apart is not None:
         others = [one.alias for one in streams if one.alias in found.reached]
         told = " or ".join(f"'{alias}'" for alias in others)
         hint = f"join them by an equality: {others[0]}.column = {apart.alias}.column"
         raise text.error(apart.joined or apart.span, f"no equality joins '{apart.alias}' with {told}", hint)
-    last = streams[-1]
-    fact = "a join of streams by different keys is not executable yet: all must have one in common"
-    raise text.error(last.joined or last.span, fact, _IN_TWO)
 
 
 def _check_prefixes(query: Query, select: Select, text: AppText, inputs: Sequence[JoinInput]) -> None:

@@ -8,6 +8,7 @@
 | `sides` | merges the panes of each side; numbers the keys that rows are joined by |
 | `last`, `floor` | sides that are the last records; how far back those reach |
 | `fixed` | rows of a table as a side |
+| `linked` | combinations of streams that have no key in common, or more than that |
 | `semi` | EXISTS and IN: rows that stay or go by what another stream has |
 | `pairs` | combinations of rows, and the condition that is judged on them |
 | `combined` | combinations into groups, with their states |

@@ -6,7 +6,7 @@ the others' counts (seed aggregation-join, Definition 6). Extremes stay as they 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from penstock.errors import RunError
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables.merge import distinct
 from penstock.logical.expressions import Column, Computed, Expression
-from penstock.logical.query import Attribute, Query
+from penstock.logical.query import Attribute, Join, Query
 from penstock.logical.rewrite import inputs_read, own
 from penstock.relations.component import Component, dictionary_component
 from penstock.relations.joining import atoms, class_attribute, side_of
@@ -31,8 +31,9 @@ from penstock.runtime.merge.finish import NO_DETAILS, Finisher
 from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.join.computed import with_computed
 from penstock.runtime.merge.join.fixed import TableRows, table_rows
+from penstock.runtime.merge.join.linked import linked_pairs
 from penstock.runtime.merge.join.named import with_names
-from penstock.runtime.merge.join.pairs import Chosen, Pairs, all_pairs
+from penstock.runtime.merge.join.pairs import Chosen, Pairs, all_pairs, stream_pairs
 from penstock.runtime.merge.join.semi import Tests
 from penstock.runtime.merge.join.sides import SideRows, distinct_codes, key_numbers, lists_of
 from penstock.runtime.merge.merge import merge
@@ -92,10 +93,10 @@ class Joined:
         owners = [aliases.index(one.owner) for one in join.tables]
         classes = [self._classes(one, owner) for one, owner in zip(tables, owners, strict=True)]
         folder = Folder(self.query, self.sides, tables, fine)
-        lists = lists_of(key_numbers(self.sides) if len(self.sides) > 1 else [np.arange(len(self.sides[0].groups))])
+        streams = self._streams(join)
         chosen = self.tests.also(_condition(self.query, join.pairs, folder), folder.keyed)
         try:
-            found = [folder.folded(pairs) for pairs in all_pairs(lists, tables, classes, owners, chosen)]
+            found = [folder.folded(pairs) for pairs in all_pairs(streams, tables, classes, owners, chosen)]
         except TooMany:
             raise RunError(
                 f"a window of query '{self.query.name}' joins more records than BIGINT can count",
@@ -105,6 +106,14 @@ class Joined:
         # Rows of a table were told apart by their number: some may be equal.
         several = len(found) == 1 and any(folder.used)
         return merge(fine, [Piece(GroupRows(groups), groups.panes)], None, Vocabulary()) if several else groups
+
+    def _streams(self, join: Join) -> Iterator[Pairs]:
+        """Rows of streams that belong together."""
+        if join.links:
+            return linked_pairs(join, self.sides)
+        return stream_pairs(
+            lists_of(key_numbers(self.sides) if len(self.sides) > 1 else [np.arange(len(self.sides[0].groups))])
+        )
 
     def _classes(self, table: TableRows, owner: int) -> Array:
         """The class of every row of a side; the last is of those that have none."""

@@ -38,13 +38,8 @@ Keyed = Callable[[Pairs, Sequence[Attribute]], Groups]  # attributes of combinat
 
 
 def read_inner(reading: JoinReading, cut: Cut, turn: int, segments: TaskSegments) -> list[SideRows]:
-    """The inner streams of one pass. One that has no key of the join is there whole in every pass."""
-    found = []
-    for one in reading.inner:
-        placed = bool(one.side.key)
-        mine = replace(cut, slice=0, slices=1, passes=cut.passes if placed else 1)
-        found += read_sides(replace(reading, sides=(one,), inner=()), mine, turn if placed else 0, segments)
-    return found
+    """The inner streams of one pass: all of their rows, whatever slice of the others is joined."""
+    return read_sides(replace(reading, sides=reading.inner), replace(cut, slice=0, slices=1), turn, segments)
 
 
 @dataclass(frozen=True)

@@ -60,14 +60,16 @@ def _whole_sides(reading: JoinReading, cut: Cut, turn: int, segments: TaskSegmen
     found = []
     for one in reading.sides:
         window, shift = one.side.window, reading.shift(one.side.window)
+        # What has no key is there whole in every pass.
+        mine, at = (cut, turn) if one.placed else (replace(cut, passes=1), 0)
         if window.counted:
-            found.append(SideRows(one, _joinable(last_records(one, cut, shift, turn, segments), one)))
+            found.append(SideRows(one, _joinable(last_records(one, mine, shift, at, segments), one)))
             continue
         # Passes of two sides must take the same keys, also where these are called differently.
         key = one.side.key if cut.passes > 1 else ()
         once = merged.get((window, key))
         if once is None:
-            once = merged[window, key] = _merged_once(one, cut, shift, turn, segments)
+            once = merged[window, key] = _merged_once(one, mine, shift, at, segments)
         groups = closed_groups(once, one.sources, one.wanted)
         found.append(SideRows(one, _joinable(replace(groups, panes=groups.panes - shift), one)))
     return found

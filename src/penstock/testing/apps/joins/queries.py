@@ -111,8 +111,10 @@ def _values(alias: str, columns: Sequence[Drawn], qualified: bool) -> tuple[Valu
 
 
 def _equalities(dice: Dice, frame: Frame, places: Sequence[Place]) -> tuple[tuple[Term, Term], ...]:
-    """Every side by the same keys: in a chain, or all to the first."""
+    """Every side by the same keys, in a chain or all to the first; or each by its own keys to one before it."""
     names = [pool.name for pool in frame.pools]
+    if len(places) > 2 and len(names) > 1 and dice.chance(0.6):
+        return _linked(dice, names, places)
     used = names if dice.chance(0.6) else [dice.pick(names)]
     star, found = dice.chance(0.5), []
     for name in used:
@@ -121,6 +123,19 @@ def _equalities(dice: Dice, frame: Frame, places: Sequence[Place]) -> tuple[tupl
         for i in range(1, len(sides)):
             pair = (sides[0 if star else i - 1], sides[i])
             found.append(pair if dice.chance(0.7) else (pair[1], pair[0]))
+    return tuple(found)
+
+
+def _linked(dice: Dice, names: Sequence[str], places: Sequence[Place]) -> tuple[tuple[Term, Term], ...]:
+    """Each side to one before it, by any keys; sometimes to another one as well, so that there is a ring."""
+    found = []
+    for number in range(1, len(places)):
+        near = [dice.between(0, number - 1) for _ in range(2 if dice.chance(0.25) else 1)]
+        for other in dict.fromkeys(near):
+            for name in names if dice.chance(0.15) else [dice.pick(names)]:
+                computed = dice.between(2, 6) if dice.chance(0.08) else None
+                pair = join_key(places[other], name, computed), join_key(places[number], name, computed)
+                found.append(pair if dice.chance(0.7) else (pair[1], pair[0]))
     return tuple(found)
 
 

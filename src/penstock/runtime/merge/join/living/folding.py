@@ -41,12 +41,11 @@ class TooManyPlaces(Exception):
 
 @dataclass(frozen=True)
 class ValueColumn:
-    """A column of a side: the state of the join that is made of it, and how it folds: it adds up (0), is the least (-1)
+    """A column of values: the state of the join that is made of it, and how it folds: it adds up (0), is the least (-1)
     or the greatest (1) value."""
 
     state: State
     sign: int
-    values: Array
 
     @property
     def kind(self) -> int:
@@ -55,23 +54,19 @@ class ValueColumn:
 
 @dataclass(frozen=True)
 class FoldedSide:
-    """The rows of a side: the life of each, the number of its key, of how many, the code of its group, of how many,
-    count(*), and columns: those that add up first, then the least, then the greatest values."""
+    """The rows of a side: the life of each, the number of its key, the code of its group, of how many, and values
+    [column, row]: count(*), then `columns`, first those that add up, then the least, then the greatest values."""
 
     lives: Lives
     of: Array
     keys: Array
     codes: Array
     many: int
-    count: Array
     columns: tuple[ValueColumn, ...]
+    values: Array
 
     def __len__(self) -> int:
         return len(self.of)
-
-    @cached_property
-    def values(self) -> Array:
-        return np.stack([self.count, *(column.values for column in self.columns)])
 
     def of_sign(self, sign: int) -> list[tuple[int, ValueColumn]]:
         """Columns of a kind, with their places among the values."""

@@ -90,30 +90,28 @@ class LivingJoin:
         grouped = [Grouped.of(self, side, fine) for side in self.sides]
         columns = [_columns(side, fine) for side in self.sides]
         keys, many, pairs = self.keys
+        values = [side.values([mine for mine, _ in of]) for side, of in zip(self.sides, columns, strict=True)]
+        known = [each for each in values if each is not None]
+        if len(known) < len(values):
+            return None
         one, other = (
-            FoldedSide(side.lives, side.of, key, by.codes.numbers, by.codes.many, side.count, tuple(of or ()))
-            for side, key, by, of in zip(self.sides, keys, grouped, columns, strict=True)
+            FoldedSide(side.lives, side.of, key, by.codes.numbers, by.codes.many, tuple(c for _, c in of), each)
+            for side, key, by, of, each in zip(self.sides, keys, grouped, columns, known, strict=True)
         )
         folding = Folding(one, other, many, self.instants, pairs)
-        if None in columns or not fits(folding):
-            return None
-        return _groups(folded(folding), grouped, self.cut.first)
+        return _groups(folded(folding), grouped, self.cut.first) if fits(folding) else None
 
 
-def _columns(side: LivingRows, fine: Relation) -> list[ValueColumn] | None:
-    """The columns that the join's states are made of, those that add up first; None: some state is more than a
-    number."""
+def _columns(side: LivingRows, fine: Relation) -> list[tuple[State, ValueColumn]]:
+    """The states of a side that those of the join are made of: those that add up first, then the least, then the
+    greatest values."""
     made = []
     for argument in fine.arguments:
         if inputs_read(argument) == {side.alias}:
             name = own(argument, side.alias).name
-            for state in fine.states:
-                if state.column == argument.name:
-                    sign, values = sign_of(state), side.state(State(state.kind, name))
-                    if sign is None or values is None:
-                        return None
-                    made.append(ValueColumn(state, sign, values))
-    return sorted(made, key=lambda column: (0, -1, 1).index(column.sign))
+            mine = [state for state in fine.states if state.column == argument.name]
+            made += [(State(state.kind, name), ValueColumn(state, sign_of(state) or 0)) for state in mine]
+    return sorted(made, key=lambda one: (0, -1, 1).index(one[1].sign))
 
 
 @dataclass(frozen=True)

@@ -75,26 +75,31 @@ class LivingRows:
 
     @cached_property
     def count(self) -> Array:
-        return self._gathered([RECORDS] * len(self.pieces))
+        counts = np.empty(len(self), np.int64)
+        self._gather([RECORDS] * len(self.pieces), counts)
+        return counts
 
-    def state(self, state: State) -> Array | None:
-        """A state of one word, of each row; None: some row has more words. A state that was left out is count(*)."""
-        names = [piece.rows.states.get(state, (RECORDS,)) for piece in self.pieces]
-        if any(len(each) != 1 for each in names):
+    def values(self, states: Sequence[State]) -> Array | None:
+        """[column, row]: count(*), and states of one word; None: some row has more words. A state that was left out
+        is count(*)."""
+        found = [[piece.rows.states.get(state, (RECORDS,)) for piece in self.pieces] for state in states]
+        if any(len(names) != 1 for each in found for names in each):
             return None
-        return self._gathered([name for (name,) in names])
+        made = np.empty((1 + len(states), len(self)), np.int64)
+        made[0] = self.count
+        for names, out in zip(found, made[1:], strict=True):
+            self._gather([name for (name,) in names], out)
+        return made
 
-    def _gathered(self, names: Sequence[str]) -> Array:
+    def _gather(self, names: Sequence[str], out: Array) -> None:
         """A column of whole numbers, of each row: what it is called in each piece."""
-        made = np.empty(len(self), np.int64)
         for piece, name, start, stop in zip(self.pieces, names, self.edges[:-1], self.edges[1:], strict=True):
             values, base = piece.stored(name)
             if len(values):
-                made[start:stop] = values.view(np.int64) if values.dtype == np.uint64 else values
-                made[start:stop] += base
+                out[start:stop] = values.view(np.int64) if values.dtype == np.uint64 else values
+                out[start:stop] += base
             else:
-                made[start:stop] = base
-        return made
+                out[start:stop] = base
 
 
 def living_rows(one: SideReading, shift: int, cut: Cut, segments: TaskSegments, sliced: bool) -> LivingRows:
