@@ -48,12 +48,14 @@ class SideReading:
 
 @dataclass(frozen=True)
 class JoinReading:
-    """`window` numbers the instants: number k is where its k-th window ends. `inner` are streams that EXISTS asks."""
+    """`window` numbers the instants: number k is where its k-th window ends. `inner` are streams that EXISTS asks.
+    `counted`: tasks say what its sides hold, for the choice of its plan."""
 
     window: Window
     sides: tuple[SideReading, ...]
     largest: int = 0  # the side with the most rows
     inner: tuple[SideReading, ...] = ()
+    counted: bool = True
 
     @property
     def streams(self) -> tuple[SideReading, ...]:
