@@ -62,8 +62,18 @@ def copies_kept(case: JoinCase, movement: Movement, slides: int) -> int:
 
 
 CONTENDERS = (
-    JoinContender("penstock", "joins.penstock", note="on Spark, after the first micro-batch that closes windows"),
+    JoinContender(
+        "penstock",
+        "joins.penstock",
+        note="on Spark, after the first micro-batch that closes windows; the plan is its own choice (--joins auto)",
+    ),
     JoinContender("penstock_process", "joins.penstock", mode="process", note="--master process, likewise"),
+    JoinContender(
+        "penstock_early",
+        "joins.penstock",
+        mode="process early",
+        note="--master process --joins early: both streams are aggregated before they are stored",
+    ),
     JoinContender(
         "penstock_late",
         "joins.penstock",

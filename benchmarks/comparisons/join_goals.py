@@ -46,7 +46,7 @@ GOALS = (
     JoinGoal("spark", 20, "x Spark's join", SLIDING.name, "once"),
     JoinGoal("duckdb", 3, "x DuckDB's best form", SLIDING.name),
     JoinGoal("duckdb", 1, "x DuckDB's best form", TUMBLING.name),
-    JoinGoal(TASKS, 1.5, "x decode + probe at most"),
+    JoinGoal(TASKS, 1.5, "x decode + probe"),
 )
 
 

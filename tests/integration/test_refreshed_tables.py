@@ -79,6 +79,8 @@ CREATE QUERY owners AS SELECT owner, name, count(*) AS n, max(x) AS x
   FROM s {WINDOW} LEFT JOIN names ON s.k = names.k, nets WHERE addr BETWEEN low AND high GROUP BY owner, name;
 CREATE QUERY joined AS SELECT name, count(*) AS n, sum(s.x) AS x FROM s {WINDOW}, u {WINDOW}, names
   WHERE s.k = u.k AND s.k = names.k GROUP BY name;
+CREATE QUERY unknown AS SELECT k AS name, count(*) AS n, sum(x) AS x FROM s {WINDOW}
+  WHERE NOT EXISTS (SELECT 1 FROM names t WHERE t.k = s.k) GROUP BY k;
 ''')
 run = app.start(str(place / "ckpt"), output=str(place / "out"), parallelism=2, batch_rows=250,
                 listener=lambda report, manifest: change(report.batch))
@@ -203,6 +205,7 @@ def expected(place: Path, batches: list[Batch]) -> dict[str, set[tuple[Any, ...]
         "left_names": grouped(windows(records), ("name",), sum),
         "owners": grouped(windows(r for r in records if r["owner"] is not None), ("owner", "name"), max),
         "joined": grouped(pairs, ("name",), sum),
+        "unknown": grouped(windows(r for r in records if r["name"] is None), ("k",), sum),
     }
 
 

@@ -1,5 +1,5 @@
 """penstock's join by its Python interface, results in Parquet files. The job's mode has the master, without one Spark
-on all threads, and the value of `--joins`: which sides are aggregated before they are stored, without one all.
+on all threads, and the value of `--joins`: which sides are aggregated before they are stored, without one it chooses.
 
 The first micro-batch is short, until it is known how dense streams are. Warm are all after the first that closes
 windows, with the writing of results.
@@ -15,7 +15,7 @@ from benchmarks.measure.digest import digest_files
 from benchmarks.measure.job import JOINED, Answer, JoinJob, elapsed, serve_joins
 
 QUERY = "joined"
-PROCESS, EARLY = "process", "early"
+PROCESS, AUTO = "process", "auto"
 
 
 def run(job: JoinJob) -> Answer:
@@ -38,7 +38,7 @@ def run(job: JoinJob) -> Answer:
 
 def joins_of(mode: str) -> str:
     """The value of `--joins` in a job's mode."""
-    return next((word for word in mode.split() if word != PROCESS), EARLY)
+    return next((word for word in mode.split() if word != PROCESS), AUTO)
 
 
 def opened(job: JoinJob) -> Any:

@@ -210,6 +210,17 @@ def test_whatever_goes_wrong_does_not_stop_the_stream(place: Place, monkeypatch:
     assert place.decided(app, first) == replace(first, refused=1, problem="no text")
 
 
+def test_questions_may_find_several_rows(place: Place) -> None:
+    place.write(ONE)
+    asking = "CREATE QUERY e AS SELECT count(*) FROM s [RANGE '1 minute'] WHERE k IN (SELECT k FROM t);\n"
+    app = place.app(asking)
+    place.begin(app)
+    first = place.decided(app)
+    place.write(TWICE)
+    place.now += 10
+    assert place.content(place.decided(app, first)) == TWICE
+
+
 # -- apps that change
 
 

@@ -132,11 +132,10 @@ class TableJoins:
         problem = self.tables.problem(match)
         if problem is not None:
             raise wrong(one, problem)
-        if self._lasting(one, match, owner, wrong):
-            match = replace(match, single=True)
-            self.found[one.alias] = match
-            self.conditions = [rewritten(condition, self.change) for condition in self.conditions]
-        elif self.tables.several(_owned(match, owner)):
+        several = self.tables.several(_owned(match, owner))
+        if one.input.table is not None and one.input.table.refresh is not None:
+            match = _lasting(one, match, several, wrong)
+        if several:
             self.sides.append(TableSide(one.alias, owner, _owned(match, owner), outer))
         else:
             self.found[one.alias] = match
@@ -146,16 +145,6 @@ class TableJoins:
             self.reads[owner] = self.reads.get(owner, frozenset()) | asked_of
         else:
             self.filters.append((owner, Not(IsNull(computed(Lookup(match, None, BIGINT))))))
-
-    def _lasting(self, one: JoinInput, match: Match, owner: str, wrong: Wrong) -> bool:
-        """Whether the table is read again. Its rows are then columns of records, and never a side of the join: a window
-        would see one version of them, where its records have seen several."""
-        assert one.input.table is not None
-        if one.input.table.refresh is None:
-            return False
-        if self.tables.several(_owned(match, owner)):
-            raise wrong(one, SEVERAL)
-        return True
 
     def _match(self, one: JoinInput, owner: str, asked: tuple[Expression, ...]) -> tuple[Match, tuple[Expression, ...]]:
         """How the owner's records find rows, and the conditions that this does not say. Ranges are of one value."""
@@ -188,6 +177,14 @@ class TableJoins:
 
 
 Wrong = Callable[[JoinInput, Expression | str], Exception]
+
+
+def _lasting(one: JoinInput, match: Match, several: bool, wrong: Wrong) -> Match:
+    """The match of a table that is read again. Its rows are columns of records, and never a side of the join: a window
+    would see one version of them, where its records have seen several."""
+    if several:
+        raise wrong(one, SEVERAL)
+    return replace(match, single=True)
 
 
 def _owned(match: Match, owner: str) -> Match:
