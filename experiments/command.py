@@ -31,6 +31,9 @@ EXPERIMENTS = {
     "tree-eviction": ("experiments.tree.eviction", "Fig. 2, 3: Zipf laws, and what tables evict"),
     "tree-memory": ("experiments.tree.memory", "Fig. 4: aggregate trees, cost against memory"),
     "tree-queries": ("experiments.tree.queries", "Fig. 5: aggregate trees, cost against queries; uniform data"),
+    "join-cost": ("experiments.join.cost", "Fig. 4: early and late plans of a join, predicted and measured"),
+    "join-threeway": ("experiments.join.threeway", "Fig. 5: the same with three streams"),
+    "join-showcases": ("experiments.join.showcases", "Fig. 6: where each plan is the best"),
 }
 WIDTH = 120  # that tables and claims need; rich takes 80 where output is no terminal
 

@@ -95,7 +95,7 @@ def _operations(
     step = max(0.0, (seconds["set"] - seconds["short set"]) / (steps - few)) if steps > few else 0.0
     ones, others = (sizes.window_matches[j] for j in (1, 0))
     other = (seconds["met by S_2"] - seconds["missed by S_2"]) / others
-    further = (_chain(chained) - _chain(setting)) / 2
+    further = (_uncosted(chained).out_chain - _uncosted(setting).out_chain) / 2
     longer = (seconds["chained"] - seconds["met by S_2"]) / others
     return OperationCosts(
         window=alone,
@@ -111,15 +111,15 @@ def _operations(
 
 def _walked(setting: JoinSetting) -> float:
     """Entries of AS_1 on the way to a group."""
+    costs = _uncosted(setting)
+    return costs.walked(0, costs.sizes.sets[0] / costs.sizes.buckets[0])
+
+
+def _uncosted(setting: JoinSetting) -> MeasuredOperations:
+    """For what is only counted."""
     sizes = expected(setting.streams, setting.buckets)
-    costs = MeasuredOperations(setting.streams, sizes, OperationCosts(*[0.0] * 8), setting.hashed)
-    return costs.walked(0, sizes.sets[0] / sizes.buckets[0])
-
-
-def _chain(setting: JoinSetting) -> float:
-    """Entries of a chain of AS."""
-    groups = expected(setting.streams, setting.buckets).out
-    return groups / min(setting.streams[0].groups, setting.out_buckets)
+    sizes = replace(sizes, out_buckets=min(setting.streams[0].groups, setting.out_buckets))
+    return MeasuredOperations(setting.streams, sizes, OperationCosts(*[0.0] * 8), setting.hashed)
 
 
 def _entries(setting: JoinSetting, entries: float, stream: int) -> float:

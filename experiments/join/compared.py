@@ -1,8 +1,8 @@
 """Predicted cost and measured time of all plans at the points of a figure, and whether they rank the plans alike.
 
-Two plans are *tied* at a point if their measured times differ by less than the noise, the larger of both plans'
-interquartile ranges over runs. A model ranks a point as it was measured if it has no two plans the other way round that
-are not tied; *strictly*, if it has no two plans the other way round at all.
+Two plans are *tied* at a point if their measured times differ by less than the noise: their repeated runs overlap. A
+model ranks a point as it was measured if it has no two plans the other way round that are not tied; *strictly*, if it
+has no two plans the other way round by their medians.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ MODELS = {
     BETTER: "operations measured one by one",
 }
 METHODS = {True: "hash", False: "nested loop"}
-RUNS, ROUNDS, UNITS = 5, 3, 2.0
-LONGEST = 0.05  # seconds of a round of the late plan, about
+RUNS, ROUNDS = 5, 3
+LONGEST, MOST_UNITS = 0.04, 40  # seconds of a round of the late plan, about; units of time in it
 FEWEST = 20  # records of a stream in a round
 
 
@@ -48,8 +48,7 @@ class ComparedPoint:
         for a, b in combinations(self.plans, 2):
             apart = self.times.median(a) - self.times.median(b)
             predicted = self.predicted[model][a] - self.predicted[model][b]
-            noise = 0.0 if strictly else max(self.times.noise(a), self.times.noise(b))
-            if abs(apart) > noise and apart * predicted <= 0:
+            if apart * predicted <= 0 and (strictly or not self.times.tied(a, b)):
                 yield a, b
 
     def ranked(self, model: str, strictly: bool = False) -> bool:
@@ -112,7 +111,7 @@ def compare(
         tell(f"{METHODS[point.setting.hashed]}, {point.panel} = {point.x:g}")
         predicted = predictions(point.setting, calibration)
         late = predicted[BETTER][point.setting.query.plans[0]]
-        units = min(UNITS, max(LONGEST / late, FEWEST / min(one.rate for one in point.setting.streams)))
+        units = min(MOST_UNITS, max(LONGEST / late, FEWEST / min(one.rate for one in point.setting.streams)))
         runs = 3 if settings.quick else RUNS
         found.append(
             ComparedPoint(point, measure(point.setting, runs, ROUNDS, units, settings.seed + number), predicted)

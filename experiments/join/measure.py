@@ -51,10 +51,11 @@ class PlanTimes:
     def median(self, plan: Plan) -> float:
         return median(self.seconds[plan])
 
-    def noise(self, plan: Plan) -> float:
-        """How far repeated runs are apart: half of them lie within this."""
-        low, high = np.quantile(self.seconds[plan], (0.25, 0.75))
-        return float(high - low)
+    def tied(self, one: Plan, other: Plan) -> bool:
+        """Whether repeated runs leave open which of two plans is faster: some run of each was faster than some run of
+        the other."""
+        a, b = self.seconds[one], self.seconds[other]
+        return min(a) <= max(b) and min(b) <= max(a)
 
 
 def records_of(stream: StreamStatistics, units: float, number: int, rng: np.random.Generator) -> Records:
@@ -87,6 +88,19 @@ def _run(setting: JoinSetting, rounds: int, units: float, rng: np.random.Generat
         for plan in _turned(query.plans, number):
             seconds[plan].append(timed(joins[plan], part) / units)
     return seconds
+
+
+def same_results(setting: JoinSetting, seed: int) -> bool:
+    """Whether all plans have the same AS_out, with full windows and a unit of time later."""
+    rng = np.random.default_rng(seed)
+    records = [records_of(one, 1, k, rng) for k, one in enumerate(setting.streams)]
+    events = counted_events(records, [one.window for one in setting.streams])[1]
+    found = []
+    for plan in setting.query.plans:
+        join = AggregationJoin(setting.query, plan)
+        join.run(events)
+        found.append(join.groups())
+    return all(groups == found[0] for groups in found[1:]) and bool(found[0])
 
 
 def timed(join: AggregationJoin, events: Words) -> float:

@@ -63,6 +63,8 @@ def _panel(axes: Any, panel: Panel) -> None:
     axes.set_title(panel.title, loc="left", fontsize=10)
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.y)
+    if panel.ticks:
+        axes.set_xticks(range(len(panel.ticks)), panel.ticks)
     if panel.log_x:
         axes.set_xscale("log")
     if panel.log_y:

@@ -63,7 +63,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One diagram of the picture."""
+    """One diagram of the picture; `ticks` are names for x = 0, 1, …"""
 
     title: str
     x: str
@@ -72,6 +72,7 @@ class Panel:
     log_x: bool = False
     log_y: bool = False
     bottom: float | None = None
+    ticks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@
 | `epoch_lengths` | when relations are flushed whose queries have epochs of different lengths (smap, Sec. 7.1) |
 | `spaces` | memory of a given configuration, and the optimum of two levels (smap, Sec. 6.1) |
 | `curves` | eviction curves as the aggregate-tree paper has them (Sec. III, VI, VII) |
+| `join_costs` | unit-time costs of plans of a join, for any number of streams (aggregation-join, Sec. 6.3 and 7.1) |
+| `join_operations` | better costs of a join's operations, each with its own constant |
 
 They import `penstock.sharing`; nothing below `src/` imports them.
 """

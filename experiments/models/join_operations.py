@@ -6,6 +6,7 @@ What the paper's functions leave out, each found where they rank plans wrongly (
   them have come, so early plans gain sooner. Here they are the expected numbers (`join_costs.expected`).
 * U_g is one constant times the length of a chain. To find a group costs a step for each entry on the way to it, half of
   the chain; to update it costs what it costs, however long the chain is.
+* AS is hashed on G_1 alone: its chains are as long as there are groups with one G_1, however many buckets are empty.
 * Updates of one group after the other are cheaper than updates of changing groups.
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.models.join_costs import BUCKETS, Plan, Sizes, StreamStatistics, expected, unit_time
+from penstock.sharing.model.collision import distinct
 
 
 @dataclass(frozen=True)
@@ -62,10 +64,19 @@ class MeasuredOperations:
         return chain * (1 - there) / 2 + (chain + 1) / 2 * (1 + there) / 2
 
     def update_out(self, stream: int, plan: Plan) -> float:
-        chain = max(1.0, self.sizes.out / self.sizes.out_buckets)
+        chain = self.out_chain
         other = self.changes(stream, plan)
         update = other * self.costs.out_other + (1 - other) * self.costs.out_same
         return update + (chain - 1) / 2 * self.costs.out_step
+
+    @property
+    def out_chain(self) -> float:
+        """Entries of the chain in which a tuple looks for its group: all groups with its G_1, of which W_1 has k_1, and
+        those whose G_1 fall into the same bucket."""
+        one, groups = self.streams[0], self.sizes.out
+        present = distinct(one.groups, one.window)
+        beside = groups * (1 - 1 / present) / self.sizes.out_buckets if one.groups > self.sizes.out_buckets else 0.0
+        return max(1.0, groups / present + beside)
 
     def changes(self, stream: int, plan: Plan) -> float:
         """How often a joined tuple is of another group than the one before it.

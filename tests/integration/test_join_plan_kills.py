@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -56,16 +56,6 @@ def launches(reference: Reference) -> Callable[[Path], Launch]:
     return launch
 
 
-@dataclass
-class Seen:
-    """The plans that versions of all lineages had: garbage is collected, so those of the end."""
-
-    plans: set[str] = field(default_factory=set)
-
-    def __call__(self, lineage: Lineage, ended: Ended) -> None:
-        self.plans |= set(last_plans(lineage.launch.checkpoint))
-
-
 def last_plans(checkpoint: Path) -> list[str]:
     numbers = sorted(int(path.stem) for path in (checkpoint / versions.FOLDER).glob("[0-9]*.json"))
     found = [versions.load(checkpoint, number) for number in numbers]
@@ -97,7 +87,13 @@ def test_a_kill_before_and_after_a_change_of_plans(reference: Reference, tmp_pat
 
 @pytest.mark.slow
 def test_a_campaign_of_kills_while_plans_of_joins_change(reference: Reference, tmp_path: Path) -> None:
-    seen = Seen()
-    done = run_campaign(launches(reference), tmp_path, reference.output, KILLS, SEED, check=seen)
+    done = run_campaign(launches(reference), tmp_path, reference.output, KILLS, SEED, check=has_changed)
     assert done.landed >= KILLS
-    assert len(seen.plans) > 1, seen.plans
+
+
+def has_changed(lineage: Lineage, ended: Ended) -> None:
+    """Every lineage ends with the third version, or a later one: there are no tables to plan, so plans of joins were
+    changed, twice at least."""
+    newest = versions.newest(lineage.launch.checkpoint)
+    assert newest is not None
+    assert newest >= 2, "\n".join(lineage.log)

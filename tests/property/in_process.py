@@ -146,7 +146,7 @@ class Engine:
 
     def _sides(self, app: QuerySet) -> SideTables:
         """Any sides of joins early, the others late."""
-        names = [side_name(query.name, side.alias) for query, join in joins_of(app) for side in join.sides]
+        names = [side_name(query.name, side.alias) for query, join in joins_of(app) for side in join.streams]
         return SideTables(frozenset(name for name in names if self.rng.random() < 0.5))
 
     def replan(self) -> None:

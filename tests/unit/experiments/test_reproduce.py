@@ -79,7 +79,10 @@ def test_ids_are_those_that_others_rely_on(monkeypatch: pytest.MonkeyPatch, caps
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     smap = ["collision", "allocation", "choice", "real", "misestimation", "peak-load", "epochs"]
     tree = ["eviction", "memory", "queries"]
-    assert listed == [*(f"smap-{name}" for name in smap), *(f"tree-{name}" for name in tree)]
+    join = ["cost", "threeway", "showcases"]
+    assert listed == [
+        f"{paper}-{name}" for paper, names in (("smap", smap), ("tree", tree), ("join", join)) for name in names
+    ]
     assert all(f"`{name}`" in DOCUMENT.read_text(encoding="utf-8") for name in listed)
 
 
@@ -131,6 +134,8 @@ def test_every_experiment(tmp_path: Path) -> None:
     assert answers["Sec. III-C: the average chain has about 1.6 entries"]
     assert answers["Sec. III-D: naive evaluation takes queries × tuples"]
     assert answers["Theorem 3: on uniform data all or nothing is optimal"]
+    assert answers["Theorem 1, Fig. 4: all plans have the same AS_out"]
+    assert answers["Theorem 2, Fig. 5: all plans have the same AS_out"]
     assert not answers["Sec. VI-A: LRU closely matches perfect LFU"]
     assert not answers["Fig. 12: the line's average error is below 5 %"]
     assert not answers["Fig. 19: no phantoms costs more than 10 × EPES in many cases, all memory well allocated"]

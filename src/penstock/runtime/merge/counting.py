@@ -178,7 +178,7 @@ def _numbers(pieces: Sequence[Piece], relation: Relation, vocabulary: Vocabulary
 
 def _merged(reading: JoinReading, sides: Sequence[SideRows], cut: Cut) -> Sampled | None:
     common = reduce(np.intersect1d, (np.unique(one.groups.panes) for one in sides))
-    if not len(common):
+    if not len(common) or len({len(one.reading.side.key) for one in sides}) > 1:  # no key is that of all
         return None
     rows = [_at(one, int(common[-1])) for one in sides]
     keyed = bool(sides[0].reading.side.key)
@@ -200,7 +200,7 @@ def _of_some_keys(one: SideRows, passes: int) -> SideRows:
     if passes == 1:
         return one
     wanted = one.reading.wanted
-    share = Share(0, passes, key_relation(wanted, one.reading.side.key))
+    share = Share(0, passes, key_relation(wanted, one.reading.placed))
     piece = of_pass(wanted, Piece(GroupRows(one.groups), one.groups.panes), share)
     assert piece.index is not None
     return replace(one, groups=one.groups.take(piece.index))

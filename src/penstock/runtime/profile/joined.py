@@ -125,7 +125,7 @@ def estimated_join(
         )
         for early in bits
     }
-    living = len(sides) == 2 and not join.tables and join.pairs is None
+    living = len(sides) == 2 and not join.tables and not join.tests and join.pairs is None
     return JoinStatistics(tuple(sides), pairs, min(keys), _states(query), together=together, living=living)
 
 

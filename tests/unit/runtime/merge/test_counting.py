@@ -17,8 +17,10 @@ import pytest
 import penstock as ps
 from penstock.runtime.batch.report import BatchReport
 from penstock.runtime.merge import counting
+from penstock.runtime.merge.join.living import folding
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import HeldAt, JoinCounts
+from penstock.testing.asserts import assert_same_rows
 
 SECONDS, ROWS = 60, 900
 WINDOWS = {"tumbling": (10, 10), "sliding": (20, 5)}  # range and slide in seconds
@@ -50,7 +52,7 @@ def app(folder: Path, names: str, window: str) -> str:
     on = " AND ".join(f"A.k = {n.upper()}.k" for n in names[1:])
     keys = ", ".join(f"{n.upper()}.g" for n in names)
     listed = ", ".join(f"{n.upper()}.g AS g{n}" for n in names)
-    text.append(f"CREATE QUERY j AS SELECT {listed}, count(*) AS n FROM {sides} WHERE {on} GROUP BY {keys};")
+    text.append(f"CREATE QUERY j AS SELECT {listed}, count(*) AS n, max(A.g) AS m FROM {sides} WHERE {on} GROUP BY {keys};")
     return "\n".join(text)
 
 
@@ -135,3 +137,21 @@ def test_of_many_rows_some_keys_stand_for_all(tmp_path: Path, monkeypatch: pytes
     for one in held:
         near = min(known, key=lambda each: abs(each[1][1][0] - one.sides[1].records))
         assert one.pairs["00"] == pytest.approx(near[2]["00"], rel=0.8)
+
+
+def test_instants_with_too_many_groups_are_joined_in_halves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Down to one instant at a time: the answers are the same, and the work is that of all."""
+    write(tmp_path, "ab", random.Random(7))
+    text = app(tmp_path, "ab", "sliding")
+    whole = counts(tmp_path, text, "11")
+    monkeypatch.setattr(folding, "MOST_PLACES", 40)
+    monkeypatch.setattr(folding, "FEW_PLACES", 40)
+    monkeypatch.setattr(folding, "MOST_CELLS", 4)
+    halves = counts(tmp_path, text, "10")
+    assert {one.living for one in halves} == {True}
+    assert [(one.instants, one.made) for one in halves] == [(one.instants, one.made) for one in whole]
+    rows = [
+        pa.concat_tables(pq.read_table(path) for path in (tmp_path / f"out{joins}" / "j").glob("*.parquet"))
+        for joins in ("11", "10")
+    ]
+    assert_same_rows(rows[1], rows[0], "in halves")

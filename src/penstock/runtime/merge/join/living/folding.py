@@ -175,7 +175,8 @@ def _there(folding: Folding, at: Iterable[Array]) -> Folded:
         values.append(each[:, there])
     where, width = np.concatenate(found), folding.other.many
     codes = where // width, where % width
-    return Folded(np.concatenate(instants), codes, np.concatenate(values, axis=1), folding.ops)
+    # Rows of columns that were picked out stand apart in memory, unless several are put together.
+    return Folded(np.concatenate(instants), codes, np.ascontiguousarray(np.concatenate(values, axis=1)), folding.ops)
 
 
 # -- pairs of rows
