@@ -52,7 +52,9 @@ def app(folder: Path, names: str, window: str) -> str:
     on = " AND ".join(f"A.k = {n.upper()}.k" for n in names[1:])
     keys = ", ".join(f"{n.upper()}.g" for n in names)
     listed = ", ".join(f"{n.upper()}.g AS g{n}" for n in names)
-    text.append(f"CREATE QUERY j AS SELECT {listed}, count(*) AS n, max(A.g) AS m FROM {sides} WHERE {on} GROUP BY {keys};")
+    text.append(
+        f"CREATE QUERY j AS SELECT {listed}, count(*) AS n, max(A.g) AS m FROM {sides} WHERE {on} GROUP BY {keys};"
+    )
     return "\n".join(text)
 
 
