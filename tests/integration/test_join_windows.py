@@ -97,3 +97,19 @@ def test_last_records_are_the_same_in_parts(tmp_path: Path) -> None:
         expected.append(int(held[last].sum()))
     found = sorted((row["window_end"], row["n"]) for row in run.arrow("joined").to_pylist())
     assert [n for _, n in found] == expected
+
+
+def test_streams_that_hold_something_at_different_instants(tmp_path: Path) -> None:
+    """The second has records in every other window alone."""
+    write(tmp_path / "all.parquet", list(range(80)))
+    write(tmp_path / "some.parquet", [second for second in range(80) if second // 10 % 2])
+    run = run_of(
+        f"""
+        CREATE STREAM a FROM 'parquet:{tmp_path}/all.parquet';
+        CREATE STREAM s FROM 'parquet:{tmp_path}/some.parquet';
+        CREATE QUERY joined AS SELECT count(*) AS n FROM a [RANGE '10 seconds'], s [RANGE '10 seconds'] WHERE a.k = s.k;
+        """,
+        tmp_path,
+    )
+    found = {row["window_start"].timestamp(): row["n"] for row in run.arrow("joined").to_pylist()}
+    assert found == dict.fromkeys((10, 30, 50, 70), 2 * 5 * 5)
