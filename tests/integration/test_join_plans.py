@@ -33,7 +33,7 @@ from penstock.state.manifest import Manifest
 from penstock.testing.asserts import assert_same_rows
 
 TURN, TURNS, SECONDS = 40_000, 3, 20  # records and seconds of a turn
-BATCH = 20_000
+BATCH = 10_000
 KEYS = 20_000
 START = 1_767_225_600 * 1_000_000
 JOIN = """SELECT A.g AS g, B.h AS h, count(*) AS n, sum(A.x) AS t FROM a A {window} JOIN b B {window} ON A.k = B.k

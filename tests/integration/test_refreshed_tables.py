@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
+
+import penstock as ps
+from penstock.errors import QueryError
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261118"))
 ROWS, STEP, BATCH = 3_000, 100, 250  # records; milliseconds between them; records of a batch
@@ -223,6 +227,53 @@ def check(place: Path) -> list[Batch]:
         assert len(found) == len(set(found)), query
         assert set(found) == rows, query
     return batches
+
+
+# -- queries that are added
+
+
+def test_an_added_query_must_take_what_is_in_force(tmp_path: Path) -> None:
+    def put(name: str, *lines: str) -> None:
+        (tmp_path / "aside").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (tmp_path / "aside").replace(tmp_path / name)
+
+    def records(minute: int) -> None:
+        put(f"in/{minute:02d}.csv", "ts,k", *(f"2026-01-01T00:{minute:02d}:{n:02d}Z,{n % 3}" for n in range(60)))
+        until(lambda: run.progress()["rows"] == 60 * (minute + 1))
+
+    def until(true: Callable[[], bool]) -> None:
+        while not true():
+            assert run.state == "running"
+            time.sleep(0.01)
+
+    (tmp_path / "in").mkdir()
+    put("t.csv", "k,name,other", "0,a,0", "1,b,1")
+    app = ps.App(master="process")
+    app.stream("s", f"csv:{tmp_path}/in", fields={"ts": "TIMESTAMP", "k": "BIGINT"}, time="ts", delay="0 seconds")
+    fields = {"k": "BIGINT", "name": "STRING", "other": "BIGINT"}
+    app.table("t", f"csv:{tmp_path}/t.csv", fields=fields, refresh="1 us")
+    app.query("q", "SELECT name, count(*) AS n FROM s [RANGE '1 minute'], t WHERE s.k = t.k GROUP BY name")
+    run = app.start(str(tmp_path / "ckpt"), output=str(tmp_path / "out"), until="stopped", parallelism=1)
+    other = "SELECT t.k AS k, count(*) AS n FROM s [RANGE '1 minute'], t WHERE s.k = t.other GROUP BY t.k"
+    records(0)
+    put("t.csv", "k,name,other", "0,c,1", "1,d,1")
+    records(1)
+    with pytest.raises(QueryError, match="table 't': some record would find several rows of it"):
+        run.add_query("p", other)
+    put("t.csv", "k,name,other", "0,e,2", "1,f,1")
+    records(2)
+    run.add_query("p", other)
+    put("t.csv", "k,name,other", "0,g,0", "1,h,0")  # q could take it, p cannot
+    records(3)
+    told = run.summary()["tables"]["t"]
+    records(4)
+    run.stop()
+    assert (told["refused"], told["problem"]) == (1, "some record would find several rows of it")
+    found = {(row["window_start"].minute, row["name"]): row["n"] for row in run.arrow("q").to_pylist()}
+    assert found == {(minute, name): 20 for minute, names in enumerate(("ab", "cd", "ef", "ef")) for name in names}
+    assert {(row["window_start"].minute, row["k"], row["n"]) for row in run.arrow("p").to_pylist()} == {
+        (3, 0, 20), (3, 1, 20)
+    }  # fmt: skip
 
 
 # -- runs

@@ -35,6 +35,7 @@ from penstock.state.segments.read import Block
 from penstock.state.versions import Version
 
 Array = np.ndarray
+COUNTED = 2  # what joins hold is counted in the first batches and then in each of so many: it takes milliseconds
 
 
 @dataclass
@@ -107,7 +108,9 @@ class Hfta:
             for number, one in enumerate(wanted.relations)
         )
         wanting = JoinWanting(query, groups, tuple(details))
-        reading = JoinReading(query.window, sides[: len(join.sides)], inner=sides[len(join.sides) :])
+        number = self.context.offset.n
+        counted = number <= COUNTED or number % COUNTED == 0
+        reading = JoinReading(query.window, sides[: len(join.sides)], inner=sides[len(join.sides) :], counted=counted)
         first, beyond = self.span(query)
 
         def blocks(side: SideReading) -> Iterator[Block]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.errors import SourceError
 from penstock.logical.expressions import Match
@@ -20,9 +20,11 @@ def no_more(uri: str, options: Mapping[str, str], fields: tuple[Field, ...] | No
 
 @dataclass(frozen=True)
 class KnownTables:
-    """Tables that `opened` finds; what is read stays in memory, as long as this process resolves apps with it."""
+    """Tables that `opened` finds; what is read stays in memory, as long as this process resolves apps with it.
+    `versions` are the contents that tables have which are read again, by name; else as they were read last."""
 
     opened: Open = no_more
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     def read(
         self,
@@ -51,9 +53,9 @@ class KnownTables:
     def several(self, match: Match) -> bool:
         from penstock.runtime.expressions.lookups import classes_of, in_force
 
-        return not classes_of(in_force(match)).unique
+        return not classes_of(in_force(match, self.versions)).unique
 
     def problem(self, match: Match) -> str | None:
         from penstock.runtime.expressions.lookups import in_force, problems
 
-        return problems(in_force(match))
+        return problems(in_force(match, self.versions))

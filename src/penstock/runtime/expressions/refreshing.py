@@ -21,6 +21,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from penstock import clock
 from penstock.errors import PenstockError, why
 from penstock.faults import reach
 from penstock.logical.expressions import Match
@@ -28,8 +29,9 @@ from penstock.logical.query import QuerySet, Table
 from penstock.state.garbage import VERSION
 from penstock.state.protocol import TableVersion
 
-Signature = tuple[tuple[str, int, int], ...]  # path, size and time of each file
+Signature = tuple[tuple[str, int, int, int], ...]  # path, number, size and time of each file
 MICROSECONDS = 1e6
+UNSETTLED = 2.0  # seconds
 SEVERAL = "some record would find several rows of it"
 
 
@@ -46,8 +48,8 @@ class Watched:
 class Refresher:
     """Looks at tables. `first` are the contents that the run began with, by name."""
 
-    def __init__(self, checkpoint: Path, first: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
-        self._checkpoint, self._first, self._clock = checkpoint, first, clock
+    def __init__(self, checkpoint: Path, first: Mapping[str, str], ticks: Callable[[], float] = time.monotonic) -> None:
+        self._checkpoint, self._first, self._ticks = checkpoint, first, ticks
         self._watched: dict[str, Watched] = {}
         self._app: QuerySet | None = None
         self._asked: dict[str, tuple[Match, ...]] = {}
@@ -80,7 +82,7 @@ class Refresher:
         """The version of now, if it is time to look."""
         assert table.refresh is not None
         watched = self._watched.setdefault(table.name, Watched())
-        now = self._clock()
+        now = self._ticks()
         if now < watched.due_at:
             return known
         watched.due_at = now + table.refresh / MICROSECONDS
@@ -127,8 +129,11 @@ class Refresher:
 
     def _moved(self, watched: Watched) -> bool:
         """Whether the files are being written: what was read is nothing then, and they are looked at once more."""
-        moved = signature(watched.address) != watched.seen
-        watched.seen = None if moved else watched.seen
+        now = signature(watched.address)
+        moved = now != watched.seen
+        # Times of files are coarse: one that was written just now may be written again without a trace.
+        fresh = any(at > 1e9 * (clock.now() - UNSETTLED) for *_, at in now)
+        watched.seen = None if moved or fresh else watched.seen
         return moved
 
     def _problem(self, table: Table, digest: str, data: Any) -> str | None:
@@ -152,7 +157,7 @@ def signature(address: Any) -> Signature:
     for path in address.matching():
         with suppress(FileNotFoundError):  # it has just gone
             state = os.stat(path)
-            found.append((path, state.st_size, state.st_mtime_ns))
+            found.append((path, state.st_ino, state.st_size, state.st_mtime_ns))
     return tuple(found)
 
 

@@ -30,7 +30,7 @@ from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary
 
 Array = np.ndarray
-MOST = 1 << 15  # rows that are counted
+MOST = 1 << 13  # rows that are counted
 MOST_SIDES = 4  # up to which all plans are
 
 
@@ -67,12 +67,16 @@ class Work:
     def of_living(self, join: LivingJoin, made: Sequence[Groups]) -> JoinCounts:
         """Done by rows that live at several instants; these groups were made."""
         done = self._done(made, True)
-        return replace(done, held=_held(_living(self.reading, join))) if self.cut.part == 0 else done
+        return replace(done, held=_held(_living(self.reading, join))) if self._counts else done
 
     def of_merged(self, sides: Sequence[SideRows], made: Sequence[Groups]) -> JoinCounts:
         """Done by the merged groups of each instant."""
         done = self._done(made, False)
-        return replace(done, held=_held(_merged(self.reading, sides, self.cut))) if self.cut.part == 0 else done
+        return replace(done, held=_held(_merged(self.reading, sides, self.cut))) if self._counts else done
+
+    @property
+    def _counts(self) -> bool:
+        return self.reading.counted and self.cut.part == 0
 
     def _done(self, made: Sequence[Groups], living: bool) -> JoinCounts:
         spent = thread_time_ns() - self.began

@@ -169,7 +169,7 @@ def start(
         tell_start(engine.name, app, checkpoint, manifest)
         loop = engine.start(job, driver, inputs)
         seconds["startup"] = seconds.get("startup", 0.0) + time.monotonic() - begun
-        amending = Amending(engine.session, held, planner, sinks, job.sources, feed.abilities, settings)
+        amending = Amending(engine.session, held, planner, sinks, job.sources, feed.abilities, settings, job.tables)
         run = Run(engine, driver, loop, amending, history, seconds)
         active.note(run)
         return run

@@ -31,7 +31,8 @@ from penstock.state.segments.read import Block
 
 Array = np.ndarray
 Ranges = list[tuple[int, int]]
-HOT = 4  # a slot with this part of all pairs is hot
+HOT = 4  # a slot with this part of all pairs is hot,
+LARGE = 1 << 17  # of an instant with so many rows: others are seldom cut
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,14 @@ class SideReading:
 
 @dataclass(frozen=True)
 class JoinReading:
-    """`window` numbers the instants: number k is where its k-th window ends. `inner` are streams that EXISTS asks."""
+    """`window` numbers the instants: number k is where its k-th window ends. `inner` are streams that EXISTS asks.
+    `counted`: tasks say what its sides hold, for the choice of its plan."""
 
     window: Window
     sides: tuple[SideReading, ...]
     largest: int = 0  # the side with the most rows
     inner: tuple[SideReading, ...] = ()
+    counted: bool = True
 
     @property
     def streams(self) -> tuple[SideReading, ...]:
@@ -122,8 +125,10 @@ def join_due(
     each = [_sizes(*numbered, of) for numbered, of in zip(sides, found, strict=True)]
     added = [_added(*numbered, of) for numbered, of in zip(sides, found, strict=True)]
     largest = max(range(len(reading.sides)), key=lambda number: int(each[number].sum()))
-    nothing, hot = np.zeros(len(windows), np.int64), bool(len(windows)) and _is_hot(found[: len(reading.sides)])
-    return JoinDue(replace(reading, largest=largest), (wanting,), windows, sum(each, nothing), sum(added, nothing), hot)
+    nothing = np.zeros(len(windows), np.int64)
+    rows = sum(each, nothing)
+    hot = int(rows.max(initial=0)) > LARGE and _is_hot(found[: len(reading.sides)])
+    return JoinDue(replace(reading, largest=largest), (wanting,), windows, rows, sum(added, nothing), hot)
 
 
 def _sizes(window: Window, windows: Array, blocks: list[Block]) -> Array:
