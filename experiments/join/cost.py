@@ -166,8 +166,8 @@ def rate_claims(found: Sequence[ComparedFigure]) -> list[Claim]:
             "Fig. 4c: with λ1 the costs of all four plans rise linearly",
             "linearly",
             fits,
-            f"R² of a line of at least {STRAIGHT}; a record of S_1 costs EAP01 next to nothing (see the slopes), so that "
-            "it is the noise of what S_2's records cost that is seen there",
+            f"R² of a line of at least {STRAIGHT}; a record of S_1 costs EAP01 next to nothing (see the slopes), so "
+            "that it is the noise of what S_2's records cost that is seen there",
         ),
     ]
 

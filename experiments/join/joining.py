@@ -133,13 +133,19 @@ def update_out(
             outs[row, at.STALE] = registers[at.FIRST_STALE]
             registers[at.FIRST_STALE] = row
     if outs[row, at.OUT_COUNT] == 0:
-        if before == at.NONE:
-            tops[bucket] = outs[row, at.OUT_NEXT]
-        else:
-            outs[before, at.OUT_NEXT] = outs[row, at.OUT_NEXT]
-        outs[row, at.OUT_NEXT] = registers[at.OUT_FREE]
-        registers[at.OUT_FREE] = row
-        registers[at.OUT_SIZE] -= 1
+        drop_out(outs, tops, registers, bucket, before, row)
+
+
+@part
+def drop_out(outs: np.ndarray, tops: np.ndarray, registers: np.ndarray, bucket: int, before: int, row: int) -> None:
+    """A group that has no tuple left."""
+    if before == at.NONE:
+        tops[bucket] = outs[row, at.OUT_NEXT]
+    else:
+        outs[before, at.OUT_NEXT] = outs[row, at.OUT_NEXT]
+    outs[row, at.OUT_NEXT] = registers[at.OUT_FREE]
+    registers[at.OUT_FREE] = row
+    registers[at.OUT_SIZE] -= 1
 
 
 @part

@@ -98,8 +98,8 @@ def shape_claim(figure: str, found: Sequence[ComparedFigure]) -> Claim:
         "very similar",
         answers,
         f"correlation of predicted and measured times of at least {ALIKE}, for every curve that moves by 10 %; with w1 "
-        "bounds stop rising long before sets do, and with g1 α/B_g falls below 1 where buckets outnumber groups, as if a "
-        "group were found without a look at it",
+        "bounds stop rising long before sets do, and with g1 α/B_g falls below 1 where buckets outnumber groups, as if "
+        "a group were found without a look at it",
     )
 
 
