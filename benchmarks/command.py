@@ -26,7 +26,7 @@ BENCHMARKS: dict[str, Callable[..., dict[str, Any]]] = {
     "startup": startup.run,
 }
 WHAT = {
-    "aggjoin": "windows of two streams joined and grouped, beside DuckDB and Spark's join of streams (--data: a case)",
+    "aggjoin": "windows of two streams joined and grouped, beside DuckDB, Spark and Flink (--data: a case)",
     "details": "distinct counts beside sums and pairs, and beside DuckDB, Polars and Spark",
     "multiquery": "12, 20 and 78 aggregations on one stream, beside Spark, Flink, DuckDB, Polars and ClickHouse",
     "packets": "a dozen monitoring queries on packet traces, beside nfdump, tshark and pmacct",
@@ -37,7 +37,7 @@ WHAT = {
 }
 # Options that not all of them have.
 OPTIONS = {
-    "aggjoin": ("streams",),
+    "aggjoin": ("streams", "repeat"),
     "details": (),
     "multiquery": ("queries", "streams"),
     "packets": ("captures",),
@@ -58,18 +58,22 @@ def run_benchmarks(
     captures: Sequence[Path] | None = None,
     queries: Sequence[int] | None = None,
     streams: Sequence[str] | None = None,
+    repeat: int | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Run these in the folder `work`, or in one that is removed at the end; progress and tables go to `console`.
 
     `captures` are what `packets` reads instead of those it knows, `queries` and `streams` what `multiquery` compares
-    instead of all (`streams` also the cases of `aggjoin`); without `rows` each benchmark has its own number.
+    instead of all (`streams` also the cases of `aggjoin`, where all engines run `repeat` times in turn); without `rows`
+    each benchmark has its own number.
     """
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         raise ConfigError(f"unknown benchmark '{unknown[0]}'", f"benchmarks are {', '.join(BENCHMARKS)}")
     if rows is not None and rows < 1:
         raise ConfigError(f"a benchmark needs records, not {rows} of them")
-    given = {"captures": captures, "queries": queries, "streams": streams}
+    if repeat is not None and repeat < 1:
+        raise ConfigError(f"engines cannot run {repeat} times", "--repeat takes a number from 1 on")
+    given = {"captures": captures, "queries": queries, "streams": streams, "repeat": repeat}
     with ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-bench-")))
         for name in names:

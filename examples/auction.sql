@@ -53,3 +53,11 @@ CREATE QUERY bidders AS
   FROM Bid B [RANGE '10 minutes'], Person P
   WHERE B.bidderID = P.personID
   GROUP BY P.state;
+
+-- Unwanted: auctions opened within the last hour that nobody has bid for so far, by the state of the seller.
+CREATE QUERY unwanted AS
+  SELECT P.state, count(*) AS auctions, avg(A.startPrice) AS asked
+  FROM Auction A [RANGE '1 hour' SLIDE '10 minutes'], Person P
+  WHERE A.sellerID = P.personID
+    AND NOT EXISTS (SELECT 1 FROM Bid B [WINDOW UNTIL NOW] WHERE B.auctionID = A.auctionID)
+  GROUP BY P.state;

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from dataclasses import asdict
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,16 +21,18 @@ if TYPE_CHECKING:
 
 def pytest_configure(config: pytest.Config) -> None:
     from penstock.runtime import machine
+    from penstock.runtime.planning import join_costs
     from penstock.runtime.profile import calibrate
     from penstock.sharing import planner
+    from penstock.sharing.joins.cost import USUAL as USUAL_JOINS
     from penstock.sharing.model.unit_costs import USUAL
 
     cache = tempfile.TemporaryDirectory(prefix="penstock-tests-")
     config.add_cleanup(cache.cleanup)
     os.environ["XDG_CACHE_HOME"] = cache.name
-    path = calibrate._path()
-    assert path is not None
-    calibrate._store(path, USUAL)
+    for path, usual in ((calibrate.kept_at(), USUAL), (join_costs.kept_at(), USUAL_JOINS)):
+        assert path is not None
+        calibrate.store(path, asdict(usual))
     machine.L2 = Path(cache.name, "unknown")
     planner.BUDGET = inf
 

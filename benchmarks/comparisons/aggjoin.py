@@ -1,24 +1,30 @@
 """The benchmark `aggjoin`: two streams joined by a key in windows and grouped by a column of each side, by penstock, by
-DuckDB window by window, and by Spark's join of streams followed by an aggregation.
+DuckDB window by window, and by Spark's join of streams and Flink's window join, each followed by an aggregation.
 
 Cases (`benchmarks.data.joins`) differ in records of a window and in pairs that a key makes, with windows that tumble
-and windows that slide by a tenth. Engines run one after the other, each in a process of its own, on the same files; an
-answer counts when its digest equals that of pyarrow. Engines that go through all pairs read a prefix, and are compared
-per record; where a single window would take them minutes, they are left out.
+and windows that slide by a tenth. Engines run one after the other, each in a process of its own, on the same records;
+an answer counts when its digest equals that of pyarrow. Engines that go through all pairs read a prefix, and are
+compared per record; where a single window would take them minutes, they are left out. Then penstock's tasks alone are
+compared with the least that there is to do for a record. `benchmarks.comparisons.join_goals` has what is aimed at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+from benchmarks.comparisons.contenders import PARTS, TEXTS
+from benchmarks.comparisons.join_contenders import CONTENDERS, JoinContender
+from benchmarks.comparisons.join_goals import against, goals
 from benchmarks.comparisons.multiquery import with_ratios
 from benchmarks.comparisons.peers import named, run_engine
-from benchmarks.data.files import parts, prefix
+from benchmarks.data.files import parts, prefix, texts
 from benchmarks.data.joins import CASES, MOVEMENTS, RANGE, WINDOWS, JoinCase, Movement, join_files
+from benchmarks.engines.joins.penstock import joins_of
 from benchmarks.measure import machine
 from benchmarks.measure.digest import agrees
 from benchmarks.measure.job import Answer, JoinJob
@@ -29,77 +35,11 @@ Expected = dict[int, Answer | str]  # by number of records
 
 ROWS, QUICK_ROWS = 2_400_000, 30_000  # of each stream: of the longest case
 BATCHES = 6  # micro-batches of a run, about
-PARTS = 3
+PART_FILES = 3
 GAP = timedelta(days=62)  # before the record that closes all windows
 TIMEOUT = 300.0
-PATIENCE = 5
-
-
-@dataclass(frozen=True)
-class JoinContender:
-    """An engine of the benchmark. `pairs` and `copies` limit the pairs of records that it goes through, and the records
-    that it keeps, one for each window that they are in: it reads a prefix. The shortest one may have `PATIENCE` times
-    as many; beyond that it would take more than five minutes."""
-
-    name: str
-    module: str
-    package: str = ""
-    mode: str = ""
-    pairs: int = 0
-    copies: int = 0
-    streaming: bool = False  # reads part files
-    note: str = ""
-
-    def slides(self, case: JoinCase, movement: Movement) -> int:
-        """How many slides of the stream it reads, at least two windows that tumble or one that slides; 0: none."""
-        least = shortest(movement)
-        for count in range(movement.slides, least - 1, -1):
-            if self.takes(case, movement, count):
-                return count
-        return least if self.takes(case, movement, least, PATIENCE) else 0
-
-    def takes(self, case: JoinCase, movement: Movement, slides: int, times: int = 1) -> bool:
-        """Whether so many slides are within the limits, or so many times them."""
-        few = not self.pairs or movement.pairs(case, slides) <= times * self.pairs
-        return few and (not self.copies or _copies(case, movement, slides) <= times * self.copies)
-
-
-def shortest(movement: Movement) -> int:
-    """Slides of two windows that tumble, or of one that slides."""
-    return max(2, movement.steps)
-
-
-def _copies(case: JoinCase, movement: Movement, slides: int) -> int:
-    return 2 * movement.rows(case, slides) * movement.steps
-
-
-CONTENDERS = (
-    JoinContender("penstock", "joins.penstock", note="on Spark, after the first micro-batch that closes windows"),
-    JoinContender("penstock_process", "joins.penstock", mode="process", note="--master process, likewise"),
-    JoinContender(
-        "penstock_late",
-        "joins.penstock",
-        mode="process late",
-        note="--master process --joins late: records are stored as they come, and grouped when windows close",
-    ),
-    JoinContender("duckdb", "joins.duckdb", "duckdb", note="in memory, window by window"),
-    JoinContender(
-        "duckdb_late",
-        "joins.duckdb",
-        "duckdb",
-        "late",
-        pairs=1_000_000_000,
-        note="the same without partial_aggregate_pushdown",
-    ),
-    JoinContender(
-        "spark_stream_join",
-        "joins.spark",
-        pairs=60_000_000,
-        copies=4_000_000,
-        streaming=True,
-        note="stream-stream join by (window, key), then groupBy",
-    ),
-)
+TIMED = ("seconds", "seconds_cold", "cpu_seconds", "ms_a_window")  # figures of a line that differ from run to run
+TASKS = ("tasks_ns", "decode_ns", "probe_ns", "tasks_ratio")
 
 
 def run(
@@ -110,20 +50,25 @@ def run(
     engines: list[str] | None = None,
     progress: Progress | None = None,
     streams: Sequence[str] | None = None,
+    repeat: int | None = None,
 ) -> dict[str, Any]:
     """Run it in the folder `work` (data made there is kept for the next run) and return the result as JSON data.
 
-    `rows` are those of a stream at most; `streams` are names of cases.
+    `rows` are those of a stream at most; `streams` are names of cases. All engines run `repeat` times in turn.
     """
     tell = progress or (lambda text: None)
     rows = min(rows, QUICK_ROWS) if quick else rows
-    chosen = named(CONTENDERS, engines)
+    chosen, rounds = named(CONTENDERS, engines), repeat or 1
     work.mkdir(parents=True, exist_ok=True)
     report: dict[str, Any] = {"name": "aggjoin", "machine": machine.describe(), "rows": rows, "results": []}
+    report["repeat"] = rounds
     for case in cases(streams, rows):
         files = join_files(work, case, tell)
         for movement in MOVEMENTS:
-            report["results"] += with_ratios(list(_compare(chosen, case, movement, files, work, tell)))
+            lines = list(_compare(chosen, case, movement, files, work, tell, rounds))
+            report["results"] += with_ratios(lines)
+    report["against"] = against(report["results"], [contender.name for contender in CONTENDERS if contender.ours])
+    report["goals"] = goals(report["against"])
     return report
 
 
@@ -143,33 +88,81 @@ def _compare(
     files: tuple[Path, Path],
     work: Path,
     tell: Progress,
+    repeat: int,
 ) -> Iterator[dict[str, Any]]:
+    """A line for each engine: medians of so many rounds, in each of which all of them run."""
     expected: Expected = {}
     title = f"{case.name}: {case.what}, {movement.name}"
+    runs: dict[str, list[dict[str, Any]]] = {contender.name: [] for contender in contenders}
+    for _ in range(repeat):
+        for contender in contenders:
+            line = _run(contender, case, movement, files, work, tell, expected)
+            runs[contender.name].append(line)
+            tell(f"{contender.name}: {line['note'] if line['seconds'] is None else _told(line)}")
+    tasks = _tasks(contenders, case, _job(files, case, movement, movement.slides, work), tell)
     for contender in contenders:
-        slides = contender.slides(case, movement)
-        if not slides:
-            answer: Answer | str = _skipped(contender, case, movement)
-            rows = 0
-        else:
-            rows = movement.rows(case, slides)
-            tell(f"{contender.name}: {title}, {2 * rows:,} records")
-            plain = _job(files, rows, movement, work)
-            answer = run_engine(contender.module, contender.package, _own(contender, plain), TIMEOUT)
-            if isinstance(answer, Answer) and rows not in expected:
-                tell(f"reference answers of {2 * rows:,} records")
-                expected[rows] = run_engine("joins.arrow", "", plain, TIMEOUT)
-        line = _line(contender, rows, movement.slides == slides, answer, expected.get(rows, ""))
-        tell(f"{contender.name}: {line['note'] if line['seconds'] is None else _told(line)}")
+        line = {**middle(runs[contender.name]), **tasks.get(joins_of(contender.mode) if contender.ours else "", {})}
         yield {**line, "work": title, "case": case.name, "windows": movement.name}
 
 
-def _skipped(contender: JoinContender, case: JoinCase, movement: Movement) -> str:
-    least = shortest(movement)
-    pairs, kept = movement.pairs(case, least), _copies(case, movement, least)
-    many = contender.pairs and pairs > PATIENCE * contender.pairs
-    what = f"{pairs:,} pairs" if many else f"{kept:,} records in state"
-    return f"left out: {what} even of the shortest stream, more than five minutes"
+def _run(
+    contender: JoinContender,
+    case: JoinCase,
+    movement: Movement,
+    files: tuple[Path, Path],
+    work: Path,
+    tell: Progress,
+    expected: Expected,
+) -> dict[str, Any]:
+    slides = contender.slides(case, movement)
+    if not slides:
+        return _line(contender, 0, False, contender.left_out(case, movement), "")
+    plain = _job(files, case, movement, slides, work)
+    tell(f"{contender.name}: {case.name}, {movement.name}, {2 * plain.rows:,} records")
+    answer = run_engine(contender.module, contender.package, _own(contender, plain), TIMEOUT)
+    if isinstance(answer, Answer) and plain.rows not in expected:
+        tell(f"reference answers of {2 * plain.rows:,} records")
+        expected[plain.rows] = run_engine("joins.arrow", "", plain, TIMEOUT)
+    return _line(contender, plain.rows, movement.slides == slides, answer, expected.get(plain.rows, ""))
+
+
+def _tasks(
+    contenders: list[JoinContender], case: JoinCase, job: JoinJob, tell: Progress
+) -> dict[str, dict[str, float]]:
+    """What tasks take beside decoding and a probe a record, by the value of `--joins` of our contenders."""
+    found = {}
+    for joins in dict.fromkeys(joins_of(contender.mode) for contender in contenders if contender.ours):
+        tell(f"tasks: {case.name}, --joins {joins}")
+        answer = run_engine("joins.tasks", "", replace(job, mode=joins), TIMEOUT)
+        if isinstance(answer, Answer):
+            found[joins] = {name: answer.extra[name] for name in TASKS}
+        else:
+            tell(f"tasks: {answer}")
+    return found
+
+
+def middle(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """One line of those of several rounds: medians of what was timed, the most that was kept; an answer is the same if
+    it always was. Of rounds without an answer the first one says why."""
+    answered = [line for line in lines if line["seconds"] is not None]
+    if not answered or len(lines) == 1:
+        return lines[0]
+    medians = {name: _median([line[name] for line in answered]) for name in TIMED}
+    kept = [line["state_bytes"] for line in answered if line["state_bytes"] is not None]
+    missing = [f"no answer in a round: {line['note']}" for line in lines if line["seconds"] is None][:1]
+    return {
+        **answered[0],
+        **medians,
+        "state_bytes": max(kept, default=None),
+        "same_answer": all(line["same_answer"] for line in answered),
+        "note": "; ".join([answered[0]["note"], *missing]),
+        "seconds_of_rounds": [line["seconds"] for line in answered],
+    }
+
+
+def _median(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(median(known), 4) if known else None
 
 
 def _told(line: dict[str, Any]) -> str:
@@ -177,21 +170,29 @@ def _told(line: dict[str, Any]) -> str:
     return f"{line['rows']:,} records in {line['seconds']:.2f} s warm, all in {line['seconds_cold']:.1f} s cold; {same}"
 
 
-def _job(files: tuple[Path, Path], rows: int, movement: Movement, work: Path) -> JoinJob:
+def _job(files: tuple[Path, Path], case: JoinCase, movement: Movement, slides: int, work: Path) -> JoinJob:
+    rows = movement.rows(case, slides)
     left, right = (str(prefix(file, rows, work)) for file in files)
+    batch = -(-rows // BATCHES // case.group_rows) * case.group_rows  # whole row groups
     return JoinJob(
         left, right, rows, str(work), machine.cores(), 0.0,
-        range_seconds=RANGE, slide_seconds=movement.slide_seconds, batch_rows=max(1, rows // BATCHES),
+        range_seconds=RANGE, slide_seconds=movement.slide_seconds, batch_rows=batch,
     )  # fmt: skip
 
 
 def _own(contender: JoinContender, job: JoinJob) -> JoinJob:
-    own = replace(job, mode=contender.mode)
-    if not contender.streaming:
-        return own
-    size, work = max(1, -(-job.rows // PARTS)), Path(job.work)
-    left, right = (str(parts(Path(file), job.rows, size, work, GAP)) for file in (job.left, job.right))
-    return replace(own, left=left, right=right)
+    """The job with the files that the engine reads."""
+    work = Path(job.work)
+    if contender.form == PARTS:
+        size = max(1, -(-job.rows // PART_FILES))
+        left, right = (str(parts(Path(file), job.rows, size, work, GAP)) for file in (job.left, job.right))
+    elif contender.form == TEXTS:
+        left, right = (
+            str(texts(Path(file), job.rows, job.threads, work, dealt=True)) for file in (job.left, job.right)
+        )
+    else:
+        left, right = job.left, job.right
+    return replace(job, mode=contender.mode, left=left, right=right)
 
 
 def _line(

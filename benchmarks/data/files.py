@@ -105,12 +105,13 @@ def parts(file: Path, rows: int, part_rows: int, work: Path, gap: timedelta) -> 
     return folder
 
 
-def texts(file: Path, rows: int, count: int, work: Path) -> Path:
+def texts(file: Path, rows: int, count: int, work: Path, dealt: bool = False) -> Path:
     """The first `rows` records as a folder of `count` text files, one part of the stream each, and their schema.
 
-    Fields are parted by commas, times are microseconds; there is no header.
+    Fields are parted by commas, times are microseconds; there is no header. Records are dealt out to the files in turn,
+    or each file has a stretch of the stream.
     """
-    folder = work / f"{file.stem}-first-{rows}-texts-{count}"
+    folder = work / f"{file.stem}-first-{rows}-{'dealt' if dealt else 'texts'}-{count}"
     if not folder.exists():
         aside = folder.with_name(f".{folder.name}.tmp")
         aside.mkdir(parents=True, exist_ok=True)
@@ -124,7 +125,7 @@ def texts(file: Path, rows: int, count: int, work: Path) -> Path:
                 table = table.set_column(number, field.name, pc.fill_null(column.cast(pa.string()), NULL_TEXT))
         edges = [rows * number // count for number in range(count + 1)]
         for number, (start, stop) in enumerate(pairwise(edges)):
-            part = table.slice(start, stop - start)
+            part = table.take(pa.array(range(number, rows, count))) if dealt else table.slice(start, stop - start)
             csv.write_csv(part, aside / f"part-{number:05d}.csv", csv.WriteOptions(include_header=False))
         aside.rename(folder)
     return folder
@@ -133,8 +134,10 @@ def texts(file: Path, rows: int, count: int, work: Path) -> Path:
 def _copy(file: Path, target: Path, start: int, stop: int) -> None:
     source, at = pq.ParquetFile(file), 0
     aside = target.with_name(f".{target.name}.tmp")
+    groups = source.metadata  # a copy has row groups as large, but for very large ones: micro-batches are cut there
+    size = min(READ_ROWS, groups.row_group(0).num_rows) if groups.num_row_groups else READ_ROWS
     with pq.ParquetWriter(aside, source.schema_arrow) as writer:
-        for batch in source.iter_batches(READ_ROWS):
+        for batch in source.iter_batches(size):
             part = batch.slice(max(0, start - at), max(0, min(stop, at + len(batch)) - max(start, at)))
             at += len(batch)
             if len(part):

@@ -33,7 +33,7 @@ STEPS = 10  # slides in a range
 START = 1_767_225_600 * 1_000_000  # microseconds; windows begin there
 GREATEST = 1500  # of the values that are aggregated
 SIDES = (("a", "g", "x"), ("b", "h", "y"))
-GROUP_ROWS = 1 << 15  # at most: micro-batches are cut between row groups
+GROUP_ROWS = 1 << 15  # at most
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,11 @@ class JoinCase:
         """With at most so many records in a window, and as many for each key."""
         fewer = max(STEPS, min(self.rows, rows) // STEPS * STEPS)
         return replace(self, rows=fewer, keys=max(1, self.keys * fewer // self.rows))
+
+    @property
+    def group_rows(self) -> int:
+        """Records of a row group: micro-batches are cut between them."""
+        return min(GROUP_ROWS, max(1000, self.rows // STEPS))
 
     @property
     def what(self) -> str:
@@ -113,7 +118,7 @@ def join_files(work: Path, case: JoinCase, tell: Progress) -> tuple[Path, Path]:
                 }
             )
             aside = work / f".{name}.tmp"
-            pq.write_table(table, aside, row_group_size=min(GROUP_ROWS, max(1000, case.rows // STEPS)))
+            pq.write_table(table, aside, row_group_size=case.group_rows)
             aside.rename(made[-1])
     left, right = made
     return left, right

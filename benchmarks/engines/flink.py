@@ -34,7 +34,7 @@ SETTINGS = {
 def run(job: EngineJob) -> Answer:
     from pyflink.version import __version__
 
-    environment = _environment(job)
+    environment = environment_of(job.work, job.threads)
     schema = pq.read_schema(Path(job.file) / SCHEMA)
     environment.execute_sql(_source(job, schema))
     _execute(environment, job, schema, 0)
@@ -45,17 +45,18 @@ def run(job: EngineJob) -> Answer:
     return Answer(__version__, warm, job.rows, cold, digests, NOTE, cpu_seconds=cpu)
 
 
-def _environment(job: EngineJob) -> Any:
+def environment_of(work: str, threads: int) -> Any:
+    """A local cluster in streaming mode, with its files in the folder `work`."""
     from penstock.runtime.spark.java import ensure_java
 
     ensure_java()
-    os.environ["FLINK_LOG_DIR"] = job.work
+    os.environ["FLINK_LOG_DIR"] = work
     from pyflink.table import EnvironmentSettings, TableEnvironment
 
     environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    folder = {"io.tmp.dirs": f"{job.work}/tmp", "execution.checkpointing.dir": f"file://{job.work}/checkpoints"}
-    threads = {"parallelism.default": str(job.threads), "taskmanager.numberOfTaskSlots": str(job.threads)}
-    for name, value in {**SETTINGS, **folder, **threads}.items():
+    folder = {"io.tmp.dirs": f"{work}/tmp", "execution.checkpointing.dir": f"file://{work}/checkpoints"}
+    slots = {"parallelism.default": str(threads), "taskmanager.numberOfTaskSlots": str(threads)}
+    for name, value in {**SETTINGS, **folder, **slots}.items():
         environment.get_config().set(name, value)
     return environment
 

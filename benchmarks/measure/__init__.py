@@ -6,7 +6,7 @@
 | `digest` | one number per answer |
 | `cpu`, `memory`, `machine` | processor time; memory by length of the stream; where it ran |
 | `profiled` | seconds by function |
-| `table`, `figures` | tables for people |
+| `table`, `figures`, `join_tables` | tables for people |
 | `walk` | how often the way of a record changes module |
 """
 

@@ -1,4 +1,4 @@
-"""Tables of `aggjoin`, `planning`, `scaling` and `startup`, and of where penstock's time goes."""
+"""Tables of `planning`, `scaling`, `sketches` and `startup`, and of where penstock's time goes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RUN = {  # figures of a run, and how they are called
 def show_planning(report: dict[str, Any], console: Console) -> None:
     """Milliseconds of processor time by number of queries and chooser."""
     for work in dict.fromkeys(line["work"] for line in report["results"]):
-        table = _table(work, "chooser", ("cold ms", "again ms", "re-plan ms", "tables", "ns a record"))
+        table = new_table(work, "chooser", ("cold ms", "again ms", "re-plan ms", "tables", "ns a record"))
         for line in (line for line in report["results"] if line["work"] == work):
             spent = [line.get(name) for name in ("seconds", "seconds_again", "seconds_replan")]
             if line["seconds"] is None:
@@ -51,7 +51,7 @@ def show_scaling(report: dict[str, Any], console: Console) -> None:
         said = [line["work"].split(", ") for line in lines]
         place = list(AXES).index(axis)
         same = [text for number, text in enumerate(said[0]) if number != place]
-        table = _table(f"{AXES[axis]}: {', '.join(same)}, --plan {plan}", "", headings)
+        table = new_table(f"{AXES[axis]}: {', '.join(same)}, --plan {plan}", "", headings)
         for line, parts in zip(lines, said, strict=True):
             table.add_row(parts[place], *_costs(line))
         console.print(table)
@@ -65,7 +65,7 @@ def show_scaling(report: dict[str, Any], console: Console) -> None:
 def show_details(report: dict[str, Any], console: Console) -> None:
     """A table for each piece of work."""
     for work in dict.fromkeys(line["work"] for line in report["results"]):
-        table = _table(work, "engine", ("seconds", "CPU s", "memory MB", "to penstock", "to its pairs"))
+        table = new_table(work, "engine", ("seconds", "CPU s", "memory MB", "to penstock", "to its pairs"))
         for line in (line for line in report["results"] if line["work"] == work):
             if line["seconds"] is None:
                 table.add_row(line["engine"], "-")
@@ -84,38 +84,9 @@ def show_details(report: dict[str, Any], console: Console) -> None:
     console.print(f"medians of {report['times']}, whole processes in turns; memory: of the largest process")
 
 
-def show_aggjoin(report: dict[str, Any], console: Console) -> None:
-    """A table for each case and kind of window."""
-    for work in dict.fromkeys(line["work"] for line in report["results"]):
-        table = _table(work, "engine", ("ratio", "seconds", "CPU s", "records", "ms/window", "state", "answer"))
-        for line in (line for line in report["results"] if line["work"] == work):
-            if line["seconds"] is None:
-                table.add_row(line["engine"], "-")
-                continue
-            table.add_row(
-                line["engine"],
-                _times(line["ratio_to_penstock"]),
-                f"{line['seconds']:.2f}",
-                "" if line["cpu_seconds"] is None else f"{line['cpu_seconds']:.2f}",
-                _short(line["rows"]),
-                "" if line["ms_a_window"] is None else f"{line['ms_a_window']:.1f}",
-                "" if line["state_bytes"] is None else _short(line["state_bytes"]),
-                "same" if line["same_answer"] else "DIFFERS",
-            )
-        console.print(table)
-    for line in report["results"]:
-        if line["seconds"] is None:
-            console.print(f"{line['engine']}, {line['work']}: {line['note']}", markup=False)
-    told = {f"{line['engine']} {line['version']}": line["note"] for line in report["results"] if line["seconds"]}
-    for name, note in told.items():
-        console.print(f"{name}: {note}", markup=False)
-    console.print("seconds: warm; ratio: of seconds a record, against penstock on Spark; above 1 penstock is faster")
-    console.print("ms/window: of closing (penstock) or the query (DuckDB) alone; state: bytes kept at most")
-
-
 def show_sketches(report: dict[str, Any], console: Console) -> None:
     """A line for each sketch, with its errors."""
-    table = _table("sketches", "engine", ("sketch", "seconds", "bytes", "errors"))
+    table = new_table("sketches", "engine", ("sketch", "seconds", "bytes", "errors"))
     for line in report["results"]:
         if line["seconds"] is None:
             table.add_row(line["engine"], "-", "", "", line["note"])
@@ -132,7 +103,7 @@ def show_sketches(report: dict[str, Any], console: Console) -> None:
 def show_startup(report: dict[str, Any], console: Console) -> None:
     """Seconds of whole processes, and how many times as long as what they are compared with."""
     for work in dict.fromkeys(line["work"] for line in report["results"]):
-        table = _table(work, "command", ("seconds", "CPU s", "ratio", "CPU ratio", "at most", "beside"))
+        table = new_table(work, "command", ("seconds", "CPU s", "ratio", "CPU ratio", "at most", "beside"))
         for line in (line for line in report["results"] if line["work"] == work):
             if line["seconds"] is None:
                 table.add_row(line["engine"], "-")
@@ -149,12 +120,12 @@ def show_startup(report: dict[str, Any], console: Console) -> None:
     console.print(f"medians of {report['times']}, in turns; {said}")
 
 
-def _short(count: int) -> str:
+def short(count: int) -> str:
     """In few letters: 5.0M, 200k."""
     return f"{count / 1e6:,.1f}M" if count >= 1_000_000 else f"{count / 1e3:,.0f}k"
 
 
-def _times(ratio: float | None) -> str:
+def times(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.0f}x"
 
 
@@ -183,7 +154,7 @@ def show_parts(report: dict[str, Any], console: Console) -> None:
         if "note" in found:
             console.print(f"{title}: {found['note']}")
             continue
-        table = _table(title, "part", ("ns a record", "ns a group"))
+        table = new_table(title, "part", ("ns a record", "ns a group"))
         for part in found["parts"]:
             group = part["ns_per_group"]
             table.add_row(part["part"], f"{part['ns_per_record']:,.0f}", "" if group is None else f"{group:,.0f}")
@@ -197,7 +168,7 @@ def show_parts(report: dict[str, Any], console: Console) -> None:
         )
 
 
-def _table(title: str, first: str, headings: Iterable[str]) -> Table:
+def new_table(title: str, first: str, headings: Iterable[str]) -> Table:
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column(first, no_wrap=True)
     for heading in headings:

@@ -13,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.measure.figures import (
-    show_aggjoin,
     show_details,
     show_parts,
     show_planning,
@@ -21,6 +20,7 @@ from benchmarks.measure.figures import (
     show_sketches,
     show_startup,
 )
+from benchmarks.measure.join_tables import show_aggjoin
 
 OTHERS = {
     "aggjoin": show_aggjoin,

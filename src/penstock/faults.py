@@ -36,6 +36,7 @@ POINTS = (
     "sink.rename",
     "garbage.delete",
 )
+SELDOM = ("table.kept",)  # points that few runs come to: random kills would miss
 KILL, RAISE, STALL = "kill", "raise", "stall"
 FORM = re.compile(r"(?P<point>[a-z.]+)(:(?P<visit>\d+)(?P<on>\+?))?(:(?P<action>kill|raise=[A-Z0-9]+|stall=[\d.]+))?")
 
@@ -64,7 +65,7 @@ def parse_order(text: str) -> FaultOrder | None:
         return None
     found = FORM.fullmatch(text)
     action, _, argument = ((found["action"] if found else None) or KILL).partition("=")
-    known = found is not None and found["point"] in POINTS
+    known = found is not None and found["point"] in (*POINTS, *SELDOM)
     if found is None or not known or (action == RAISE and not hasattr(errno, argument)):
         raise ValueError(f"PENSTOCK_FAULT={text} is not of the form POINT[:VISIT[+]][:kill|raise=ERRNO|stall=SECONDS]")
     return FaultOrder(found["point"], int(found["visit"] or 1), bool(found["on"]), action, argument)

@@ -8,6 +8,7 @@
 | `start`, `end` | info | a run begins; it has ended, or was stopped |
 | `batch` | info | a batch is committed and published |
 | `replan`, `compaction` | info | plans have changed; small segments were merged |
+| `table` | info, warning | a table was read again; its new content was not taken |
 | `failure` | error | a batch, or the run, failed |
 
 A record has the attributes `event` and `facts` (a dict), for formatters that want more than a line.

@@ -16,6 +16,11 @@ STREAM = "CREATE STREAM s FROM 'generate:uniform' WITH (rows = 1000) WATERMARK t
 SELECT = "SELECT a, count(*) AS n FROM s [WINDOW 1 MINUTE] GROUP BY a;\n"
 READER = "CREATE QUERY {} AS SELECT sum(n) AS n FROM {} [WINDOW 1 MINUTE];\n"
 APP = STREAM + "CREATE QUERY q AS " + SELECT
+JOINED = (
+    STREAM
+    + "CREATE QUERY q AS SELECT A.a, count(*) AS n FROM s A [WINDOW 1 MINUTE], s B [WINDOW 1 MINUTE] "
+    + "WHERE A.b = B.b GROUP BY A.a EVERY 1 MINUTE;\n"
+)
 RUN = "run app.sql --quiet --checkpoint ckpt --output out"
 
 
@@ -94,6 +99,10 @@ CASES = [
     Case("argument_too_many", "check app.sql b.sql", APP),
     Case("plan_unknown", "explain app.sql --plan best", APP),
     Case("tables_unknown", "run app.sql --tables linked", APP),
+    Case("joins_unknown", "run app.sql --joins eager", APP),
+    Case("joins_of_no_join", f"{RUN} --joins 10", APP),
+    Case("joins_of_other_streams", f"{RUN} --joins 101", JOINED),
+    Case("joins_of_last_records", "explain app.sql --joins 11", JOINED.replace("B [WINDOW 1 MINUTE]", "B [ROWS 5]")),
     Case("alloc_unknown", "run app.sql --alloc most", APP),
     Case("plan_budget_zero", "explain app.sql --plan-budget 0", APP),
     Case("replan_unknown", "run app.sql --replan often", APP),

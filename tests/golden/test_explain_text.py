@@ -9,9 +9,11 @@ import pytest
 
 from penstock.logical.resolve.app import resolve_app
 from penstock.monitor.analyze import measure
-from penstock.sharing.explain import Explained, explain_plan
+from penstock.sharing.explain import Explained, Measured, explain_plan
 from penstock.sharing.explain_text import explained_text
+from penstock.sharing.joins.choice import ASKED, JoinChoice
 from penstock.sharing.plan import unshared_plan
+from support.explained_joins import chosen, joined_plan, measured_join
 from support.explained_plans import app, counted, shared_plan
 
 FOLDER = Path(__file__).parent / "explain"
@@ -22,6 +24,7 @@ CREATE QUERY busy AS SELECT src, count(*) AS m FROM s [RANGE '1 minute'] GROUP B
 CREATE QUERY sums AS SELECT src/24 AS net, sum(v) AS t FROM s [RANGE '1 minute'] WHERE v > 3 GROUP BY src/24;
 """
 SHARED = shared_plan()
+MEASURED = Measured(120_000, 2, {}, {}, None, {"j": measured_join()})
 CASES: dict[str, list[Explained]] = {
     "shared": [explain_plan(SHARED, 1_000_000, 32)],
     "measured": [explain_plan(SHARED, 200_000, 32, "gc", measure(SHARED, [counted(80_000), counted(120_000)]))],
@@ -29,6 +32,9 @@ CASES: dict[str, list[Explained]] = {
     "fronts_of_no_basis": [explain_plan(unshared_plan(app(), "flows", 65_536), None, 32, "none")],
     "nothing_known": [explain_plan(unshared_plan(app(), "flows"), None, 32)],
     "stored_once": [explain_plan(unshared_plan(resolve_app(STORED_ONCE, "app.sql", None), "s"), None, 32)],
+    "join": [explain_plan(joined_plan(chosen()), None, 32)],
+    "join_asked_for": [explain_plan(joined_plan(JoinChoice("j", ("A", "B"), (False, True), ASKED)), None, 32)],
+    "join_measured": [explain_plan(joined_plan(chosen()), None, 32, measured=MEASURED)],
     "two_streams": [explain_plan(SHARED, 10, 32), explain_plan(unshared_plan(app(), "flows"), None, 32)],
 }
 

@@ -109,6 +109,22 @@ def test_bidders(house: tuple[Path, dict[str, Any]]) -> None:
     assert summary["queries"]["bidders"]["accounting"]["exact"] == BIDS
 
 
+def test_unwanted_auctions(house: tuple[Path, dict[str, Any]]) -> None:
+    folder, summary = house
+    expected = duckdb.sql(
+        "SELECT e, state, count(*), avg(startPrice) "
+        "FROM (SELECT epoch(TIMESTAMPTZ '2026-01-01 00:00:00Z') + unnest(range(0, 16000, 600)) AS e) w, "
+        f"'{folder}/house/auctions.parquet' A, '{folder}/house/persons.parquet' "
+        "WHERE sellerID = personID AND epoch(A.ts) < e AND epoch(A.ts) >= e - 3600 AND NOT EXISTS ("
+        f"  SELECT 1 FROM '{folder}/house/bids.parquet' B WHERE B.auctionID = A.auctionID AND epoch(B.ts) < e) "
+        "GROUP BY e, state"
+    ).fetchall()
+    assert Counter(results(folder, "unwanted")) == Counter(map(rounded, expected))
+    assert summary["queries"]["unwanted"]["rows"] == len(expected) > 0
+    accounts = summary["queries"]["unwanted"]["accounting"]
+    assert accounts["B"]["exact"] == BIDS  # also those that no auction asks for
+
+
 # -- networks
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import penstock as ps
 
@@ -59,3 +60,31 @@ def test_prefixes_of_both_versions(tmp_path: Path) -> None:
     ends = lambda row: int(row["window_end"].timestamp() * SECOND)  # noqa: E731
     assert {(r["net"], r["one"], ends(r)): r["n"] for r in run.arrow("fine").to_pylist()} == dict(fine)
     assert {(r["net"], ends(r)): r["n"] for r in run.arrow("coarse").to_pylist()} == dict(+coarse)
+
+
+@pytest.mark.parametrize("memory", [20_000, 100_000_000])
+def test_an_address_and_its_prefix_in_one_key(memory: int, tmp_path: Path) -> None:
+    """One column twice in the key of A; in B they are two. With little memory, in passes by the key."""
+    rng, rows = np.random.default_rng(5), 1_500
+    times = pa.array(np.sort(rng.integers(0, 10 * SECOND, rows)), pa.timestamp("us", tz="UTC"))
+    columns = {name: [address(rng) for _ in range(rows)] for name in ("src", "dst", "host")}
+    pq.write_table(pa.table({"ts": times, "src": columns["src"]}), tmp_path / "A.parquet")
+    pq.write_table(pa.table({"ts": times, "dst": columns["dst"], "host": columns["host"]}), tmp_path / "B.parquet")
+    text = f"""
+        CREATE STREAM A (ts TIMESTAMP, src INET) FROM 'parquet:{tmp_path}/A.parquet';
+        CREATE STREAM B (ts TIMESTAMP, dst INET, host INET) FROM 'parquet:{tmp_path}/B.parquet';
+        CREATE QUERY q AS SELECT count(*) AS n FROM A [RANGE '10 seconds'], B [RANGE '10 seconds']
+          WHERE A.src/24 = B.dst/24 AND A.src = B.host;
+        CREATE QUERY without AS SELECT count(*) AS n FROM A [RANGE '10 seconds']
+          WHERE NOT EXISTS (SELECT 1 FROM B [RANGE '10 seconds'] WHERE B.dst/24 = A.src/24 AND B.host = A.src);
+        """
+    run = ps.App(master="process").sql(text).start(
+        str(tmp_path / "checkpoint"), output=str(tmp_path / "out"), task_memory=memory
+    )  # fmt: skip
+    run.await_end()
+    pairs = zip(columns["dst"], columns["host"], strict=True)
+    theirs = Counter((cut(dst, 24), host) for dst, host in pairs if dst is not None and host is not None)
+    found = [0 if src is None else theirs[cut(src, 24), src] for src in columns["src"]]
+    assert sum(found) > 0
+    assert run.arrow("q").column("n").to_pylist() == [sum(found)]
+    assert run.arrow("without").column("n").to_pylist() == [found.count(0)]

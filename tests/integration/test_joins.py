@@ -144,7 +144,11 @@ def test_two_joins_and_a_plain_query_share_one_relation(tmp_path: Path) -> None:
     written = []
     for number, text in enumerate(texts):
         place = tmp_path / str(number)
-        run = ps.App(master="process").sql(text).start(str(place), output=str(place / "out"), parallelism=1)
+        run = (
+            ps.App(master="process")
+            .sql(text)
+            .start(str(place), output=str(place / "out"), parallelism=1, joins="early")
+        )
         run.await_end()
         written.append(run.summary()["state"]["written"])
     assert written[0] <= 1.1 * written[1]  # the plain query has NULLs besides, which no join takes

@@ -16,7 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.logical.query import Query, QuerySet
+from penstock.logical.query import Query, QuerySet, side_name
+from penstock.relations.sides import SideTables
 from penstock.runtime.batch.driver import BatchDriver
 from penstock.runtime.batch.executor import R
 from penstock.runtime.batch.fused import FusedReader, FusedTasks
@@ -30,7 +31,8 @@ from penstock.runtime.planning.replan import Planner
 from penstock.runtime.run.history import History
 from penstock.runtime.run.summary import RunTimes, summarise, window_account
 from penstock.runtime.settings import TaskSettings
-from penstock.sharing.options import NONE, Planning
+from penstock.sharing.joins.plans import joins_of
+from penstock.sharing.options import NONE, OFF, Planning
 from penstock.sharing.plan import SharedPlan, unshared_plans
 from penstock.sinks.base import Owner
 from penstock.sinks.parquet import ParquetSink
@@ -115,7 +117,7 @@ class Engine:
         versions.store(self.checkpoint, versions.first_version(app, partial(self._plans, app), places, Planning(NONE)))
         self.executor = Watched(ProcessExecutor(settings.parallelism))
         feed = LoggedFeed(self.executor, self.checkpoint, dict(sources), job.until, FusedReader(job))
-        observers = [self.history, Replanning(planner or Planner(Planning(NONE)), self.held)]
+        observers = [self.history, Replanning(planner or Planner(Planning(NONE, replan=OFF)), self.held)]
         self.driver = BatchDriver(self.executor, task, feed, self.held, sinks, first_manifest(), observers)
         self.batches = MicroBatches(self.driver, feed, job.until)
 
@@ -134,12 +136,18 @@ class Engine:
         """Without a planner any tables, and what is stored as the engine's rule has it or each query by itself."""
         if self.planner is not None:
             return self.planner.plans(app, since)
-        plans = unshared_plans(app, since=since)
+        sides = self._sides(app)
+        plans = unshared_plans(app, since=since, sides=sides)
         if self.rng.random() < 0.5:
-            plans = {name: replace(plan, stored=alone(app, name, since)) for name, plan in plans.items()}
+            plans = {name: replace(plan, stored=alone(app, name, since, sides)) for name, plan in plans.items()}
         if self.rng.random() < 0.3:
             plans = {name: replace(plan, stored=appended(plan.stored, self.rng)) for name, plan in plans.items()}
         return random_plans(plans, self.rng)
+
+    def _sides(self, app: QuerySet) -> SideTables:
+        """Any sides of joins early, the others late."""
+        names = [side_name(query.name, side.alias) for query, join in joins_of(app) for side in join.streams]
+        return SideTables(frozenset(name for name in names if self.rng.random() < 0.5))
 
     def replan(self) -> None:
         """Other tables, and perhaps other stored relations, from the next batch on."""

@@ -19,7 +19,8 @@ from join_runs import Ran, assert_as_expected, run_app, run_in_process
 from penstock.errors import PenstockError
 from penstock.runtime.batch import compaction
 from penstock.runtime.planning.replan import Planner
-from penstock.sharing.options import EARLY, LATE, Planning
+from penstock.sharing.joins.asked import AUTO, EARLY, LATE
+from penstock.sharing.options import Planning
 from penstock.testing.apps.random_joins import JoinCase, random_join_case
 from support.amounts import quick_and
 
@@ -48,10 +49,11 @@ def check(seed: int, folder: Path, run: Callable[[JoinCase, Path], Ran]) -> None
 
 
 def in_process(seed: int, patch: pytest.MonkeyPatch) -> Callable[[JoinCase, Path], Ran]:
-    """Random plans, or the planner's; some batches are done twice."""
+    """Random plans that change between batches, those of joins among them, or the planner's; some batches are done
+    twice."""
     rng = random.Random(seed)
     patch.setattr(compaction, "MOST", rng.choice([1, 2, 4, 12]))
-    planned, joins = rng.random() < 0.4, rng.choice((EARLY, LATE))
+    planned, joins = rng.random() < 0.4, rng.choice((AUTO, EARLY, LATE))
     plan = Planning(rng.choice(("auto", "gc", "tree", "none")), memory=rng.choice(MEMORY), joins=joins)
     planner = Planner(plan) if planned else None
     stumbling = rng.random() < 0.15
@@ -87,7 +89,7 @@ def test_many_joins_match_the_oracle(first: int, tmp_path: Path, monkeypatch: py
 
 def planning(seed: int) -> dict[str, Any]:
     rng = random.Random(seed)
-    plan, joins = rng.choice(["none", "auto", "gc"]), rng.choice([EARLY, LATE])
+    plan, joins = rng.choice(["none", "auto", "gc"]), rng.choice([AUTO, EARLY, LATE])
     return {"plan": plan, "memory": rng.choice(MEMORY), "joins": joins}
 
 

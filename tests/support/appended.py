@@ -23,7 +23,8 @@ def appended(stored: Stored, rng: random.Random, part: float = 0.5) -> Stored:
         )
         for reader in stored.readers
     )
-    return Stored((*relations, *bounds), readers)
+    # A side that is late already may be what another one becomes.
+    return Stored((*dict.fromkeys(relations), *bounds), readers)
 
 
 def _closing(closing: Closing, chosen: dict[str, Relation]) -> Closing:

@@ -20,8 +20,9 @@ class Declared:
         options: tuple[tuple[str, str], ...],
         fields: tuple[Field, ...] | None,
         longest: bool,
+        refresh: int | None = None,
     ) -> Table:
-        return Table(name, fields or (), uri, options, f"digest of {name}", longest)
+        return Table(name, fields or (), uri, options, f"digest of {name}", longest, refresh)
 
     def several(self, match: Match) -> bool:
         return self._several

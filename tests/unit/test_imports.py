@@ -28,7 +28,7 @@ ORDER = (
     ("sharing.graph",),
     ("sharing.model",),
     ("sharing.allocate",),
-    ("sharing.choose",),
+    ("sharing.choose", "sharing.joins"),
     ("sharing",),
     ("state",),
     ("state.segments",),

@@ -1,5 +1,5 @@
-"""penstock's join by its Python interface, results in Parquet files. The job's mode is the master, without one Spark on
-all threads, and `late` where sides are not aggregated before they are stored.
+"""penstock's join by its Python interface, results in Parquet files. The job's mode has the master, without one Spark
+on all threads, and the value of `--joins`: which sides are aggregated before they are stored, without one it chooses.
 
 The first micro-batch is short, until it is known how dense streams are. Warm are all after the first that closes
 windows, with the writing of results.
@@ -15,16 +15,13 @@ from benchmarks.measure.digest import digest_files
 from benchmarks.measure.job import JOINED, Answer, JoinJob, elapsed, serve_joins
 
 QUERY = "joined"
+PROCESS, AUTO = "process", "auto"
 
 
 def run(job: JoinJob) -> Answer:
     app, watch = opened(job), Watch()
-    late = "late" in job.mode.split()
     started = app.start(
-        checkpoint=f"{job.work}/checkpoint",
-        batch_rows=job.batch_rows,
-        joins="late" if late else "early",
-        listener=watch,
+        checkpoint=f"{job.work}/checkpoint", batch_rows=job.batch_rows, joins=joins_of(job.mode), listener=watch
     )
     started.await_end()
     cold = elapsed(job)
@@ -39,11 +36,16 @@ def run(job: JoinJob) -> Answer:
     return Answer(_version(), seconds, rows, cold, digests, note, told(summary, warm), cpu)
 
 
+def joins_of(mode: str) -> str:
+    """The value of `--joins` in a job's mode."""
+    return next((word for word in mode.split() if word != PROCESS), AUTO)
+
+
 def opened(job: JoinJob) -> Any:
     """The app of a job."""
     import penstock
 
-    app = penstock.App(master="process" if "process" in job.mode.split() else f"local[{job.threads}]")
+    app = penstock.App(master=PROCESS if PROCESS in job.mode.split() else f"local[{job.threads}]")
     for name, file in (("a", job.left), ("b", job.right)):
         app.stream(name, f"parquet:{file}", time="ts", delay="0 seconds")
     app.query(QUERY, query(job), sink=f"parquet:{job.work}/out")

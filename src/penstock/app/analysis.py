@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.monitor.analyze import measure
+from penstock.monitor.analyze_joins import measure_joins
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.explain import explain_plan
 from penstock.sharing.options import AUTO, OFF
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.runtime.batch.report import BatchReport, Observer
     from penstock.runtime.run.run import Run
     from penstock.state.manifest import Manifest
-    from penstock.state.protocol import TaskReport
+    from penstock.state.protocol import JoinCounts, TaskReport
 
 
 class Analysis:
@@ -33,6 +34,7 @@ class Analysis:
         self._app, self._twin, self._options = app, app.discarding(), options
         self._folder = tempfile.TemporaryDirectory(prefix="penstock-explain-", ignore_cleanup_errors=True)
         self._tasks: list[TaskReport] = []
+        self._joins: list[JoinCounts] = []
 
     def __enter__(self) -> Analysis:
         return self
@@ -51,12 +53,13 @@ class Analysis:
 
         def gather(report: BatchReport, manifest: Manifest) -> None:
             self._tasks += report.tasks
+            self._joins += report.joins
             listener(report, manifest)
 
         folder = Path(self._folder.name)
         settings = self._options | {"output": str(folder / "results"), "replan": OFF}
         run = self._twin.start(str(folder / "checkpoint"), listener=gather, on_phase=on_phase, **settings)
-        self._plans, self._rows = tuple(run.plans.values()), self._twin.rows()
+        self._plans, self._rows = run.plans, self._twin.rows()
         return run
 
     @property
@@ -70,7 +73,8 @@ class Analysis:
     def explained(self) -> list[dict[str, Any]]:
         """The plans that ran, predicted and measured."""
         asked, slots = self._options.get("plan") or AUTO, TaskSettings().slots
+        joins = measure_joins(self._twin.query_set(opened=False), self._plans, self._tasks, self._joins)
         return [
-            explain_plan(plan, self._rows.get(plan.stream.name), slots, asked, measure(plan, self._tasks))
-            for plan in self._plans
+            explain_plan(plan, self._rows.get(plan.stream.name), slots, asked, measure(plan, self._tasks, joins))
+            for plan in self._plans.values()
         ]

@@ -107,15 +107,21 @@ class App:
         types: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
         match: str | None = None,
+        refresh: str | None = None,
     ) -> App:
         """Declare a table to join with: an address like 'csv:owners.csv', a pandas or polars DataFrame, an Arrow table,
         or a Spark DataFrame, which is collected. It is read now, and whole.
 
         `fields` and `types` as of `stream`. `match="longest"`: of the ranges that hold a value the shortest counts.
+        `refresh="10 seconds"`: files that have changed are read again while the app runs, at most so often.
         """
-        from penstock.logical.resolve.tables import LONGEST
+        from penstock.logical.resolve.tables import LONGEST, REFRESH_HINT, refresh_interval
 
         self._claim(name, "table")
+        try:
+            interval = None if refresh is None else refresh_interval(refresh)
+        except ValueError as problem:
+            raise ConfigError(f"refresh of table '{name}': {problem}", REFRESH_HINT) from problem
         if match not in (None, LONGEST):
             raise ConfigError(f"tables cannot be matched by '{match}'", f"match='{LONGEST}' takes the longest prefix")
         if is_frame(source):
@@ -126,7 +132,7 @@ class App:
         if types is not None:
             fields = with_types(fields or self.fields_of(address, options or {}), types, f"table '{name}'")
         chosen = tuple((key, str(value)) for key, value in (options or {}).items())
-        self._joined[name] = self._reader.read(name, address, chosen, fields, match == LONGEST)
+        self._joined[name] = self._reader.read(name, address, chosen, fields, match == LONGEST, interval)
         return self
 
     def query(self, name: str, select: str, sink: Any = None) -> App:
@@ -210,7 +216,8 @@ class App:
         """The app, if `start` with these settings would not refuse it before anything runs."""
         from penstock.runtime.run.admission import check_start
 
-        app, (_, rest) = self._app(), planning_of(settings)
+        app = self._app()
+        _, rest = planning_of(settings, app)
         sessions, run_settings = self._sessions, settings_of(checkpoint, rest)
         check_start(app, self._functions, run_settings, self.inputs(app), sessions.with_spark, sessions.master)
         return app
@@ -251,8 +258,9 @@ class App:
         """
         from penstock.runtime.planning.planners import planner_of
 
-        app, (planning, rest) = self._app(), planning_of(options)
-        planner, settings = planner_of(planning), settings_of(None, rest)
+        app = self._app()
+        planning, rest = planning_of(options, app)
+        planner, settings = planner_of(planning, app), settings_of(None, rest)
         planner.look(app, self.inputs(app).sources, settings.batch_rows, settings.parallelism or os.cpu_count() or 1)
         return tuple(planner.plans(app).values())
 
@@ -325,7 +333,8 @@ class App:
         from penstock.runtime.run.start import open_run, start
 
         started = time.monotonic()
-        app, (planning, rest) = self._app(), planning_of(settings)
+        app = self._app()
+        planning, rest = planning_of(settings, app)
         inputs = self.inputs(app)
         run_settings = settings_of(checkpoint, rest)
         with_spark = self._sessions.with_spark
@@ -335,11 +344,12 @@ class App:
         self._sessions.check()
         opened = open_run(SPARK if with_spark else PROCESS, app, inputs, self._functions, run_settings)
         tasks = run_settings.parallelism or os.cpu_count() or 1
-        look = FirstLook(planning, lambda planner: planner.look(app, inputs.sources, run_settings.batch_rows, tasks))
+        rows = run_settings.batch_rows
+        look = FirstLook(planning, app, lambda planner: planner.look(app, inputs.sources, rows, tasks))
         planned = time.monotonic()
         on_phase("starting Spark" if with_spark else "starting workers")
         try:
-            engine = self._engine(with_spark, run_settings.parallelism, on_phase)
+            engine = self._engine(app, with_spark, run_settings.parallelism, on_phase)
             planner = look.planner()
         except BaseException:
             opened.lease.release()
@@ -354,14 +364,14 @@ class App:
         self._last = run.checkpoint
         return run
 
-    def _engine(self, with_spark: bool, parallelism: int | None, tell: Callable[[str], None]) -> Engine:
+    def _engine(self, app: QuerySet, with_spark: bool, parallelism: int | None, tell: Callable[[str], None]) -> Engine:
         if with_spark:
             from penstock.runtime.engine.spark import SparkEngine
 
             return SparkEngine(self._sessions.get(tell), parallelism, tell)
         from penstock.runtime.engine.process import ProcessEngine
 
-        return ProcessEngine(parallelism)
+        return ProcessEngine(parallelism, any(query.join is not None for query in app.queries))
 
     def __repr__(self) -> str:
         shown = [query for query in self._queries.values() if not query.hidden]

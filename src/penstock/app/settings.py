@@ -12,18 +12,22 @@ from typing import Any
 
 from penstock.app.sizes import sized
 from penstock.errors import ConfigError
+from penstock.logical.query import QuerySet
 from penstock.runtime.settings import RunSettings, TaskSettings
+from penstock.sharing.joins.asked import check_asked
 from penstock.sharing.options import Planning
 
 TASK_SETTINGS = tuple(TaskSettings.__dataclass_fields__)
 WORDS = {"int": "a whole number", "float": "a number", "bool": "True or False", "str": "text"}
 
 
-def planning_of(given: Mapping[str, Any]) -> tuple[Planning, dict[str, Any]]:
-    """What plans are asked to be like, and the other settings."""
+def planning_of(given: Mapping[str, Any], app: QuerySet) -> tuple[Planning, dict[str, Any]]:
+    """What the plans of an app are asked to be like, and the other settings."""
     rest = sized(given)
     asked = {name: rest.pop(name) for name in Planning.__dataclass_fields__ if name in rest}
-    return Planning(**_typed(Planning, asked)).checked(), rest
+    planning = Planning(**_typed(Planning, asked)).checked()
+    check_asked(planning.joins, app)
+    return planning, rest
 
 
 def settings_of(checkpoint: Any, given: Mapping[str, Any]) -> RunSettings:

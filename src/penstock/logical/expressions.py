@@ -205,16 +205,17 @@ class Match:
     columns; all else is of the record's.
 
     `value` is what the `bounds` are about. `longest`: of the rows whose range holds it, those with the shortest
-    range; `where` is asked of these alone.
+    range; `where` is asked of these alone. `single`: the query counts on one row at most, whatever the table will hold.
     """
 
     table: str
-    digest: str  # of the table's content
+    digest: str  # of the table's content; of one that is read again, of its name and columns
     equals: tuple[tuple[Expression, Expression], ...] = ()
     value: Expression | None = None
     bounds: tuple[Bound, ...] = ()
     where: Expression | None = None
     longest: bool = False
+    single: bool = False
 
 
 @dataclass(frozen=True)

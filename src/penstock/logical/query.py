@@ -87,7 +87,8 @@ class OutputColumn:
 @dataclass(frozen=True)
 class Table:
     """A table that queries join with: read once, and known by the digest of its content. `longest`: of the rows whose
-    range holds a value, those with the shortest range belong to it."""
+    range holds a value, those with the shortest range belong to it. With `refresh` it is read again while an app runs,
+    at most once in so many microseconds, and known by its name and columns (`refreshed_identity`)."""
 
     name: str
     fields: tuple[Field, ...]
@@ -95,13 +96,15 @@ class Table:
     options: tuple[tuple[str, str], ...]
     digest: str
     longest: bool = False
+    refresh: int | None = None
 
 
 @dataclass(frozen=True)
 class Side:
     """A stream of a join: its window, the conditions on its records alone, and the `key` that it is joined by, in the
     same order on all sides. Expressions are of the stream's own columns; those of the query name the side first
-    (`side_column`)."""
+    (`side_column`). Where EXISTS or IN ask, rows are found in the same pass by their key, and what must not be NULL may
+    be more or less than that (`present`)."""
 
     alias: str
     stream: str
@@ -110,6 +113,12 @@ class Side:
     key: tuple[Attribute, ...]
     time: str  # the stream's time column; empty where it has none
     reads: frozenset[str] = frozenset()  # columns of ON of LEFT JOINs, whatever is asked of their tables
+    present: tuple[Attribute, ...] | None = None  # None: the key
+
+    @property
+    def solid(self) -> tuple[Attribute, ...]:
+        """What a record must have a value of: NULL equals nothing."""
+        return self.key if self.present is None else self.present
 
 
 @dataclass(frozen=True)
@@ -124,12 +133,45 @@ class TableSide:
 
 
 @dataclass(frozen=True)
+class Existence:
+    """EXISTS or, `negated`, NOT EXISTS: whether the stream `inner` has a record for a combination of the others. IN is
+    one; NOT IN is three.
+
+    `equals` are what must be equal, of the others and of the inner stream; `when` is asked of the others alone, `where`
+    of the inner stream alone, `pairs` of both. All are called as the join calls them.
+    """
+
+    inner: str
+    negated: bool
+    equals: tuple[tuple[Attribute, Attribute], ...] = ()
+    when: Expression | None = None
+    where: Expression | None = None
+    pairs: Expression | None = None
+
+    @property
+    def asked(self) -> tuple[Expression, ...]:
+        """All that is asked of the other streams, or of them and the inner one."""
+        others = tuple(part for part in (self.when, self.pairs) if part is not None)
+        return (*(of for of, _ in self.equals), *others)
+
+
+@dataclass(frozen=True)
 class Join:
-    """What a join reads: streams, tables, and the condition that is judged on each combination of their rows."""
+    """What a join reads: streams, tables, and the condition that is judged on each combination of their rows. `inner`
+    are streams that only `tests` ask: nothing of them is in the result. Where not all streams have the same equal,
+    `links` are what some of them have, an attribute of each: these connect all. Keys then say what passes go by."""
 
     sides: tuple[Side, ...]
     tables: tuple[TableSide, ...] = ()
     pairs: Expression | None = None
+    inner: tuple[Side, ...] = ()
+    tests: tuple[Existence, ...] = ()
+    links: tuple[tuple[Attribute, ...], ...] = ()
+
+    @property
+    def streams(self) -> tuple[Side, ...]:
+        """All that is read of streams; those of FROM come first."""
+        return (*self.sides, *self.inner)
 
 
 def side_name(query: str, alias: str) -> str:
@@ -178,13 +220,13 @@ class Query:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The streams, and queries, that it reads itself."""
-        return (self.stream,) if self.join is None else tuple(dict.fromkeys(side.stream for side in self.join.sides))
+        return (self.stream,) if self.join is None else tuple(dict.fromkeys(side.stream for side in self.join.streams))
 
     def windows_on(self, stream: str) -> tuple[Window, ...]:
         """Its windows on a stream; a join may have several."""
         if self.join is None:
             return (self.window,)
-        return tuple(side.window for side in self.join.sides if side.stream == stream)
+        return tuple(side.window for side in self.join.streams if side.stream == stream)
 
     @property
     def columns(self) -> frozenset[str]:

@@ -176,4 +176,6 @@ def _match(match: Match) -> str:
         value = render(match.value)
         terms += [f"{value} {bound.operator} {render(bound.bound)}" for bound in match.bounds]
     terms += [] if match.where is None else [render(match.where)]
-    return f"{' AND '.join(terms)}{' longest' if match.longest else ''} @{match.digest}"
+    return (
+        f"{' AND '.join(terms)}{' longest' if match.longest else ''}{' single' if match.single else ''} @{match.digest}"
+    )

@@ -5,7 +5,7 @@
 | `progress` | a display while a run goes on |
 | `account` | its account at the end |
 | `lines` | its log, as lines |
-| `analyze` | what the tables of a plan really did, beside what was predicted |
+| `analyze`, `analyze_joins` | what tables and joins of a plan really did, beside what was predicted |
 
 May touch reports and counters of `runtime`; changes nothing.
 """

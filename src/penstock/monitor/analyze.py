@@ -21,6 +21,7 @@ import numpy as np
 
 from penstock.runtime.work import TABLE
 from penstock.sharing.explain import Explained, Measured
+from penstock.sharing.explain_joins import MeasuredJoin
 from penstock.sharing.plan import SharedPlan
 from penstock.sharing.predicted import predict
 from penstock.state.protocol import TaskReport
@@ -29,8 +30,8 @@ LEAST = 1000  # probes of a relation in a task, before its time is believed
 DISTURBED = 2.0  # times what a probe takes in the relation's faster tasks: left out of the fit
 
 
-def measure(plan: SharedPlan, tasks: Iterable[TaskReport]) -> Measured:
-    """The counters of the tasks that ran this plan; `tasks` may have others, of other streams."""
+def measure(plan: SharedPlan, tasks: Iterable[TaskReport], joins: Mapping[str, MeasuredJoin] | None = None) -> Measured:
+    """The counters of the tasks that ran this plan; `tasks` may have others, of other streams. `joins` are of all."""
     mine = [task for task in tasks if task.stream == plan.stream.name and task.rows]
     rows = sum(task.rows for task in mine)
     tables = {table.name: _summed(TABLE + table.name, mine, rows) for table in plan.tables}
@@ -41,6 +42,7 @@ def measure(plan: SharedPlan, tasks: Iterable[TaskReport]) -> Measured:
         {name: _table(found) for name, found in tables.items() if found},
         {name: found for name, found in leaves.items() if found},
         fit(plan, mine),
+        joins or {},
     )
 
 

@@ -27,7 +27,7 @@ from penstock.logical.expressions import (
     children,
     columns,
 )
-from penstock.logical.query import Attribute, Join, Query, Side, side_name
+from penstock.logical.query import Attribute, Existence, Join, Query, Side, column_of, side_name
 from penstock.logical.rewrite import computed, inputs_read, own
 from penstock.logical.types import BIGINT, TIMESTAMP
 from penstock.relations.relation import APPEND, EXACT, Choice, Relation, Wanted, attribute_text, named
@@ -82,10 +82,24 @@ def needed(query: Query, side: Side, wanted: Wanted) -> Needed:
                 attributes |= dict.fromkeys(_of_side(argument, side, join))
     if join.pairs is not None:
         attributes |= dict.fromkeys(_atoms_of(join.pairs, side))
+    for link in join.links:
+        attributes |= {own(one, side.alias): None for one in link if inputs_read(one) == {side.alias}}
+    for test in join.tests:
+        attributes |= dict.fromkeys(_tested(test, side))
     for table in join.tables:
         if table.owner == side.alias:
             attributes[class_attribute(table.match)] = None
     return Needed(tuple(attributes), tuple(arguments), tuple(states))
+
+
+def _tested(test: Existence, side: Side) -> Iterator[Attribute]:
+    """What EXISTS asks of a stream, of the inner one or of another."""
+    for attribute in (one for pair in test.equals for one in pair):
+        if inputs_read(attribute) == {side.alias}:
+            yield own(attribute, side.alias)
+    for condition in (test.when, test.where, test.pairs):
+        if condition is not None:
+            yield from _atoms_of(condition, side)
 
 
 def class_attribute(match: Match) -> Computed:
@@ -163,11 +177,19 @@ def passed_attribute(side: Side, relation: Relation) -> Computed:
 
 def side_choice(side: Side, relation: Relation) -> Choice:
     """The records that a side takes: NULL equals nothing. Other queries may take those from the same relation."""
-    tests: list[Expression] = [Not(IsNull(key)) for key in side.key]
+    tests: list[Expression] = [Not(IsNull(attribute)) for attribute in side.solid]
     parts = tuple(tests if side.where is None else [side.where, *tests])
     if not parts:
         return relation.choice
     return replace(relation.choice, where=parts[0] if len(parts) == 1 else Logic("AND", parts))
+
+
+def placing_key(side: Side, join: Join) -> tuple[Attribute, ...]:
+    """What decides the pass that a row is joined in: its key. Where some stream has an address and a prefix of it
+    there, which share components, the hashes of two streams would differ: then the first attribute alone."""
+    keys = [one.key for one in join.streams]
+    shared = any(len({column_of(attribute) for attribute in key}) < len(key) for key in keys)
+    return side.key[:1] if shared else side.key
 
 
 def key_relation(relation: Relation, key: Iterable[Attribute]) -> Relation:

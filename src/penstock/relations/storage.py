@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from penstock.logical.query import Join, side_name
+from penstock.logical.query import Join, Side, side_name
 from penstock.relations.closing import part_name
 from penstock.relations.relation import Relation
 from penstock.relations.storing import Stored
@@ -70,9 +70,14 @@ def part_sources(storages: Sequence[Storage], query: str, parts: int) -> list[tu
     return [sources(storages, part_name(query, number)) for number in range(parts)]
 
 
+def side_table(storage: Storage, query: str, side: Side) -> str:
+    """How a side of a join is stored: as groups, or record by record."""
+    return storage.of[storage.reads[side_name(query, side.alias)]].table
+
+
 def side_sources(storages: Sequence[Storage], query: str, join: Join) -> list[tuple[StoredSource, ...]]:
     """What a join reads for each of its sides."""
-    return [sources(storages, side_name(query, side.alias)) for side in join.sides]
+    return [sources(storages, side_name(query, side.alias)) for side in join.streams]
 
 
 def sources(storages: Iterable[Storage], part: str) -> tuple[StoredSource, ...]:

@@ -20,6 +20,7 @@ from penstock.relations.closing import Finish, Reader, closing_of, rolls_up
 from penstock.relations.component import pane_component
 from penstock.relations.joining import grouped_side, side_choice, side_relation
 from penstock.relations.relation import (
+    APPEND,
     EXACT,
     Relation,
     Wanted,
@@ -29,6 +30,7 @@ from penstock.relations.relation import (
     together,
     wanted_of,
 )
+from penstock.relations.sides import ALL_EARLY, SideTables
 
 ADDRESS_BITS = 129  # a whole address is finer than any prefix of it
 
@@ -79,17 +81,17 @@ def bounds_label(relation: Relation) -> str:
     return f"#{pane_component(relation.panes).text}"
 
 
-def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None, sides: str = EXACT) -> Stored:
-    """What is stored of a stream (or of a query's results); `since` are the versions that brought the queries.
-    `sides` of joins are aggregated before they are stored, or (APPEND) a row for each record is."""
+def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None, sides: SideTables = ALL_EARLY) -> Stored:
+    """What is stored of a stream (or of a query's results); `since` are the versions that brought the queries, `sides`
+    says which sides of joins are aggregated before."""
     queries = app.readers(stream)
     wanted = {query.name: wanted_of(query, (since or {}).get(query.name, 0)) for query in queries}
     plain = [query for query in queries if query.join is None]
     joined = [
-        _stored_side(query, side, wanted[query.name], (since or {}).get(query.name, 0), sides)
+        _stored_side(query, side, wanted[query.name], (since or {}).get(query.name, 0), sides.of(query.name, side))
         for query in queries
         if query.join is not None
-        for side in query.join.sides
+        for side in query.join.streams
         if side.stream == stream
     ]
     wants = [one for query in plain for one in wanted[query.name].relations]
@@ -138,7 +140,12 @@ def _joined_text(one: StoredSide) -> str:
     by = f" by {', '.join(attribute_text(key) for key in one.side.key)}" if one.side.key else ""
     pairs = "" if join.pairs is None else f", where {render(join.pairs)}"
     with_ = f" with {' and '.join(others)}" if others else ""
-    return f"joined{by}{with_}{pairs}, every {format_duration(one.query.window.slide)}"
+    every = f"every {format_duration(one.query.window.slide)}"
+    if one.side in join.inner:
+        return f"asked for{by or ' all of it'}, {every}"
+    joined = [f"joined{by}{with_}{pairs}"] if others or pairs or not join.tests else []
+    asked = {test.inner: f"kept where {test.inner} has {'none' if test.negated else 'one'}" for test in join.tests}
+    return ", ".join((*joined, *asked.values(), every))
 
 
 def _slotted(kept: tuple[Relation, ...], sides: Iterable[StoredSide]) -> tuple[Relation, ...]:
@@ -164,22 +171,28 @@ def _joined(wanted: tuple[Relation, ...]) -> tuple[Relation, ...]:
 
 
 def _finest(relations: tuple[Relation, ...]) -> tuple[Relation, ...]:
-    """Those that no other one can be rolled up to; of two that can be made of each other (`src` and `src, src/24`) the
-    first."""
+    """Those that no other one is stored in place of; of two that can be made of each other (`src` and `src, src/24`)
+    the first."""
     return tuple(
         one
         for number, one in enumerate(relations)
         if not any(
-            rolls_up(other, one) and (place < number or not rolls_up(one, other))
+            replaces(other, one) and (place < number or not replaces(one, other))
             for place, other in enumerate(relations)
             if place != number
         )
     )
 
 
+def replaces(fine: Relation, coarse: Relation) -> bool:
+    """Whether one relation is stored in place of another, which is rolled up from it. Groups are not made of rows that
+    are stored record by record; the side of a join that would be is early where its groups are there anyway."""
+    return rolls_up(fine, coarse) and not (fine.table == APPEND and coarse.table == EXACT)
+
+
 def _nearest(wanted: Relation, kept: tuple[Relation, ...]) -> Relation:
     """The coarsest stored relation that a query can be closed from."""
-    return min((one for one in kept if rolls_up(one, wanted)), key=lambda one: (fineness(one), one.name))
+    return min((one for one in kept if replaces(one, wanted)), key=lambda one: (fineness(one), one.name))
 
 
 def fineness(relation: Relation) -> int:

@@ -19,7 +19,7 @@ class Epoch:
     `row` is the position of the task's first record. `origins` has, for each query that was added to a running
     app, the greatest time and the position at that moment: its first window starts after them. Where records have no
     order (not `ordered`: DataFrames, results), the first record is the least of the first batch, told by the driver.
-    `joined` has the watermarks of joins, by side.
+    `joined` has the watermarks of joins, by side; `tables` the contents of tables that are read again, by name.
     """
 
     batch: int
@@ -30,6 +30,7 @@ class Epoch:
     origins: Mapping[str, Origin] = field(default_factory=dict)
     ordered: bool = True
     joined: Mapping[str, int | None] = field(default_factory=dict)
+    tables: Mapping[str, str] = field(default_factory=dict)
 
     def watermark_of(self, taker: str) -> int | None:
         """What is closed for a query, or for a side of a join: that is held back by the slowest of its streams."""

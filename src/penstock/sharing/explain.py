@@ -10,7 +10,7 @@ stream when the plan was made, predictions are None, and `why` says so.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.logical.query import Attribute
@@ -19,6 +19,7 @@ from penstock.logical.window import ALL, ROWS, Panes, Window
 from penstock.relations.closing import Finish, Reader
 from penstock.relations.component import Tag
 from penstock.relations.relation import IPV4_BITS, Relation, attribute_text, joined_parts
+from penstock.sharing.explain_joins import MeasuredJoin, explain_join
 from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.model.kinds.registry import is_bounded
 from penstock.sharing.model.unit_costs import Costs
@@ -40,14 +41,15 @@ APPROXIMATE = {
 
 @dataclass(frozen=True)
 class Measured:
-    """Counters of a run of the plan, as `monitor.analyze` adds them up: figures of tables and leaves by name, and unit
-    costs fitted to them (None: too little was counted)."""
+    """Counters of a run of the plan, as `monitor.analyze` adds them up: figures of tables and leaves by name, unit
+    costs fitted to them (None: too little was counted), and joins by query."""
 
     rows: int
     tasks: int
     tables: Mapping[str, Explained]
     leaves: Mapping[str, Explained]
     fitted: Explained | None
+    joins: Mapping[str, MeasuredJoin] = field(default_factory=dict)
 
 
 def explain_plan(
@@ -76,6 +78,7 @@ def explain_plan(
         "relations": relations,
         "cost": _cost(plan, predicted, relations),
         "unit_costs": None if basis is None else _unit_costs(basis.costs),
+        "joins": [explain_join(one, None if measured is None else measured.joins.get(one.query)) for one in plan.joins],
     }
     if measured is not None:
         explained["measured"] = _measured(measured, relations)

@@ -10,7 +10,9 @@ from typing import Any
 
 from penstock.markup import html_pairs, html_table
 from penstock.sharing.explain import Explained
-from penstock.sharing.explain_text import explained_text, size
+from penstock.sharing.explain_joins import COLUMNS as PLAN_COLUMNS
+from penstock.sharing.explain_joins import plan_rows, size
+from penstock.sharing.explain_text import explained_text
 
 COLUMNS = ("relation", "table", "fed by", "serves", "buckets", "memory", "groups", "probes", "evictions", "ns")
 FIGURES = ("groups", "probes_per_tuple", "evictions_per_tuple", "cost")
@@ -53,7 +55,11 @@ def plan_html(explained: Explained) -> str:
     if "measured" in explained:
         rows = [_row(relation, "measured") for relation in explained["relations"]]
         tables.append(html_table("relations, as measured", COLUMNS, rows))
-    return head + "".join(tables)
+    plans = [
+        html_table(f"plans of join {one['query']}: {one['chosen']}, {one['why']}", PLAN_COLUMNS, plan_rows(one))
+        for one in explained["joins"]
+    ]
+    return head + "".join([*tables, *plans])
 
 
 def _row(relation: Explained, which: str) -> list[object]:

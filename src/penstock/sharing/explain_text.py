@@ -10,6 +10,8 @@ from textwrap import wrap
 
 from penstock.relations.relation import APPEND
 from penstock.sharing.explain import Explained
+from penstock.sharing.explain_joins import COLUMNS as PLAN_COLUMNS
+from penstock.sharing.explain_joins import head_lines, measured_lines, plan_rows, size
 from penstock.sharing.model.kinds.registry import is_bounded, replacement_named
 
 WIDTH = 118
@@ -28,6 +30,7 @@ def explained_text(explained: Iterable[Explained]) -> str:
 def plan_text(explained: Explained) -> str:
     """The explanation as text."""
     parts = [_head(explained), _unit_costs(explained), _tree(explained), _reasons(explained), _queries(explained)]
+    parts += [_join(joined) for joined in explained["joins"]]
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
 
@@ -249,6 +252,13 @@ def _closing(closing: Explained, relation: Explained) -> Iterator[str]:
         yield f"where {relation['where']}"
 
 
+def _join(joined: Explained) -> list[str]:
+    """The plans of a join whose first stream this is."""
+    plans = plan_rows(joined)
+    table = _aligned([list(PLAN_COLUMNS), *plans], "  ") if plans else []
+    return [*head_lines(joined), *table, *measured_lines(joined)]
+
+
 def _wrapped(text: str, indent: str) -> list[str]:
     more = indent + "  "
     return wrap(text, WIDTH, initial_indent=indent, subsequent_indent=more, break_long_words=False,
@@ -263,16 +273,6 @@ def _aligned(rows: list[list[str]], indent: str) -> list[str]:
         (indent + "  ".join(f"{row[c]:<{widths[c]}}" if c == 0 else f"{row[c]:>{widths[c]}}" for c in used)).rstrip()
         for row in rows
     ]
-
-
-def size(given: float) -> str:
-    """
-    >>> size(800), size(16_384), size(1_048_500), size(2_097_152)
-    ('800 B', '16 KiB', '1.0 MiB', '2.0 MiB')
-    """
-    if given < 1024:
-        return f"{given:.0f} B"
-    return f"{given / 1024:.0f} KiB" if given < 1000 * 1024 else f"{given / (1 << 20):.1f} MiB"
 
 
 def _rate(each: float | None) -> str:

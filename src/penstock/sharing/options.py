@@ -8,14 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.errors import ConfigError
-from penstock.relations.relation import APPEND, EXACT
+from penstock.sharing.joins.asked import check_word
 from penstock.sharing.model.kinds.registry import KINDS
 
 NONE, AUTO, OFF, TREE = "none", "auto", "off", "tree"
 PLANS = (AUTO, NONE, "gc", "gp", "epes", TREE)
 ALLOCATIONS = (AUTO, "sl", "sr", "pl", "pr", "es", "fptas", "all-or-nothing")
 TABLES = (AUTO, *(kind.name for kind in KINDS))
-EARLY, LATE = "early", "late"
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Planning:
     nanoseconds that the end of a task may take to flush its tables. `tables` are direct-mapped or evict the least
     recently used (auto: as the paper of the plan has it, or whatever is cheaper). `plan_budget` are seconds of
     processor time that planning again may take, a quarter of what the first plan may where several are compared.
-    `joins`: whether sides are aggregated before they are stored, or (late) when they are joined."""
+    `joins`: which sides are aggregated before they are stored (`sharing.joins.asked`)."""
 
     plan: str = AUTO
     alloc: str = AUTO
@@ -34,12 +33,7 @@ class Planning:
     peak_load: float | None = None
     tables: str = AUTO
     plan_budget: float | None = None
-    joins: str = EARLY
-
-    @property
-    def sides(self) -> str:
-        """The table that sides of joins are stored by."""
-        return APPEND if self.joins == LATE else EXACT
+    joins: str = AUTO
 
     def checked(self) -> Planning:
         """The same, if that is possible."""
@@ -47,7 +41,7 @@ class Planning:
         _known("alloc", self.alloc, ALLOCATIONS)
         _known("replan", self.replan, (AUTO, OFF))
         _known("tables", self.tables, TABLES)
-        _known("joins", self.joins, (EARLY, LATE))
+        check_word(self.joins)
         if self.memory is not None and self.memory < 0:
             raise ConfigError("memory cannot be negative")
         if self.peak_load is not None and self.peak_load <= 0:

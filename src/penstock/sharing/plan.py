@@ -10,15 +10,20 @@ tree (`Table`): phantoms, which feed several relations, and fronts of single one
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from penstock.logical.query import Field, QuerySet, Stream
 from penstock.logical.window import ALL
 from penstock.relations.closing import Reader
 from penstock.relations.relation import EXACT, Relation
+from penstock.relations.sides import ALL_EARLY, SideTables
+from penstock.relations.storage import Storage, side_table
 from penstock.relations.storing import Stored, stored
 from penstock.sharing.graph.configuration import STREAM, Configuration
+from penstock.sharing.joins.asked import unpriced_choices
+from penstock.sharing.joins.choice import JoinChoice
+from penstock.sharing.joins.plans import joins_of
 from penstock.sharing.model.kinds.direct import DIRECT, EVICT
 from penstock.sharing.model.kinds.registry import kind_replacing
 from penstock.sharing.model.unit_costs import Costs
@@ -88,13 +93,15 @@ class Basis:
 @dataclass(frozen=True)
 class SharedPlan:
     """What is stored of one stream, and the tables before it, parents first. `configuration` is the papers'
-    notation; `basis` is None where nothing was known of the stream."""
+    notation; `basis` is None where nothing was known of the stream. `joins` are the plans of joins whose first stream
+    this is."""
 
     stream: Stream
     stored: Stored
     configuration: str
     tables: tuple[Table, ...] = ()
     basis: Basis | None = None
+    joins: tuple[JoinChoice, ...] = ()
 
     @property
     def relations(self) -> tuple[Relation, ...]:
@@ -132,10 +139,14 @@ class SharedPlan:
 
 
 def unshared_plan(
-    app: QuerySet, stream: str, memory: int = 0, since: Mapping[str, int] | None = None, sides: str = EXACT
+    app: QuerySet,
+    stream: str,
+    memory: int = 0,
+    since: Mapping[str, int] | None = None,
+    sides: SideTables = ALL_EARLY,
 ) -> SharedPlan:
     """A leaf for every relation. `memory` bytes, if any, are shared by direct-mapped tables before them; `since`
-    are the versions of the app that brought its queries, `sides` the table of sides of joins."""
+    are the versions of the app that brought its queries, `sides` says which sides of joins are early."""
     kept = stored(app, stream, since, sides)
     booked = [relation for relation in kept.relations if relation.booked]
     share = memory // max(1, len(booked))
@@ -144,7 +155,36 @@ def unshared_plan(
     return SharedPlan(app.stream(stream), kept, " ".join(kept.labels[r.name] for r in booked), tables)
 
 
-def unshared_plans(app: QuerySet, memory: int = 0, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
+def unshared_plans(
+    app: QuerySet, memory: int = 0, since: Mapping[str, int] | None = None, sides: SideTables = ALL_EARLY
+) -> dict[str, SharedPlan]:
     """Plans for every stream, and for every query whose results are read."""
     names = dict.fromkeys(name for query in app.queries for name in query.inputs)
-    return {name: unshared_plan(app, name, memory, since) for name in names}
+    return {name: unshared_plan(app, name, memory, since, sides) for name in names}
+
+
+def with_joins(
+    plans: Mapping[str, SharedPlan], app: QuerySet, choices: Mapping[str, JoinChoice]
+) -> dict[str, SharedPlan]:
+    """The same, each with the plans of the joins whose first stream it has."""
+    first: dict[str, list[JoinChoice]] = {}
+    for query, join in joins_of(app):
+        first.setdefault(join.sides[0].stream, []).append(choices[query.name])
+    return {name: replace(plan, joins=tuple(first.get(name, ()))) for name, plan in plans.items()}
+
+
+def joins_in(plans: Mapping[str, SharedPlan]) -> dict[str, JoinChoice]:
+    """The plans of all joins, by query."""
+    return {one.query: one for plan in plans.values() for one in plan.joins}
+
+
+def running_choices(
+    asked: str, app: QuerySet, plans: Mapping[str, SharedPlan], storage: Storage
+) -> dict[str, JoinChoice]:
+    """The plans of all joins; of one that no plan tells of, what is stored does."""
+    known = joins_in(plans)
+    found = unpriced_choices(asked, app)
+    for query, join in joins_of(app):
+        early = tuple(side_table(storage, query.name, side) == EXACT for side in join.sides)
+        found[query.name] = known.get(query.name) or replace(found[query.name], early=early)
+    return found

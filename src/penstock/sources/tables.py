@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import xxhash
 
 from penstock.errors import SourceError, StateError
 from penstock.kernels import inet
@@ -70,6 +71,11 @@ def read_table(source: Source, fields: tuple[Field, ...] | None, name: str) -> S
                 "declare only the columns that queries need",
             )
     return StoredTable(meant, content_digest(data), data)
+
+
+def refreshed_identity(name: str, fields: tuple[Field, ...]) -> str:
+    """How expressions know a table that is read again: content comes and goes, its name and columns stay."""
+    return "refreshed-" + xxhash.xxh3_128_hexdigest(repr((name, fields)).encode())
 
 
 def keep_table(checkpoint: Path, table: StoredTable) -> None:

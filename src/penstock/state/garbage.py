@@ -3,7 +3,7 @@
 Runs after Spark has committed batch N: a replay can then start from manifest N − 1 at the earliest, so
 segments of batches ≤ N that neither manifest names, and older manifests, are gone for good. Files of later
 batches belong to tasks that may be running and are left alone. After the end of the source nothing is replayed,
-and only the last manifest counts.
+and only the last manifest counts. Tables stay, but for versions of those that are read again.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ SEGMENTS = "segments"
 VERSIONS = "versions"  # of the app and its plans
 DECISIONS = "decisions"  # about batches of DataFrames
 SAMPLES = "samples"  # of the streams, for plans
+TABLES = "tables"  # that queries join with, by content
+VERSION = "version-"  # before the digest, in the name of a content that others will replace
 KEEP = 2  # manifests
 
 
@@ -25,8 +27,14 @@ def segment_name(batch: int, task: str, attempt: str) -> str:
     return f"{batch:08d}-{task}-{attempt}.seg"
 
 
-def collect(checkpoint: Path, committed: int) -> int:
-    """Delete what is not needed once Spark committed `committed`; returns the number of files deleted."""
+def table_path(checkpoint: Path, digest: str) -> Path:
+    """Where a checkpoint keeps the table of this content."""
+    return checkpoint / TABLES / f"{digest}.arrow"
+
+
+def collect(checkpoint: Path, committed: int, tables: frozenset[str] | None = None) -> int:
+    """Delete what is not needed once Spark committed `committed`; returns the number of files deleted. `tables` are
+    versions that are needed whatever manifests say: those of a batch that is decided. Without it none is deleted."""
     last = manifests.load(checkpoint, committed)
     if last is None:  # nothing says what is still needed: a later owner may have gone on
         return 0
@@ -38,6 +46,13 @@ def collect(checkpoint: Path, committed: int) -> int:
             reach("garbage.delete")
             path.unlink(missing_ok=True)
             deleted += 1
+    if tables is not None:
+        tables = tables.union(*(manifest.offset.contents.values() for manifest in kept if manifest is not None))
+        for path in sorted((checkpoint / TABLES).glob(f"{VERSION}*.arrow")):
+            if path.stem not in tables:
+                reach("garbage.delete")
+                path.unlink(missing_ok=True)
+                deleted += 1
     for batch in manifests.batches(checkpoint):
         if batch <= committed - KEEP:
             manifests.path_of(checkpoint, batch).unlink(missing_ok=True)

@@ -72,11 +72,22 @@ class StreamOffset:
 
 
 @dataclass(frozen=True)
+class TableVersion:
+    """What a table that is read again holds: the digest of its content. `refused` counts contents that were met and not
+    taken, `problem` says why the last one was not; empty: there is none newer."""
+
+    digest: str
+    refused: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True)
 class Offset:
     """What was decided about a batch before it ran: a replay does the same.
 
     `n` is the number of batches with this one, `plan` the version of the app, `end`: all streams have ended. `origins`
-    is of queries that were added to the running app, `joined` the watermark before the batch of every side of a join.
+    is of queries that were added to the running app, `joined` the watermark before the batch of every side of a join,
+    `tables` the versions of tables that are read again, by name.
     """
 
     n: int = 0
@@ -85,6 +96,12 @@ class Offset:
     streams: Mapping[str, StreamOffset] = field(default_factory=dict)
     origins: Mapping[str, Origin] = field(default_factory=dict)
     joined: Mapping[str, int | None] = field(default_factory=dict)
+    tables: Mapping[str, TableVersion] = field(default_factory=dict)
+
+    @property
+    def contents(self) -> dict[str, str]:
+        """Digests of what the tables hold, by name."""
+        return {name: version.digest for name, version in self.tables.items()}
 
     @property
     def batch(self) -> int:
@@ -190,18 +207,64 @@ class WindowCounts:
 
 
 @dataclass(frozen=True)
+class SideCounts:
+    """Of a side of a join at an instant: records, different groups, stored rows, and the different values that the
+    groups of a key are told apart by."""
+
+    records: float
+    groups: float
+    rows: float
+    codes: float
+
+
+@dataclass(frozen=True)
+class HeldAt:
+    """What a join holds at an instant: keys that all sides have, the sides in the order of FROM, and by the bits of
+    each plan (1: aggregated early) how many combinations of rows it would go through."""
+
+    keys: float
+    sides: tuple[SideCounts, ...]
+    pairs: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class JoinCounts:
+    """Work of a join: instants of an item, groups made, the processor's nanoseconds, and whether rows were joined as
+    they are stored, once for all instants (`living`), or merged for each. `held`, of some items, is at an instant."""
+
+    query: str
+    instants: int
+    made: int
+    nanoseconds: int
+    living: bool
+    held: HeldAt | None = None
+
+    def __add__(self, other: JoinCounts) -> JoinCounts:
+        """Of the same join."""
+        return JoinCounts(
+            self.query,
+            self.instants + other.instants,
+            self.made + other.made,
+            self.nanoseconds + other.nanoseconds,
+            self.living and other.living,
+            self.held or other.held,
+        )
+
+
+@dataclass(frozen=True)
 class HeldCounts:
     """Records that the sides of a join hold at instants, as far as one part of it has seen: (instants, counts) each."""
 
     query: str
     sides: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    counts: JoinCounts
 
 
 @dataclass(frozen=True)
 class MergeReport:
     """A task that closed windows: parts of results and their bytes, rows by query, the windows, bytes read, and what
     was aggregated of the results for queries that read them. Of joins that are too large for one task: the groups of
-    its part, and what its sides hold."""
+    its part, and what its sides hold. `joins`: their work."""
 
     staged: tuple[Staged, ...] = ()
     staged_bytes: int = 0
@@ -212,6 +275,7 @@ class MergeReport:
     spent: Spent = Spent()
     joined: tuple[SegmentRef, ...] = ()
     held: tuple[HeldCounts, ...] = ()
+    joins: tuple[JoinCounts, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ The offset of a batch names its version, so a replay runs what was decided, what
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -57,7 +57,7 @@ class Version:
     def reads(self, query: Query) -> tuple[tuple[Relation, Window], ...]:
         """All relations that a query reads in segments of any storage, each with the window that it reads there."""
         if query.join is not None:
-            sides = zip(query.join.sides, side_sources(self.storages, query.name, query.join), strict=True)
+            sides = zip(query.join.streams, side_sources(self.storages, query.name, query.join), strict=True)
             return tuple(dict.fromkeys((source.relation, side.window) for side, of in sides for source in of))
         parts = part_sources(self.storages, query.name, len(self.wanted[query.name].relations))
         found = {source.relation.name: source.relation for part in parts for source in part}
@@ -102,6 +102,14 @@ def next_version(
         since,
         next_storages(last.storages, [plan.stored for plan in plans.values()], number, _needed(last, manifest)),
     )
+
+
+def restored(last: Version, plans: Plans, manifest: Manifest | None) -> Version:
+    """The same app with plans that store something else; `manifest` is the newest."""
+    number = last.number + 1
+    stored = [plan.stored for plan in plans.values()]
+    storages = next_storages(last.storages, stored, number, _needed(last, manifest))
+    return replace(last, number=number, plans=plans, storages=storages)
 
 
 def _needed(last: Version, manifest: Manifest | None) -> frozenset[int]:

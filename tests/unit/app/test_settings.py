@@ -11,6 +11,7 @@ import pytest
 from penstock.app.api import App
 from penstock.app.settings import planning_of, settings_of
 from penstock.errors import ConfigError
+from penstock.logical.query import QuerySet
 
 WRONG = [
     ({"batch_rows": "many"}, "batch_rows must be a whole number, not 'many'"),
@@ -46,7 +47,9 @@ def test_a_checkpoint_of_the_wrong_kind() -> None:
 
 
 def test_kinds_of_other_libraries() -> None:
-    planning, rest = planning_of({"peak_load": np.float32(2.5), "memory": np.int32(4096), "batch_rows": np.int64(9)})
+    planning, rest = planning_of(
+        {"peak_load": np.float32(2.5), "memory": np.int32(4096), "batch_rows": np.int64(9)}, QuerySet((), ())
+    )
     assert (planning.peak_load, planning.memory) == (2.5, 4096)
     made = settings_of(Path("ckpt"), {**rest, "output": Path("out"), "parallelism": None, "chunk_rows": 5})
     assert (made.checkpoint, made.output, made.batch_rows, made.task.chunk_rows) == ("ckpt", "out", 9, 5)

@@ -30,6 +30,9 @@ def bench(
         list[str] | None,
         typer.Option(help="Only these, of multiquery: flows, zeek; of aggjoin: few, dense, wide, once."),
     ] = None,
+    repeat: Annotated[
+        int | None, typer.Option(metavar="N", help="Run engines so often, in turn, and take medians: aggjoin.")
+    ] = None,
     work: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep data and results here.")] = None,
     capture: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", exists=True, dir_okay=False, help="pcap files for packets.")
@@ -43,7 +46,8 @@ def bench(
     if listing:
         print("\n".join(f"{name:<12}{WHAT[name]}" for name in BENCHMARKS))
         return
-    for result in run_benchmarks(names or list(BENCHMARKS), rows, quick, engine, work, errors, capture, queries, data):
+    asked = (rows, quick, engine, work, errors, capture, queries, data, repeat)
+    for result in run_benchmarks(names or list(BENCHMARKS), *asked):
         if as_json:
             print(json.dumps(result))
 

@@ -44,7 +44,7 @@ def explain(
     plan: PlanKind = "auto",
     alloc: Alloc = "auto",
     tables: Tables = "auto",
-    joins: Joins = "early",
+    joins: Joins = "auto",
     memory: Memory = None,
     peak_load: PeakLoad = None,
     plan_budget: PlanBudget = None,

@@ -50,7 +50,8 @@ Tables = Annotated[
     str, advanced("--tables", help="auto, direct-mapped (direct), or evicting the least recently used (lru).")
 ]
 Joins = Annotated[
-    str, advanced("--joins", help="Sides of joins are aggregated before they are stored (early), or joined (late).")
+    str,
+    advanced("--joins", help="Which streams of joins are aggregated before they are stored: auto, early, late, 10."),
 ]
 PlanBudget = Annotated[
     float | None, advanced("--plan-budget", metavar="S", help="Processor time for comparing plans; default: 0.2 s.")

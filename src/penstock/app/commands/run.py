@@ -50,7 +50,7 @@ def run(
     plan: PlanKind = "auto",
     alloc: Alloc = "auto",
     tables: Tables = "auto",
-    joins: Joins = "early",
+    joins: Joins = "auto",
     memory: Memory = None,
     replan: Replan = "auto",
     peak_load: PeakLoad = None,

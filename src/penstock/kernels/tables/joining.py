@@ -104,36 +104,6 @@ def repeat_wide(low, high, times, out_low, out_high):
         out_low[i], out_high[i] = a, b
 
 
-@kernel(types.void, ro(I64, 2), ro(I64, 2), ro(I64), ro(I64), ro(I64), ro(I64), rw(I64))
-def add_products(starts, rows, one_at, other_at, one, other, out):
-    """For two sides: out[place of both] += one's number times the other's, for every combination of rows. A place is
-    the sum of what the two rows say. The caller knows that no sum overflows."""
-    for key in range(starts.shape[1] - 1):
-        begin, end = starts[1, key], starts[1, key + 1]
-        for i in range(starts[0, key], starts[0, key + 1]):
-            a = rows[0, i]
-            place, number = one_at[a], one[a]
-            for j in range(begin, end):
-                b = rows[1, j]
-                out[place + other_at[b]] += number * other[b]
-
-
-@kernel(types.void, ro(I64, 2), ro(I64, 2), ro(I64), ro(I64), ro(I64), I64, I64, rw(I64))
-def keep_best(starts, rows, one_at, other_at, values, side, sign, out):
-    """The same for the least (`sign` −1) or greatest (1) of the values of one of the two sides."""
-    for key in range(starts.shape[1] - 1):
-        begin, end = starts[1, key], starts[1, key + 1]
-        for i in range(starts[0, key], starts[0, key + 1]):
-            a = rows[0, i]
-            place = one_at[a]
-            for j in range(begin, end):
-                b = rows[1, j]
-                value = values[a] if side == 0 else values[b]
-                at = place + other_at[b]
-                if (sign > 0 and value > out[at]) or (sign < 0 and value < out[at]):
-                    out[at] = value
-
-
 @inline
 def two_product(a, b):
     """a·b, and what rounding lost of it."""

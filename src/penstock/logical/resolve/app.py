@@ -53,6 +53,7 @@ class NoTables:
         options: tuple[tuple[str, str], ...],
         fields: tuple[Field, ...] | None,
         longest: bool,
+        refresh: int | None = None,
     ) -> Table:
         raise SourceError(f"table '{name}' cannot be read here")
 

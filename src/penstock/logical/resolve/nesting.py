@@ -3,7 +3,8 @@
     WITH e AS (SELECT ...) SELECT ... FROM e [...]    ─►    outer.e, outer
     SELECT ... FROM (SELECT ...) [...]                ─►    outer.sub1, outer
 
-A query reads streams, tables and other queries; several of them are a join (`resolve.joins`).
+A query reads streams, tables and other queries; several of them are a join (`resolve.joins`), and so is a query whose
+WHERE asks a subquery.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from penstock.lang.text import AppText
 from penstock.logical.query import Query
 from penstock.logical.resolve.joins.columns import JoinInput
 from penstock.logical.resolve.joins.join import resolve_join
+from penstock.logical.resolve.joins.subqueries import Asked, Inner, check_subquery, split_where
 from penstock.logical.resolve.joins.tables import Tables
 from penstock.logical.resolve.scopes import Input, results_input
 from penstock.logical.resolve.select import FromItem, Named, resolve_select
@@ -73,12 +75,22 @@ def resolve_nested(
     common = _common(name, query, text, catalog, inside)
     sources = [_source(name, source, text, common, inside) for source in query.sources]
     named = Named(name, sink, hidden)
-    if len(sources) > 1 or sources[0].input.table is not None:
+    where, asked = split_where(query.where)
+    if asked or len(sources) > 1 or sources[0].input.table is not None:
         inputs = tuple(_join_input(made, source) for made, source in zip(sources, query.sources, strict=True))
-        resolved = resolve_join(named, query, text, inputs, common.tables)
+        inner = tuple(_inner(name, one, text, common, inside) for one in asked)
+        resolved = resolve_join(named, replace(query, where=where), text, inputs, common.tables, inner)
     else:
         resolved = resolve_select(named, query, text, sources[0])
     return (*_needed(resolved, inside), resolved)
+
+
+def _inner(name: str, asked: Asked, text: AppText, catalog: Catalog, inside: list[Query]) -> Inner:
+    """The stream or table of a subquery in WHERE, which may have a WITH of its own."""
+    check_subquery(text, asked)
+    (source,) = asked.select.sources
+    common = _common(name, asked.select, text, catalog, inside)
+    return Inner(asked, _join_input(_source(name, source, text, common, inside), source))
 
 
 def _join_input(made: FromItem, source: FromClause | Derived) -> JoinInput:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from penstock.errors import SourceError
 from penstock.lang.ast import CreateStream, Word
+from penstock.lang.durations import parse_duration
 from penstock.lang.text import AppText
 from penstock.logical.query import Table
 from penstock.logical.resolve.joins.tables import Tables
 from penstock.logical.resolve.streams import declared_fields
 
 MATCH, LONGEST, REFRESH = "match", "longest", "refresh"
+REFRESH_HINT = f"say how often the table is looked at, like WITH ({REFRESH} = '10 seconds')"
 
 
 def resolve_table(declared: CreateStream, source: Word, text: AppText, tables: Tables) -> Table:
@@ -20,15 +22,31 @@ def resolve_table(declared: CreateStream, source: Word, text: AppText, tables: T
     if declared.overload is not None:
         raise text.error(declared.overload, "a table is read once, and never overloaded", "leave ON OVERLOAD out")
     options = dict(declared.options)
-    if REFRESH in options:
-        fact = "a table that is read again while the app runs is not executable yet"
-        raise text.error(declared.name.span, fact, f"leave {REFRESH} out: it is read once, when the app starts")
+    refresh = _refresh(declared, options.pop(REFRESH, None), text)
     match = options.pop(MATCH, None)
     if match not in (None, LONGEST):
         hint = f"WITH ({MATCH} = '{LONGEST}') takes the longest prefix; without it all ranges count"
         raise text.error(declared.name.span, f"tables cannot be matched by '{match}'", hint)
     fields = None if declared.columns is None else declared_fields(declared.columns, text)
     try:
-        return tables.read(declared.name.text, source.text, tuple(options.items()), fields, match == LONGEST)
+        return tables.read(declared.name.text, source.text, tuple(options.items()), fields, match == LONGEST, refresh)
     except SourceError as problem:
         raise text.error(source.span, problem.fact, problem.hint) from problem
+
+
+def _refresh(declared: CreateStream, given: str | None, text: AppText) -> int | None:
+    """How often the table is read again."""
+    if given is None:
+        return None
+    try:
+        return refresh_interval(given)
+    except ValueError as problem:
+        raise text.error(declared.name.span, f"{REFRESH} of a table: {problem}", REFRESH_HINT) from problem
+
+
+def refresh_interval(given: str) -> int:
+    """Microseconds of the option; a ValueError with a user's sentence."""
+    interval = parse_duration(given)
+    if interval <= 0:
+        raise ValueError(f"'{given}' is no time to wait")
+    return interval

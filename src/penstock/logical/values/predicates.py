@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from penstock.errors import QueryError
 from penstock.lang.ast import span_of
 from penstock.logical.expressions import Call, Comparison, Expression, InList, IsNull, Like, Literal, Logic, Not
 from penstock.logical.render import render
@@ -15,7 +16,6 @@ from penstock.logical.values.placed import NameScope, Resolve, compared, conditi
 
 _LATER: dict[type[exp.Expr], str] = {
     exp.Subquery: "a subquery in an expression",
-    exp.Exists: "EXISTS",
     exp.Window: "OVER",
 }
 
@@ -38,7 +38,16 @@ def resolve_test(node: exp.Expr, scope: NameScope, resolve: Resolve) -> Expressi
             return _like(node.this, node.expression, scope, resolve)
         case exp.Star():
             raise scope.text.error(span_of(node), "'*' can only stand in count(*)")
+    if isinstance(node, exp.Exists):
+        raise elsewhere(node, scope, "EXISTS")
     raise not_yet(scope.text, node, _LATER.get(type(node), "this expression"))
+
+
+def elsewhere(node: exp.Expr, scope: NameScope, what: str) -> QueryError:
+    """EXISTS and IN with a subquery stand in WHERE alone, where `resolve.joins.subqueries` takes them out."""
+    fact = f"{what} is executable only in WHERE, alone or with AND"
+    hint = "for anything else give it a query of its own, and read that one's results"
+    return scope.text.error(span_of(node), fact, hint)
 
 
 def _is(node: exp.Is, scope: NameScope, resolve: Resolve) -> Expression:
@@ -70,7 +79,7 @@ def _between(node: exp.Between, scope: NameScope, resolve: Resolve) -> Expressio
 
 def _in(node: exp.In, scope: NameScope, resolve: Resolve) -> Expression:
     if node.args.get("query"):
-        raise not_yet(scope.text, node, "IN with a subquery")
+        raise elsewhere(node, scope, "IN with a subquery")
     operand = (node.this, resolve(node.this, scope))
     tests = [compared(item, "=", operand, (item, resolve(item, scope)), scope) for item in node.expressions]
     items = [_member(test) for test in tests]

@@ -16,8 +16,10 @@ import numpy as np
 
 from penstock.logical.query import Query, QuerySet, Side, side_name
 from penstock.logical.window import ROWS, Window
-from penstock.relations.joining import side_relation
-from penstock.relations.storage import Storage, part_sources, side_sources
+from penstock.relations.closing import part_name
+from penstock.relations.joining import placing_key, side_relation
+from penstock.relations.relation import named
+from penstock.relations.storage import Storage, part_sources, side_sources, side_table
 from penstock.runtime.batch.context import Context, Streams, inputs_state, roots_state
 from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
 from penstock.runtime.epoch import Epoch, first_window, landmark_start
@@ -33,6 +35,7 @@ from penstock.state.segments.read import Block
 from penstock.state.versions import Version
 
 Array = np.ndarray
+COUNTED = 2  # what joins hold is counted in the first batches and then in each of so many: it takes milliseconds
 
 
 @dataclass
@@ -90,11 +93,24 @@ class Hfta:
         wanted, since = version.wanted[query.name], version.since.get(query.name, 0)
         found = side_sources(storages, query.name, join)
         sides = tuple(
-            SideReading(side, side_relation(query, side, wanted, since), sources, self._landmark_of(query, side))
-            for side, sources in zip(join.sides, found, strict=True)
+            SideReading(
+                side,
+                side_relation(query, side, wanted, since, side_table(version.storage, query.name, side)),
+                sources,
+                self._landmark_of(query, side),
+                placing_key(side, join),
+            )
+            for side, sources in zip(join.streams, found, strict=True)
         )
-        groups, *details = (Part(relation, ()) for relation in wanted.relations)
-        reading, wanting = JoinReading(query.window, sides), JoinWanting(query, groups, tuple(details))
+        # Two joins, or groups and details of one, may want the same; parts of all of them may stand in one segment.
+        groups, *details = (
+            Part(named(replace(one, of=part_name(query.name, number))), ())
+            for number, one in enumerate(wanted.relations)
+        )
+        wanting = JoinWanting(query, groups, tuple(details))
+        number = self.context.offset.n
+        counted = number <= COUNTED or number % COUNTED == 0
+        reading = JoinReading(query.window, sides[: len(join.sides)], inner=sides[len(join.sides) :], counted=counted)
         first, beyond = self.span(query)
 
         def blocks(side: SideReading) -> Iterator[Block]:
@@ -135,10 +151,8 @@ class Hfta:
     def _last(self, query: Query) -> int | None:
         """At its end a stream's last landmark window is the one with its greatest time."""
         roots = roots_state(self.app, query, self.streams)
-        ranged = any(
-            not window.landmark and not window.counted for name in query.inputs for window in query.windows_on(name)
-        )
-        if ranged or not roots.ended:
+        windows = [query.window] if query.join is None else [side.window for side in query.join.sides]
+        if any(not window.landmark and not window.counted for window in windows) or not roots.ended:
             return None
         greatest = inputs_state(query, self.streams).greatest
         # Over results the watermark may have gone further than they have.
@@ -231,7 +245,10 @@ class Hfta:
         before, offset = self.context.before, self.context.offset
         watermark = roots_state(self.app, query, before.streams).watermark
         first = before.stream(query.name).first
-        return Epoch(offset.batch, watermark, first=first, origins=offset.origins, ordered=False, joined=offset.joined)
+        return Epoch(
+            offset.batch, watermark, first=first, origins=offset.origins, ordered=False, joined=offset.joined,
+            tables=offset.contents,
+        )  # fmt: skip
 
     def _take(self, feed: TaskReport) -> None:
         """What a task aggregated for the readers of a query."""

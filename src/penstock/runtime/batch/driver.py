@@ -72,7 +72,7 @@ class Advanced:
 @dataclass
 class BatchDriver(Generic[Given]):
     """foreachBatch of one run. `failure` keeps the error as it was raised, before Spark wraps it; `opened` are the
-    indexes of segments, as long as they live."""
+    indexes of segments, as long as they live; `tables` are contents that the run may always go back to."""
 
     executor: Executor[Any]
     settings: TaskSettings
@@ -83,6 +83,7 @@ class BatchDriver(Generic[Given]):
     observers: Sequence[Observer] = ()
     failure: PenstockError | None = None
     done: int = 0
+    tables: frozenset[str] = frozenset()
     opened: Segments = field(init=False)
 
     def __post_init__(self) -> None:
@@ -122,7 +123,7 @@ class BatchDriver(Generic[Given]):
             return
         if self.manifest.batch != batch - 1:
             raise StateError(f"manifest {batch - 1} of {checkpoint} is missing", "restore it from a copy")
-        self.collect_garbage()
+        self.collect_garbage(offset)
         started = time.perf_counter()
         tasks, offset = self.feed.tasks(given, offset)
         reach("batch.collected")
@@ -139,9 +140,11 @@ class BatchDriver(Generic[Given]):
         self.feed.finished(batch)
         self._report(advanced, collected - started, time.perf_counter() - collected)
 
-    def collect_garbage(self) -> None:
-        """Delete what nobody needs once Spark has committed the newest batch."""
-        self.held.collect_garbage(self.manifest.batch)
+    def collect_garbage(self, decided: Offset | None = None) -> None:
+        """Delete what nobody needs once Spark has committed the newest batch. Versions of tables are only deleted
+        where it is known what was decided since: that may have gone back to an old one."""
+        needed = None if decided is None else self.tables.union(decided.contents.values())
+        self.held.collect_garbage(self.manifest.batch, needed)
 
     def _advance(self, digest: str, offset: Offset, tasks: Sequence[TaskReport]) -> Advanced:
         before, version = self.manifest, versions.load(self.held.path, offset.plan)
@@ -201,6 +204,7 @@ class BatchDriver(Generic[Given]):
             volume=manifest.volume - before.volume,
             kept=manifest.kept_bytes,
             tasks=(*advanced.tasks, *advanced.feeds),
+            joins=tuple(counts for one in advanced.merged for counts in one.joins),
         )
         for observer in self.observers:
             observer(report, manifest)

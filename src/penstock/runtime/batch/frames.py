@@ -25,6 +25,7 @@ from penstock.runtime.batch.job import columns
 from penstock.runtime.batch.offsets import decide, decision_path, epoch_of, log_decision, read_decision
 from penstock.runtime.batch.outcome import told, told_batch
 from penstock.runtime.epoch import Epoch
+from penstock.runtime.expressions.refreshing import Refresher
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import SharedPlan
 from penstock.sources.base import OF_FRAMES, Abilities
@@ -48,6 +49,7 @@ class FrameFeed:
     settings: TaskSettings
     ending: bool = False
     sampling: bool = False
+    refresher: Refresher | None = None
 
     def decision(self, batch: int, before: Manifest) -> Offset:
         # The batch that ends the stream is none of Spark: killed before its manifest, its number may go to data.
@@ -55,7 +57,8 @@ class FrameFeed:
         if not path.exists():
             known = before if before.batch >= 0 else None
             row = before.stream(self.stream).row
-            offset = decide(self.checkpoint, before.offset, known, {self.stream: row}, {self.stream: self.ending})
+            rows, ends = {self.stream: row}, {self.stream: self.ending}
+            offset = decide(self.checkpoint, before.offset, known, rows, ends, self.refresher)
             log_decision(path, offset)
         return read_decision(path)
 

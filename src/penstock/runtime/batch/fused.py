@@ -21,6 +21,7 @@ from penstock.runtime.batch.in_step import batch_limits
 from penstock.runtime.batch.job import END, Job, columns, parallelism_now
 from penstock.runtime.batch.offsets import decide, epoch_of, in_order, manifest_before, position
 from penstock.runtime.batch.outcome import told
+from penstock.runtime.expressions.refreshing import Refresher
 from penstock.runtime.settings import TaskSettings
 from penstock.sources.base import Position, Source, Split
 from penstock.sources.tail import with_arrivals
@@ -51,6 +52,7 @@ class FusedReader:
         self.job = job
         self.checkpoint = Path(job.checkpoint)
         self.sources = dict(job.sources)
+        self._refresher = Refresher(self.checkpoint, job.tables)
 
     def decided(self, begin: Offset) -> Offset:
         """The offset of the next batch; `begin` itself if there is none now."""
@@ -69,7 +71,9 @@ class FusedReader:
         moved = (rows[name] > position(begin, name) or ends[name] != begin.stream(name).end for name in rows)
         # Spark runs a first batch whatever it is told: where nothing has arrived yet, it is one without records.
         first = not begin.n
-        return decide(self.checkpoint, begin, before, rows, ends) if first or any(moved) else begin
+        if not first and not any(moved):
+            return begin
+        return decide(self.checkpoint, begin, before, rows, ends, self._refresher)
 
     def _limits(self, begin: Offset, before: Manifest | None) -> dict[str, int]:
         """How many records of each stream the next batch may have."""

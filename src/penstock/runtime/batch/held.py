@@ -37,10 +37,10 @@ class Held:
         self.lease.check()
         versions.store(self.path, version)
 
-    def collect_garbage(self, batch: int) -> None:
-        """Delete what nobody needs once Spark has committed the newest batch."""
+    def collect_garbage(self, batch: int, tables: frozenset[str] | None = None) -> None:
+        """Delete what nobody needs once Spark has committed the newest batch; `tables` as `garbage.collect` has it."""
         if committed(self.path, batch):
-            garbage.collect(self.path, batch)
+            garbage.collect(self.path, batch, tables)
 
 
 def done_mark(checkpoint: Path, batch: int) -> Path:

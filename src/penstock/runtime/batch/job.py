@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.runtime.settings import TaskSettings
@@ -18,7 +18,8 @@ END, STOPPED = "end", "stopped"
 @dataclass(frozen=True)
 class Job:
     """One app on one checkpoint. `until`: the run ends with its sources, or goes on until it is stopped; `sampling`:
-    tasks leave samples for the planner; `live`: a file with the parallelism of now, where that changes during a run."""
+    tasks leave samples for the planner; `live`: a file with the parallelism of now, where that changes during a run;
+    `tables`: of those that are read again, what the run has read when it began, by name."""
 
     sources: Mapping[str, Source]
     settings: TaskSettings
@@ -28,6 +29,7 @@ class Job:
     until: str = END
     sampling: bool = False
     live: str = ""
+    tables: Mapping[str, str] = field(default_factory=dict)
 
 
 def columns(plan: SharedPlan) -> list[str]:

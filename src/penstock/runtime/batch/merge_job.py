@@ -22,7 +22,16 @@ from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import SharedPlan
 from penstock.sinks.base import Sink
 from penstock.state.garbage import segment_name
-from penstock.state.protocol import HeldCounts, MergeReport, SegmentRef, Staged, TaskReport, WindowCounts
+from penstock.state.protocol import (
+    HeldCounts,
+    JoinCounts,
+    MergeReport,
+    SegmentRef,
+    Spent,
+    Staged,
+    TaskReport,
+    WindowCounts,
+)
 
 if TYPE_CHECKING:
     from penstock.runtime.merge.join.spread import SpreadReading
@@ -75,6 +84,7 @@ def _merge_items(
     staged: list[Staged] = []
     rows, size = dict.fromkeys(sorted({name for item in items for name in item.names}), 0), 0
     windows: list[WindowCounts] = []
+    joins: list[JoinCounts] = []
     feeds: dict[str, Task] = {}
     spread = _Spread(work, number, attempt, writers)
     for item in items:
@@ -83,6 +93,7 @@ def _merge_items(
             continue
         for merged in _merged(together, item.cut, opened):
             closed, table = work.named[merged.query], merged.table
+            joins += [] if merged.counts is None else [merged.counts]
             if closed.sink is not None:
                 windows.append(merged.tally.report(merged.query, closed.least))
             if not table.num_rows:
@@ -97,8 +108,9 @@ def _merge_items(
                     feeds[merged.query] = _new_feed(closed, work, task, len(feeds), writers)
                 _feed(feeds[merged.query], table, work.settings.chunk_rows)
     joined, held = spread.ended()
+    joins += [one.counts for one in held]
     return MergeReport(
-        tuple(staged), size, rows, tuple(windows), opened.bytes_read, _ended(feeds), joined=joined, held=held
+        tuple(staged), size, rows, tuple(windows), opened.bytes_read, _ended(feeds), Spent(), joined, held, tuple(joins)
     )
 
 

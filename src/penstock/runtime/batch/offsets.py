@@ -3,7 +3,8 @@
 {"n": batches so far, "plan": version of the app, "end": all streams have ended,
  "streams": {name: {"row": position, "end": it has ended, "wm": watermark, "max": greatest time,
                     "first": first time}},             the last three: before the batch
- "origins": {query: [greatest time, position] when it was added to the running app}}
+ "origins": {query: [greatest time, position] when it was added to the running app},
+ "tables": {name: {"digest": content, "refused": contents that were not taken, "problem": why}}}   read again
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from penstock.logical.query import Join, Query, QuerySet, side_name
 from penstock.logical.window import Window
 from penstock.runtime.batch.context import roots_state
 from penstock.runtime.epoch import Epoch, first_window
+from penstock.runtime.expressions.refreshing import Refresher
 from penstock.sources.base import Position
 from penstock.state import checked, versions
 from penstock.state import manifest as manifests
@@ -42,9 +44,14 @@ def manifest_before(checkpoint: Path, offset: Offset) -> Manifest | None:
 
 
 def decide(
-    checkpoint: Path, start: Offset, before: Manifest | None, rows: Mapping[str, int], ends: Mapping[str, bool]
+    checkpoint: Path,
+    start: Offset,
+    before: Manifest | None,
+    rows: Mapping[str, int],
+    ends: Mapping[str, bool],
+    refresher: Refresher | None = None,
 ) -> Offset:
-    """The offset of the next batch, which goes to these positions."""
+    """The offset of the next batch, which goes to these positions; `refresher` looks at tables that are read again."""
     number = versions.newest(checkpoint)
     assert number is not None  # written before the query starts
     version = versions.load(checkpoint, number)
@@ -53,7 +60,9 @@ def decide(
         known = StreamState() if before is None else before.stream(name)
         streams[name] = StreamOffset(row, ends[name], known.watermark, known.greatest, known.first)
     origins = _origins(checkpoint, start, before, version)
-    return Offset(start.n + 1, number, all(ends.values()), streams, origins, _joined(version.app, before))
+    joined = _joined(version.app, before)
+    tables = {} if refresher is None else refresher.decided(version.app, start.tables)
+    return Offset(start.n + 1, number, all(ends.values()), streams, origins, joined, tables)
 
 
 def _joined(app: QuerySet, before: Manifest | None) -> dict[str, int | None]:
@@ -63,7 +72,7 @@ def _joined(app: QuerySet, before: Manifest | None) -> dict[str, int | None]:
         side_name(query.name, side.alias): roots_state(app, query, known).watermark
         for query in app.queries
         if query.join is not None
-        for side in query.join.sides
+        for side in query.join.streams
     }
 
 
@@ -87,12 +96,14 @@ def _origins(checkpoint: Path, start: Offset, before: Manifest | None, version: 
 def _join_origins(app: QuerySet, query: Query, join: Join, before: Manifest, row: int) -> dict[str, Origin]:
     """Of an added join, by side. Its first instant is the first whose windows all start after the greatest times seen:
     that of the query as a whole, too."""
-    firsts = {side.alias: first_window(side.window, (_greatest(app, side.stream, before), row)) for side in join.sides}
-    instants = [side.window.end(first) for side in join.sides if (first := firsts[side.alias]) is not None]
+    firsts = {
+        side.alias: first_window(side.window, (_greatest(app, side.stream, before), row)) for side in join.streams
+    }
+    instants = [side.window.end(first) for side in join.streams if (first := firsts[side.alias]) is not None]
     if not instants:
         return {}
     found: dict[str, Origin] = {query.name: (_before(query.window, max(instants)), row)}
-    for side in join.sides:
+    for side in join.streams:
         after = _greatest(app, side.stream, before) if side.window.landmark else _before(side.window, max(instants))
         found[side_name(query.name, side.alias)] = (after, row)
     return found
@@ -115,8 +126,9 @@ def epoch_of(offset: Offset, stream: str, row: int, ordered: bool = True) -> Epo
     """What a task on a stream knows."""
     known = offset.streams[stream]
     return Epoch(
-        offset.batch, known.watermark, known.greatest, known.first, row, offset.origins, ordered, offset.joined
-    )
+        offset.batch, known.watermark, known.greatest, known.first, row, offset.origins, ordered, offset.joined,
+        offset.contents,
+    )  # fmt: skip
 
 
 def in_order(app: QuerySet, offset: Offset, stream: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock.state.manifest import Manifest
-from penstock.state.protocol import Memory, Offset, Spent, TaskReport, Volume
+from penstock.state.protocol import JoinCounts, Memory, Offset, Spent, TaskReport, Volume
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ def _most(memory: list[Memory]) -> tuple[int, int]:
 class BatchReport:
     """`total` is the number of records in all, where that is known; `watermarks` are of the declared streams; `closed`
     windows; `finished_at` by the monotonic clock; `volume` and `kept` as of `state.manifest`, the first of this batch;
-    `tasks` are those of streams, and of results that queries read."""
+    `tasks` are those of streams, and of results that queries read; `joins` are what merge tasks
+    found in joins."""
 
     batch: int
     rows: int
@@ -62,6 +63,7 @@ class BatchReport:
     volume: Volume
     kept: int
     tasks: tuple[TaskReport, ...] = ()
+    joins: tuple[JoinCounts, ...] = ()
 
     @property
     def behind(self) -> int | None:

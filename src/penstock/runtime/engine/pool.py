@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 
@@ -20,19 +21,24 @@ from penstock.runtime.engine.zygote import Run
 
 AGAIN = "run again: it goes on from the checkpoint"
 PATIENCE = 10.0  # seconds for the zygote to say how a worker died, or to end: it has nothing else to do
+# Libraries of linear algebra start threads of their own when they are loaded; tasks have no use for them. What a task
+# frees, the next one needs: the GNU C library would give it back to the system, which takes longer than using it does.
+ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+ENVIRONMENT |= {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(512 << 20)}
 
 
 class Pool:
-    """`size` workers, which are there as soon as they have loaded what tasks need; tasks may be given before."""
+    """`size` workers, which are there as soon as they have loaded what tasks need, and these `modules`; tasks may be
+    given before."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, modules: Sequence[str] = ()) -> None:
         pairs = [socket.socketpair() for _ in range(size + 1)]
         theirs = [other.fileno() for _, other in pairs]
         path = os.pathsep.join(place or os.getcwd() for place in sys.path)
-        # Libraries of linear algebra start threads of their own when they are loaded; tasks have no use for them.
-        environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"} | os.environ | {"PYTHONPATH": path}
+        environment = ENVIRONMENT | os.environ | {"PYTHONPATH": path}
+        control, *sockets = map(str, theirs)
         self._zygote = subprocess.Popen(
-            [sys.executable, "-P", "-m", "penstock.runtime.engine.zygote", *map(str, theirs)],
+            [sys.executable, "-P", "-m", "penstock.runtime.engine.zygote", control, ",".join(sockets), *modules],
             stdin=subprocess.DEVNULL, pass_fds=theirs, env=environment,
             process_group=0,  # Ctrl-C is for the driver, which ends between two batches
         )  # fmt: skip

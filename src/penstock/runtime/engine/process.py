@@ -30,6 +30,8 @@ from penstock.state.protocol import TaskReport
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+JOINS = ("penstock.runtime.merge.join.spread",)
+
 
 @dataclass(frozen=True)
 class ProcessExecutor:
@@ -49,16 +51,17 @@ class ProcessExecutor:
 
 
 class ProcessEngine:
-    """`parallelism` tasks at the same time, by default one for each core; a single one needs no worker."""
+    """`parallelism` tasks at the same time, by default one for each core; a single one needs no worker. `joining`:
+    workers will join, and load what that takes before."""
 
     name = PROCESS
     session: SparkSession | None = None
     version: str | None = None
     spread = False
 
-    def __init__(self, parallelism: int | None = None) -> None:
+    def __init__(self, parallelism: int | None = None, joining: bool = False) -> None:
         count = max(1, parallelism or os.cpu_count() or 1)
-        self._pool = Pool(count) if count > 1 else None
+        self._pool = Pool(count, JOINS if joining else ()) if count > 1 else None
         self._executor = ProcessExecutor(count, self._pool)
 
     @property

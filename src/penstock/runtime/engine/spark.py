@@ -31,6 +31,7 @@ from penstock.runtime.engine.inputs import Inputs
 from penstock.runtime.engine.once import Once
 from penstock.runtime.engine.places import Places
 from penstock.runtime.engine.slots import SlotsFile, slots_now
+from penstock.runtime.expressions.refreshing import Refresher
 from penstock.runtime.spark.conf import in_one_process
 from penstock.runtime.spark.gone import jvm_gone, tells_of_it
 from penstock.runtime.spark.master import Tell
@@ -104,7 +105,10 @@ class SparkEngine:
         checkpoint = Path(job.checkpoint)
         if inputs.frame is None:
             return FusedFeed(self.executor, checkpoint, dict(job.sources), job.until)
-        return FrameFeed(self.executor, checkpoint, inputs.name, job.settings, sampling=job.sampling)
+        refresher = Refresher(checkpoint, job.tables)
+        return FrameFeed(
+            self.executor, checkpoint, inputs.name, job.settings, sampling=job.sampling, refresher=refresher
+        )
 
     def start(self, job: Job, driver: BatchDriver[DataFrame], inputs: Inputs) -> SparkLoop:
         from pyspark.errors import PySparkException

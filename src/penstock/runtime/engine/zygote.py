@@ -8,7 +8,7 @@ The user's process may have threads, which do not survive a fork; this one has n
 other and ends when its socket or the zygote does. The zygote tells the driver how a worker died; when the driver is
 gone (killed, even) it kills the workers, which may be busy, and ends as the last one.
 
-    python -P -m penstock.runtime.engine.zygote CONTROL SOCKET…      (inherited file descriptors)
+    python -P -m penstock.runtime.engine.zygote CONTROL SOCKET,SOCKET… MODULE…      (inherited file descriptors)
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Run = Callable[[int], str]  # the text that a numbered task tells
 PR_SET_PDEATHSIG = 1  # of Linux: a signal for when the parent dies
 
 
-def main(control: int, sockets: list[int]) -> None:
-    preload()
+def main(control: int, sockets: list[int], modules: list[str]) -> None:
+    preload(*modules)
     me = os.getpid()
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -119,4 +119,4 @@ def _reap(driver: Connection, workers: dict[int, int]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), [int(text) for text in sys.argv[2:]])
+    main(int(sys.argv[1]), [int(text) for text in sys.argv[2].split(",")], sys.argv[3:])

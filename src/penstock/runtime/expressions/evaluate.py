@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator as operators
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import singledispatch
 from ipaddress import ip_address
@@ -53,13 +53,14 @@ class Scope:
 
     Over records `lookup` knows the stream's columns. Over groups (`grouped`) it knows keys, aggregates and the
     bucket; a key that is a prefix (as addresses that are cut already) or computed is looked up as a whole.
-    `found` remembers what records have found in tables.
+    `found` remembers what records have found in tables; `versions` are the contents of those that are read again.
     """
 
     lookup: Lookup
     rows: int
     grouped: bool = False
     found: dict[ex.Match, Operand] = field(default_factory=dict, repr=False, compare=False)
+    versions: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
 
 PLAIN = {

@@ -2,14 +2,17 @@
 
     hold, or a folder ──► table_of ──► classes_of (once for each match) ──► the class of each record ──► its columns
 
-Tables are known by the digest of their content. The driver holds what it has read; a task names the checkpoint that
-keeps its tables, and each is loaded when a record is first looked up in it. Several lookups of one match in a chunk
-find classes once (`Scope.found`).
+Tables are known by the digest of their content. One that is read again has another one in every version: a batch says
+which one its records see, and where there is no batch, it is the one that was read last (`in_force`). The driver holds
+what it has read; a task names the checkpoint that keeps its tables, and each is loaded when a record is first looked up
+in it. Several lookups of one match in a chunk find classes once (`Scope.found`).
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from threading import Lock
 
@@ -27,7 +30,8 @@ from penstock.sources.arrow.kept import place_of
 from penstock.sources.tables import load_table
 
 __all__ = [
-    "Classes", "classes_of", "hold", "looked_up", "problems", "release", "table_of", "table_operand"
+    "Classes", "classes_of", "hold", "in_force", "looked_up", "name_newest", "newest_of", "problems", "release",
+    "table_of", "table_operand",
 ]  # fmt: skip
 
 MOST_TABLES, MOST_CLASSES = 16, 256
@@ -35,6 +39,8 @@ MOST_TABLES, MOST_CLASSES = 16, 256
 _lock = Lock()
 _held: dict[str, pa.Table] = {}
 _loaded: OrderedDict[str, pa.Table] = OrderedDict()
+_newest_read: dict[str, str] = {}  # of tables that are read again: their content, by their identity
+NO_VERSIONS: Mapping[str, str] = {}
 
 
 def hold(digest: str, data: pa.Table) -> None:
@@ -44,6 +50,21 @@ def hold(digest: str, data: pa.Table) -> None:
 
 def release(digest: str) -> None:
     _held.pop(digest, None)
+
+
+def name_newest(identity: str, digest: str) -> None:
+    """What a table that is read again holds now, as far as this process has seen."""
+    _newest_read[identity] = digest
+
+
+def newest_of(identity: str) -> str:
+    return _newest_read[identity]
+
+
+def in_force(match: Match, versions: Mapping[str, str] = NO_VERSIONS) -> Match:
+    """The match with the content that its table has: by `versions` (digests by name), else as it was read last."""
+    digest = versions.get(match.table) or _newest_read.get(match.digest, match.digest)
+    return match if digest == match.digest else replace(match, digest=digest)
 
 
 def table_of(digest: str) -> pa.Table:
@@ -81,7 +102,7 @@ def problems(match: Match) -> str | None:
 
 def looked_up(lookup: Lookup, scope: Scope) -> Operand:
     """The class of each record, or the column of its only row; NULL where the table has none for it."""
-    match, classes = lookup.match, classes_of(lookup.match)
+    match, classes = lookup.match, classes_of(in_force(lookup.match, scope.versions))
     numbers = scope.found.get(match)
     if numbers is None:
         asked = [evaluate(part, scope) for part in record_parts(match)]

@@ -12,6 +12,8 @@
 | `ordering` | ORDER BY and LIMIT |
 | `details` | what must know the values of a group; a room of its own |
 | `tally` | the account of windows |
+| `join` | joins; a room of its own |
+| `counting` | what joins hold key by key, for the choice of their plans |
 
 May touch `relations`, `state.segments`, `runtime.expressions` and `runtime.tables`; knows neither streams of records
 nor an engine.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from penstock.runtime.merge.items import ITEMS_PER_TASK, LEAST_ROWS, Due, MergeItem, due_items
-from penstock.runtime.merge.join.reading import JoinDue, join_items
+from penstock.runtime.merge.join.items import join_items
+from penstock.runtime.merge.join.reading import JoinDue
 from penstock.runtime.settings import TaskSettings
 
 AnyDue = Due | JoinDue
@@ -16,10 +17,10 @@ def items(dues: Iterable[AnyDue], settings: TaskSettings, parallelism: int) -> l
     closed = list(dues)
     total = sum(int(one.rows.sum()) for one in closed)
     share = max(LEAST_ROWS, total // (ITEMS_PER_TASK * parallelism))
-    return [item for number, one in enumerate(closed) for item in _of(number, one, share, settings)]
 
+    def of(number: int, one: AnyDue) -> Iterator[MergeItem]:
+        if isinstance(one, JoinDue):
+            return join_items(number, one, settings, parallelism)
+        return due_items(number, one, share, settings)
 
-def _of(number: int, one: AnyDue, share: int, settings: TaskSettings) -> Iterator[MergeItem]:
-    if isinstance(one, JoinDue):
-        return join_items(number, one, share, settings)
-    return due_items(number, one, share, settings)
+    return [item for number, one in enumerate(closed) for item in of(number, one)]

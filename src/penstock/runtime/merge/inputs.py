@@ -132,6 +132,44 @@ class GroupRows:
 
 
 @dataclass(frozen=True)
+class RenamedRows:
+    """The same rows with components called otherwise: `names` has what they are called there, by what they are called
+    here. They have no states."""
+
+    rows: PartialRows
+    names: Mapping[Component, Component]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def run(self) -> Hashable:
+        return self.rows.run
+
+    def column(self, name: str) -> Array:
+        return self.rows.column(self._there(name))
+
+    def stored(self, name: str) -> Stored:
+        return self.rows.stored(self._there(name))
+
+    def spans(self, names: Sequence[str]) -> list[Range]:
+        return self.rows.spans([self._there(name) for name in names])
+
+    @property
+    def states(self) -> Mapping[State, Sequence[str]]:
+        return {}
+
+    def words(self, component: Component) -> int:
+        return self.rows.words(self.names[component])
+
+    def dictionary(self, component: Component) -> tuple[Array, Array]:
+        return self.rows.dictionary(self.names[component])
+
+    def _there(self, name: str) -> str:
+        return self.names[component_of(name)].text
+
+
+@dataclass(frozen=True)
 class Cells:
     """Rows that stand by window and slot and differ in window or key: where the rows of each (window, slot) begin."""
 

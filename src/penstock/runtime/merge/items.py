@@ -219,16 +219,17 @@ def _covered(block: Block, low: Array, high: Array) -> Array:
         size, one = FAN**level, block.levels[level]
         a, b = -(-low // size), high // size
         b = np.maximum(a, b)
-        taken = _rows_between(one, a, b)
+        taken = rows_of_panes(one, a, b)
         if inner is not None:
             # What the coarser level has taken is not read here.
-            taken -= np.where(inner[0] < inner[1], _rows_between(one, inner[0] * FAN, inner[1] * FAN), 0)
+            taken -= np.where(inner[0] < inner[1], rows_of_panes(one, inner[0] * FAN, inner[1] * FAN), 0)
         total += np.maximum(taken, 0)
         inner = a, b
     return total
 
 
-def _rows_between(block: Block, low: Array, high: Array) -> Array:
+def rows_of_panes(block: Block, low: Array, high: Array) -> Array:
+    """Rows of many ranges of panes, each [low, high)."""
     at = np.searchsorted(block.panes, low), np.searchsorted(block.panes, high)
     between: Array = np.maximum(block.starts[at[1]] - block.starts[at[0]], 0)
     return between

@@ -35,6 +35,7 @@ from penstock.state.segments.vocabulary import Vocabulary, compacted
 
 Array = np.ndarray
 PASS_SHIFT = 40  # hash bits below the slot's that split one slot into passes
+DENSE, FEW_CODES = 2, 1 << 12  # packed keys number places, if there are at most so many places for each row, or in all
 LEAST_IN_CELL = 32  # rows: with fewer on average, the cells cost more than they save
 
 
@@ -79,6 +80,22 @@ def placed(relation: Relation, groups: Groups, rows: Groups) -> Array:
 def regrouped_numbers(relation: Relation, rows: Groups) -> Array:
     """The number of every row's group in a coarser relation, whose keys the rows have."""
     return Merge(relation, [Piece(GroupRows(rows), rows.panes)], rows.dictionaries).numbers()
+
+
+@dataclass(frozen=True)
+class Codes:
+    """A number below `many` for the key of every row. `keys` are packed keys by number; None: a number is the packed
+    key itself."""
+
+    numbers: Array
+    many: int
+    layout: Layout
+    keys: Array | None
+
+    def components(self, numbers: Array) -> dict[Component, Array]:
+        """The key that each of these numbers stands for; what a NULL's value is, `blank_nulls` says."""
+        keys = numbers.view(np.uint64)[np.newaxis] if self.keys is None else np.take(self.keys, numbers, axis=1)
+        return {name: _component(keys, place) for name, place in self.layout.places.items()}
 
 
 class Merge:
@@ -163,6 +180,24 @@ class Merge:
         keys = self._packed(edges, snug(self._ranges(True)))
         _, at, _ = kernels.numbered(keys, self._starts(None, edges), self._runs())
         return at
+
+    def codes(self, panes: bool) -> Codes:
+        """A number for the key of every row, with its pane or without: packed keys themselves, where they are dense
+        enough to number places by them."""
+        edges = np.cumsum([0, *self._sizes])
+        layout = snug(self._ranges(panes))
+        keys = self._packed(edges, layout)
+        bits = sum(place.bits for place in layout.places.values())
+        if layout.words == 1 and 1 << bits <= max(DENSE * int(edges[-1]), FEW_CODES):
+            numbers = keys[0].view(np.int64)
+            return Codes(numbers, int(numbers.max(initial=0)) + 1, layout, None)
+        found, at, _ = kernels.numbered(keys, self._starts(None, edges), np.full(len(self._pieces), -1))
+        return Codes(at, found.shape[1], layout, found)
+
+    @property
+    def dictionaries(self) -> dict[Component, Dictionary]:
+        """What codes among the components refer to."""
+        return self._dictionaries
 
     def _packed(self, edges: Array, layout: Layout) -> Array:
         keys = np.zeros((layout.words, int(edges[-1])), np.uint64)

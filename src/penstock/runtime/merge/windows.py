@@ -32,7 +32,7 @@ from penstock.runtime.merge.once import MergedOnce
 from penstock.runtime.merge.ordering import Ranked, fewer_rows, first_rows
 from penstock.runtime.merge.tally import Tally, per_window, tally
 from penstock.runtime.merge.whole import group_of_nothing
-from penstock.state.protocol import SegmentRef
+from penstock.state.protocol import JoinCounts, SegmentRef
 from penstock.state.segments import opened
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.read import Block, Handles
@@ -60,11 +60,12 @@ class TaskSegments(opened.Segments):
 
 @dataclass(frozen=True)
 class Merged:
-    """The finished result rows of a query in an item, and the account of its windows."""
+    """The finished result rows of a query in an item, and the account of its windows; of a join, its work."""
 
     query: str
     table: pa.Table
     tally: Tally
+    counts: JoinCounts | None = None
 
 
 def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments: TaskSegments) -> Iterator[Merged]:
@@ -168,7 +169,7 @@ def pane_pieces(source: StoredSource, cut: Cut, segments: TaskSegments, gather: 
     """Rows of the panes [first, beyond) of a cut, by pane; those before `gather` go into that one."""
     first = cut.first if gather is None or cut.first > gather else -FOREVER
     for block in segments.blocks(source.relation.name, source.storages):
-        for start, stop, index in _chosen(block, *block.row_range(first, cut.beyond), cut):
+        for start, stop, index in chosen_rows(block, *block.row_range(first, cut.beyond), cut):
             rows = BlockRows(block, start, stop)
             if gather is None:
                 yield Piece(rows, cells_of(block, start, stop, index), index)
@@ -181,7 +182,7 @@ def _core(source: StoredSource, cut: Cut, segments: TaskSegments, panes: tuple[i
     """Rows of panes that all windows of the cut hold, as rows of the first window; coarse where there is such."""
     for block in segments.blocks(source.relation.name, source.storages):
         for level, begin, end in block.cover(*panes):
-            for start, stop, index in _chosen(level, begin, end, cut):
+            for start, stop, index in chosen_rows(level, begin, end, cut):
                 count = stop - start if index is None else len(index)
                 yield Piece(BlockRows(level, start, stop), np.full(count, cut.first), index)
 
@@ -193,7 +194,7 @@ def _fringe(
     if low >= high:
         return
     for block in segments.blocks(source.relation.name, source.storages):
-        for start, stop, index in _chosen(block, *block.row_range(low, high), cut):
+        for start, stop, index in chosen_rows(block, *block.row_range(low, high), cut):
             panes = block.pane_numbers(start, stop)
             panes = panes if index is None else panes[index]
             first = np.maximum(window.first_window(panes), cut.first)
@@ -219,8 +220,10 @@ def _repeated(rows: BlockRows, index: Array | None, first: Array, counts: Array)
         begin = stop
 
 
-def _chosen(block: Block, begin: int, end: int, cut: Cut) -> Iterator[tuple[int, int, Array | None]]:
-    """The rows of a cut among [begin, end), which are whole panes: ranges of bounded size, and which of their rows
+def chosen_rows(
+    block: Block, begin: int, end: int, cut: Cut, most: int = PIECE
+) -> Iterator[tuple[int, int, Array | None]]:
+    """The rows of a cut among [begin, end), which are whole panes: ranges of at most so many, and which of their rows
     (None: all).
 
     Rows stand by pane and slot, so a range of slots is one run of rows in every pane: where the runs are long, only
@@ -235,8 +238,8 @@ def _chosen(block: Block, begin: int, end: int, cut: Cut) -> Iterator[tuple[int,
         else:
             inside = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(int(lengths.sum()))
     for first, last in runs:
-        for start in range(first, last, PIECE):
-            stop = min(start + PIECE, last)
+        for start in range(first, last, most):
+            stop = min(start + most, last)
             if inside is None:
                 yield start, stop, None
             else:

@@ -3,6 +3,8 @@
 | module | has |
 | --- | --- |
 | `planners` | who plans for a run; the observer that changes plans between batches |
+| `join_costs` | what joins cost on this machine |
+| `joins` | plans of joins, chosen by samples and by what merge tasks count |
 | `replan` | the planner that looks at the data, before the first batch and after later ones |
 
 May touch `profile`, `task` (for samples), `batch` and `sharing`.

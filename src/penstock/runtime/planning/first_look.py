@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Thread
 
+from penstock.logical.query import QuerySet
 from penstock.runtime.planning.planners import RunPlanner, planner_of
 from penstock.sharing.options import Planning
 
@@ -12,8 +13,8 @@ from penstock.sharing.options import Planning
 class FirstLook:
     """Loads the planner and has it look at the sources, beside whatever else this process does."""
 
-    def __init__(self, planning: Planning, look: Callable[[RunPlanner], None]) -> None:
-        self._planning, self._look = planning, look
+    def __init__(self, planning: Planning, app: QuerySet, look: Callable[[RunPlanner], None]) -> None:
+        self._planning, self._app, self._look = planning, app, look
         self._planner: RunPlanner | None = None
         self._failure: BaseException | None = None
         self._thread = Thread(target=self._work, name="penstock-look", daemon=True)
@@ -21,7 +22,7 @@ class FirstLook:
 
     def _work(self) -> None:
         try:
-            planner = planner_of(self._planning)
+            planner = planner_of(self._planning, self._app)
             self._look(planner)
             self._planner = planner
         except BaseException as failure:

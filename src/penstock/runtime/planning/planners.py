@@ -14,11 +14,14 @@ from penstock.logical.query import QuerySet
 from penstock.logs import tell
 from penstock.runtime.batch.held import Held
 from penstock.runtime.batch.report import BatchReport
-from penstock.sharing.options import NONE, Planning
-from penstock.sharing.plan import SharedPlan, unshared_plan
+from penstock.sharing.joins.asked import unpriced_choices
+from penstock.sharing.joins.choice import JoinChoice
+from penstock.sharing.joins.plans import joins_of, plan_name, side_tables
+from penstock.sharing.options import AUTO, NONE, Planning
+from penstock.sharing.plan import SharedPlan, joins_in, running_choices, unshared_plans, with_joins
 from penstock.sources.base import Source
 from penstock.state.manifest import Manifest
-from penstock.state.protocol import TaskReport
+from penstock.state.protocol import JoinCounts, TaskReport
 from penstock.state.versions import Version
 
 
@@ -41,8 +44,16 @@ class RunPlanner(Protocol):
         brought its queries."""
         ...
 
-    def next(self, checkpoint: Path, version: Version, tasks: Sequence[TaskReport]) -> Version | None:
-        """Another version with cheaper plans, if the batch just done shows that there are some."""
+    def next(
+        self,
+        checkpoint: Path,
+        version: Version,
+        tasks: Sequence[TaskReport],
+        joins: Sequence[JoinCounts] = (),
+        manifest: Manifest | None = None,
+    ) -> Version | None:
+        """Another version with cheaper plans, if the batch just done shows that there are some; `manifest` is that of
+        the batch, `joins` what its merge tasks counted."""
         ...
 
 
@@ -57,17 +68,24 @@ class Unplanned:
         """Nothing depends on them."""
 
     def plans(self, app: QuerySet, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
-        names = dict.fromkeys(name for query in app.queries for name in query.inputs)
-        memory, sides = self.planning.memory or 0, self.planning.sides
-        return {name: unshared_plan(app, name, memory, since or {}, sides) for name in names}
+        choices = unpriced_choices(self.planning.joins, app)
+        memory, sides = self.planning.memory or 0, side_tables(choices.values())
+        return with_joins(unshared_plans(app, memory, since, sides), app, choices)
 
-    def next(self, checkpoint: Path, version: Version, tasks: Sequence[TaskReport]) -> Version | None:
+    def next(
+        self,
+        checkpoint: Path,
+        version: Version,
+        tasks: Sequence[TaskReport],
+        joins: Sequence[JoinCounts] = (),
+        manifest: Manifest | None = None,
+    ) -> Version | None:
         return None
 
 
-def planner_of(planning: Planning) -> RunPlanner:
+def planner_of(planning: Planning, app: QuerySet) -> RunPlanner:
     """The one that can do what is asked."""
-    if planning.plan == NONE:
+    if planning.plan == NONE and (planning.joins != AUTO or not joins_of(app)):
         return Unplanned(planning)
     from penstock.runtime.planning.replan import Planner
 
@@ -90,7 +108,7 @@ class Replanning:
                 version = held.version
                 if manifest.ended or version.number != manifest.offset.plan:
                     return
-                better = self.planner.next(held.path, version, report.tasks)
+                better = self.planner.next(held.path, version, report.tasks, report.joins, manifest)
                 if better is not None:
                     held.amend(better)
                     _tell(report.batch, version, better)
@@ -99,8 +117,24 @@ class Replanning:
 
 
 def _tell(batch: int, old: Version, new: Version) -> None:
+    _tell_joins(batch, old, new)
     for name, plan in new.plans.items():
         before, now = old.plans[name].configuration, plan.configuration
         if plan.tables != old.plans[name].tables:
             text = f"plan {new.number} of stream {name} from the next batch on: {now} (was {before})"
             tell("replan", text, batch=batch, stream=name, plan=new.number, configuration=now, before=before)
+
+
+def _tell_joins(batch: int, old: Version, new: Version) -> None:
+    known = running_choices(AUTO, old.app, old.plans, old.storage)
+    for name, choice in joins_in(new.plans).items():
+        before, now = plan_name(known[name].early), plan_name(choice.early)
+        if before != now:
+            costs = [_told_cost(choice, plan) for plan in (before, now)]
+            text = f"plan {new.number} of join {name} from the next batch on: {now}{costs[1]} (was {before}{costs[0]})"
+            tell("replan", text, batch=batch, join=name, plan=new.number, configuration=now, before=before)
+
+
+def _told_cost(choice: JoinChoice, plan: str) -> str:
+    cost = next((one.cost for one in choice.considered if plan_name(one.early) == plan), None)
+    return "" if cost is None else f", {cost / 1e6:.3g} ms a slide"

@@ -18,21 +18,27 @@ from pathlib import Path
 from penstock.errors import ConfigError, PenstockError
 from penstock.logical.query import QuerySet
 from penstock.relations.relation import Relation
+from penstock.relations.sides import SideTables
 from penstock.relations.storing import stored
 from penstock.runtime.machine import cache_size
+from penstock.runtime.planning.join_costs import calibrated_joins
+from penstock.runtime.planning.joins import JoinPlanner
 from penstock.runtime.profile.calibrate import calibrated
+from penstock.runtime.profile.joined import Sampled
 from penstock.runtime.profile.statistics import Known, exact_groups, measured_depths, rows_of
-from penstock.runtime.profile.survey import Survey
+from penstock.runtime.profile.survey import Survey, with_sieves
 from penstock.runtime.task import sampling
 from penstock.sharing import planner as sharing
 from penstock.sharing.graph.grain import union
 from penstock.sharing.graph.lattice import Lattice, lattice
+from penstock.sharing.joins.plans import joins_of, side_tables
 from penstock.sharing.options import AUTO, NONE, OFF, Planning
-from penstock.sharing.plan import SharedPlan, unshared_plan
+from penstock.sharing.plan import SharedPlan, joins_in, running_choices, unshared_plan, with_joins
 from penstock.sharing.planner import plan_stream, reprice
 from penstock.sources.base import Source
-from penstock.state.protocol import TaskReport
-from penstock.state.versions import Version
+from penstock.state.manifest import Manifest
+from penstock.state.protocol import JoinCounts, TaskReport
+from penstock.state.versions import Version, restored
 
 DRIFT = 1.25  # a figure that changes by this factor calls for a look at the plan,
 STRONG = 2.0  # and by this one also where the last looks have changed nothing
@@ -66,11 +72,17 @@ def _bare(kept: tuple[Relation, ...]) -> bool:
 
 @dataclass
 class Planner:
-    """`known` has the statistics of each stream, `looked` what its plan was last thought about with."""
+    """`known` has the statistics of each stream, `looked` what its plan was last thought about with, `taken` the
+    relations that were stored when its sample was taken."""
 
     planning: Planning
     known: dict[str, Known] = field(default_factory=dict)
     looked: dict[str, Look] = field(default_factory=dict)
+    taken: dict[str, tuple[Relation, ...]] = field(default_factory=dict)
+    joins: JoinPlanner = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.joins = JoinPlanner(self.planning.joins, lambda: (calibrated_joins(), calibrated()))
 
     @property
     def memory(self) -> float:
@@ -86,27 +98,42 @@ class Planner:
 
     def look(self, app: QuerySet, sources: Mapping[str, Source], batch_rows: int, parallelism: int) -> None:
         """A first sample of every source."""
-        if self.planning.plan == NONE:
-            return
+        joined = {side.stream for _, join in joins_of(app) for side in join.sides}
+        self.joins.parallelism = max(1, parallelism)
         for name, source in sources.items():
+            if self.planning.plan == NONE and name not in joined:
+                continue
             survey = sample_source(app, name, source, batch_rows)
             if survey is not None and survey.tuples:
-                rows = min(source.rows(), batch_rows) / max(1, parallelism)
-                self.known[name] = Known(
-                    lattice(stored(app, name, None, self.planning.sides).relations), survey, max(1.0, rows)
-                )
-        calibrated()
+                relations, rows = stored(app, name).relations, min(source.rows(), batch_rows)
+                self.known[name] = Known(lattice(relations), survey, max(1.0, rows / max(1, parallelism)))
+                self.taken[name] = relations
+                self.joins.samples[name] = Sampled(relations, survey, rows, source.rows())
+        if self.planning.plan != NONE or joined:
+            calibrated()
+        if joined:
+            calibrated_joins()
 
     def plans(self, app: QuerySet, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
         """A plan for every stream, and for every query whose results are read; `since` are the versions of the app that
         brought its queries."""
         names = dict.fromkeys(name for query in app.queries for name in query.inputs)
-        return {name: self._plan(app, name, since or {}) for name in names}
+        choices = self.joins.choices(app)
+        sides = side_tables(choices.values())
+        return with_joins({name: self._plan(app, name, since or {}, sides) for name in names}, app, choices)
 
-    def _plan(self, app: QuerySet, name: str, since: Mapping[str, int], before: SharedPlan | None = None) -> SharedPlan:
+    def _plan(
+        self,
+        app: QuerySet,
+        name: str,
+        since: Mapping[str, int],
+        sides: SideTables,
+        before: SharedPlan | None = None,
+    ) -> SharedPlan:
         """In place of one `before` planning takes no longer than it may, whatever is asked for: a batch waits."""
-        sides = self.planning.sides
         kept, known = stored(app, name, since, sides), self.known.get(name)
+        if known is not None:
+            known = replace(known, survey=with_sieves(known.survey, self.taken.get(name, ()), kept.relations))
         if (
             self.planning.plan == NONE
             or known is None
@@ -127,8 +154,21 @@ class Planner:
         needed = {part.component for grain in net.grains.values() for part in net.parts(grain)}
         return needed <= known.survey.layout.places.keys()
 
-    def next(self, checkpoint: Path, version: Version, tasks: Tasks) -> Version | None:
-        """Another version with cheaper plans, if the batch just done shows that there are some."""
+    def next(
+        self,
+        checkpoint: Path,
+        version: Version,
+        tasks: Tasks,
+        joins: Sequence[JoinCounts] = (),
+        manifest: Manifest | None = None,
+    ) -> Version | None:
+        """Another version with cheaper plans, if the batch just done shows that there are some; `manifest` is that of
+        the batch, `joins` what its merge tasks counted."""
+        if self.planning.replan == OFF:
+            return None
+        switched = self._switched(version, tasks, joins, manifest)
+        if switched is not None:
+            return switched
         if not self.sampling:
             return None
         changed = {}
@@ -144,6 +184,25 @@ class Planner:
             return None
         return replace(version, number=version.number + 1, plans={**version.plans, **changed})
 
+    def _switched(
+        self, version: Version, tasks: Tasks, joins: Sequence[JoinCounts], manifest: Manifest | None
+    ) -> Version | None:
+        """Another version with other plans of joins, which are stored in other ways from then on."""
+        if not joins:
+            return None
+        before = running_choices(self.planning.joins, version.app, version.plans, version.storage)
+        choices = self.joins.next(version.app, before, tasks, joins)
+        changed = {name for name, choice in choices.items() if choice.early != before[name].early}
+        if not changed:
+            return None
+        sides = side_tables(choices.values())
+        streams = {side.stream for query, join in joins_of(version.app) if query.name in changed for side in join.sides}
+        plans = {
+            name: self._plan(version.app, name, version.since, sides) if name in streams else plan
+            for name, plan in version.plans.items()
+        }
+        return restored(version, with_joins(plans, version.app, choices), manifest)
+
     def _better(self, version: Version, plan: SharedPlan, tasks: Tasks, survey: Survey) -> SharedPlan | None:
         name, net = plan.stream.name, lattice(plan.relations)
         rows = rows_of(tasks)
@@ -155,9 +214,10 @@ class Planner:
             return None
         sampled = Known(net, survey, rows, exact_groups(net, tasks))
         known = replace(sampled, depths=measured_depths(plan, tasks, sampled))
-        self.known[name] = known
+        self.known[name], self.taken[name] = known, plan.relations
         try:
-            found = self._plan(version.app, name, version.since, plan)
+            sides = side_tables(joins_in(version.plans).values())
+            found = replace(self._plan(version.app, name, version.since, sides, plan), joins=plan.joins)
         except ConfigError:  # more candidates than the chooser takes: at the start a user is told, now the plan stays
             return None
         old = reprice(plan, known, calibrated())

@@ -4,6 +4,7 @@
 | --- | --- |
 | `survey` | groups of any relation, counted in a sample |
 | `statistics` | a survey and the counters of tasks, as the planner asks for them |
+| `joined` | what sides of joins hold |
 | `calibrate` | what tables cost on this machine |
 
 May touch `sharing` and `kernels`. `runtime.task.sampling` takes the samples.

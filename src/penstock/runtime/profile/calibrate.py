@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from math import isfinite
 from pathlib import Path
 from time import perf_counter_ns
+from types import ModuleType
 
 import numpy as np
 import xxhash
@@ -42,12 +43,12 @@ ENTRY = 8 * WIDTH
 @lru_cache(maxsize=1)
 def calibrated(fresh: bool = False) -> Costs:
     """The unit costs of this machine."""
-    path = _path()
+    path = kept_at()
     known = None if fresh or path is None else _load(path)
     if known is None:
         known = measure()
         if path is not None:
-            _store(path, known)
+            store(path, asdict(known))
     return known
 
 
@@ -197,19 +198,24 @@ def _rising(curve: CostBySize) -> CostBySize:
     return tuple(kept)
 
 
-def _path() -> Path | None:
-    """Where the costs of this machine are kept; None for a user without a home."""
+def kept_at() -> Path | None:
+    """Where the costs of tables are kept."""
+    return place_of("costs", (tables, lru, fold, hashing))
+
+
+def place_of(name: str, measured: Iterable[ModuleType]) -> Path | None:
+    """Where costs of this machine are kept; None for a user without a home."""
     try:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:
         return None
-    return home / "penstock" / f"costs-{_kernels()}-{platform.machine()}-{_processor()}.json"
+    return home / "penstock" / f"{name}-{_content(measured)}-{platform.machine()}-{_processor()}.json"
 
 
-def _kernels() -> str:
+def _content(modules: Iterable[ModuleType]) -> str:
     """What is measured, in short: other kernels cost something else."""
     digest = xxhash.xxh3_64()
-    for module in (tables, lru, fold, hashing):
+    for module in modules:
         with suppress(OSError):
             digest.update(Path(str(module.__file__)).read_bytes())
     return digest.hexdigest()
@@ -247,12 +253,12 @@ def _sound(costs: Costs) -> bool:
     return all(curves) and rising and all(isfinite(n) and n > 0 for n in numbers)
 
 
-def _store(path: Path, costs: Costs) -> None:
+def store(path: Path, costs: Mapping[str, object]) -> None:
     """Best effort: a machine without such a folder measures again."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_suffix(f".{os.getpid()}")
-        aside.write_text(json.dumps(asdict(costs)))
+        aside.write_text(json.dumps(costs))
         os.replace(aside, path)
     except OSError:
         return

@@ -21,15 +21,17 @@ Estimates, with the error seen on generated streams (tests/unit/runtime/profile/
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import comb, exp2, log2
 
 import numpy as np
 
 from penstock.kernels.tables import survey as kernels
-from penstock.relations.component import Tag, component_of
-from penstock.relations.layout import Layout
+from penstock.relations.component import Component, Tag, component_of, sieve_component
+from penstock.relations.layout import Layout, Part
+from penstock.relations.relation import Relation
 from penstock.sharing.graph.grain import Grain
 from penstock.sharing.graph.lattice import EVERY, Lattice
 from penstock.sharing.model.collision import flow_length
@@ -102,6 +104,21 @@ class Survey:
             self._counted[grain] = self._count(grain, lattice)
         return self._counted[grain]
 
+    def counted_by(self, parts: Iterable[Part], sieve: Component | None) -> CountedGroups:
+        """Groups by any components, of the records that pass a sieve, if there is one."""
+        hashes = np.empty(self.tuples, np.uint64)
+        kernels.hash_words(self.words, self._masks(parts), hashes)
+        return _counted(_taken(hashes, self._passing(sieve)))
+
+    def spread(self, component: Component, sieve: Component | None) -> int:
+        """From the least to the greatest value of a component that records which pass a sieve have."""
+        place = self.layout.places[component]
+        values = _taken(self.words[place.word], self._passing(sieve)) >> np.uint64(place.shift) & np.uint64(place.mask)
+        return int(values.max() - values.min()) + 1 if len(values) else 0
+
+    def _passing(self, sieve: Component | None) -> Array:
+        return ALL if sieve is None else self._through((sieve.text,))
+
     def length(self, grain: Grain, lattice: Lattice) -> float:
         """l_a of these keys, in this order; 1 where they are too few to tell."""
         if grain not in self._lengths:
@@ -168,7 +185,7 @@ class Survey:
 
     def _hashed(self, words: Array, grain: Grain, lattice: Lattice) -> Array:
         hashes = np.empty(words.shape[1], np.uint64)
-        kernels.hash_words(words, self._masks(grain, lattice), hashes)
+        kernels.hash_words(words, self._masks(lattice.parts(grain)), hashes)
         return hashes
 
     @cached_property
@@ -176,18 +193,12 @@ class Survey:
         return np.random.default_rng(0).permutation(self.tuples)
 
     def _count(self, grain: Grain, lattice: Lattice) -> CountedGroups:
-        hashes = _taken(self._hashes(grain, lattice), self._chosen(grain))
-        room = _room(hashes)
-        known, last, times = np.zeros(room, np.uint64), np.zeros(room, np.uint8), np.zeros(room, np.uint8)
-        spread = np.zeros(BLOCKS + 1, np.int64)
-        kernels.count_blocks(hashes, known, last, times, spread)
-        quarter, half, groups = MET @ spread
-        return CountedGroups(len(hashes), float(quarter), float(half), int(groups))
+        return _counted(_taken(self._hashes(grain, lattice), self._chosen(grain)))
 
-    def _masks(self, grain: Grain, lattice: Lattice) -> Array:
-        """What of each word belongs to the relation's key."""
+    def _masks(self, parts: Iterable[Part]) -> Array:
+        """What of each word belongs to a key."""
         masks = [0] * self.layout.words
-        for part in lattice.parts(grain):
+        for part in parts:
             place = self.layout.places[part.component]
             masks[place.word] |= (place.mask >> part.drop << part.drop) << place.shift
         return np.array(masks, np.uint64)
@@ -214,6 +225,15 @@ class Survey:
         return (~held).astype(np.uint8)
 
 
+def _counted(hashes: Array) -> CountedGroups:
+    room = _room(hashes)
+    known, last, times = np.zeros(room, np.uint64), np.zeros(room, np.uint8), np.zeros(room, np.uint8)
+    spread = np.zeros(BLOCKS + 1, np.int64)
+    kernels.count_blocks(hashes, known, last, times, spread)
+    quarter, half, groups = MET @ spread
+    return CountedGroups(len(hashes), float(quarter), float(half), int(groups))
+
+
 def _taken(hashes: Array, chosen: Array) -> Array:
     """Those of the records that are chosen."""
     return hashes[chosen != 0] if len(chosen) else hashes
@@ -226,3 +246,16 @@ def _room(hashes: Array) -> int:
 
 def _buckets(groups: int) -> int:
     return max(LEAST_BUCKETS, groups // 2)
+
+
+def with_sieves(survey: Survey, taken: Iterable[Relation], now: Iterable[Relation]) -> Survey:
+    """The same sample for relations that are stored `now`, where others were when it was taken: a sieve is called by a
+    relation, and serves all that take the same records."""
+    places = survey.layout.places
+    known = {(one.choice.where, one.choice.gap): sieve_component(one.name) for one in taken}
+    more = {}
+    for one in now:
+        name, same = sieve_component(one.name), known.get((one.choice.where, one.choice.gap))
+        if name not in places and same is not None and same in places:
+            more[name] = places[same]
+    return replace(survey, layout=Layout({**places, **more}, survey.layout.words)) if more else survey

@@ -7,7 +7,7 @@ Either makes a new version of the app, which the next batch that is decided take
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -126,7 +126,8 @@ def _difference(old: object, new: object) -> str:
 
 @dataclass(frozen=True)
 class Amending:
-    """What changing a running app takes; `session` is Spark's, if there is one, `sinks` are those of the driver."""
+    """What changing a running app takes; `session` is Spark's, if there is one, `sinks` are those of the driver,
+    `tables` what those that are read again held when the run began, by name."""
 
     session: SparkSession | None
     held: Held
@@ -135,6 +136,7 @@ class Amending:
     sources: Mapping[str, Source]
     abilities: Callable[[str], Abilities]  # of a stream
     settings: RunSettings
+    tables: Mapping[str, str] = field(default_factory=dict)
 
     def add(self, name: str, select: str, sink: Any) -> None:
         with self.held.changing:
@@ -151,7 +153,7 @@ class Amending:
         if name.casefold() in taken:
             raise QueryError(f"the name '{name}' is taken, or a dropped query had it", "choose another name")
         uri = sink if isinstance(sink, str) else None
-        found = resolve_query(name, select, last.app.streams, uri, last.app.queries, last.app.tables, KnownTables())
+        found = self._resolved(last.app, name, select, uri)
         app = QuerySet(last.app.streams, (*last.app.queries, *found), last.app.tables)
         for one in found:
             for root in app.roots(one):
@@ -167,6 +169,17 @@ class Amending:
         opened.prepare(self.held.owner, self.settings.overwrite)
         self.sinks[name] = opened
         return new
+
+    def _resolved(self, app: QuerySet, name: str, select: str, uri: str | None) -> tuple[Query, ...]:
+        """The query, if it can take tables as its first batch will see them. One may be read again before that, and is
+        then taken back to what the run began with where the query cannot take it: that must fit as well."""
+        newest = manifests.newest(self.held.path)
+        contents = [self.tables, *([newest.offset.contents] if newest is not None and newest.offset.tables else [])]
+        found: tuple[Query, ...] = ()
+        for versions_of in contents:
+            known = KnownTables(versions=versions_of)
+            found = tuple(resolve_query(name, select, app.streams, uri, app.queries, app.tables, known))
+        return found
 
     def _check_sources(self, new: Version) -> None:
         """Columns that only the new query reads must fit, too."""

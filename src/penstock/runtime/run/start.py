@@ -31,7 +31,7 @@ from penstock.runtime.run.admission import no_checkpoint, open_sinks
 from penstock.runtime.run.changes import Amending, adopt, check_changes
 from penstock.runtime.run.history import History
 from penstock.runtime.run.run import Run
-from penstock.runtime.run.told import tell_batch, tell_start
+from penstock.runtime.run.told import TellTables, tell_batch, tell_start
 from penstock.runtime.settings import RunSettings
 from penstock.sinks.base import Owner, Sink
 from penstock.sinks.schema import open_query_sink
@@ -61,6 +61,7 @@ class Opened:
     held: Held
     manifest: Manifest
     sources: Mapping[str, Source]
+    tables: Mapping[str, str]  # content of those that are read again
     prepared: bool = False  # the sinks
 
 
@@ -80,9 +81,9 @@ def open_run(engine: str, app: QuerySet, inputs: Inputs, functions: Mapping[str,
     try:
         held = Held(checkpoint, Owner(mine.id, str(checkpoint)), lease)
         sources = continued(checkpoint, kept_sources(checkpoint, inputs.sources), settings.until == STOPPED)
-        _keep_tables(checkpoint, app)
+        tables = _keep_tables(checkpoint, app)
         manifest = manifests.newest(checkpoint) or first_manifest()
-        opened = Opened(checkpoint, sinks, places, mine, lease, held, manifest, sources)
+        opened = Opened(checkpoint, sinks, places, mine, lease, held, manifest, sources, tables)
         if not any(sink.needs_spark() for sink in sinks.values()):
             _prepare(opened, settings, None)
         return opened
@@ -91,17 +92,20 @@ def open_run(engine: str, app: QuerySet, inputs: Inputs, functions: Mapping[str,
         raise
 
 
-def _keep_tables(checkpoint: Path, app: QuerySet) -> None:
-    """The checkpoint keeps what queries join with: tasks read it there, and so does the next run."""
+def _keep_tables(checkpoint: Path, app: QuerySet) -> dict[str, str]:
+    """The checkpoint keeps what queries join with: tasks read it there, and so does the next run. Returns what tables
+    that are read again hold now, by name."""
     if not app.tables:
-        return
+        return {}
     from penstock.runtime.expressions.folders import use_folder
-    from penstock.runtime.expressions.lookups import table_of
+    from penstock.runtime.expressions.lookups import newest_of, table_of
     from penstock.sources.arrow.kept import keep
 
-    for table in app.tables:
-        keep(checkpoint, table_of(table.digest), table.digest)
+    digests = {table.name: table.digest if table.refresh is None else newest_of(table.digest) for table in app.tables}
+    for digest in digests.values():
+        keep(checkpoint, table_of(digest), digest)
     use_folder(checkpoint)
+    return {table.name: digests[table.name] for table in app.tables if table.refresh is not None}
 
 
 def _prepare(opened: Opened, settings: RunSettings, session: SparkSession | None) -> None:
@@ -148,14 +152,24 @@ def start(
             engine.executor.parallelism,
             settings.until,
             planner.sampling,
+            tables=opened.tables,
         )
         feed = engine.feed(job, inputs)
-        all_observers: list[Observer] = [history, tell_batch, *observers, Replanning(planner, held)]
-        driver = BatchDriver(engine.executor, job.settings, feed, held, sinks, manifest, all_observers)
+        all_observers: list[Observer] = [
+            history,
+            tell_batch,
+            TellTables(manifest.offset.tables),
+            *observers,
+            Replanning(planner, held),
+        ]
+        driver = BatchDriver(
+            engine.executor, job.settings, feed, held, sinks, manifest, all_observers,
+            tables=frozenset(job.tables.values()),
+        )  # fmt: skip
         tell_start(engine.name, app, checkpoint, manifest)
         loop = engine.start(job, driver, inputs)
         seconds["startup"] = seconds.get("startup", 0.0) + time.monotonic() - begun
-        amending = Amending(engine.session, held, planner, sinks, job.sources, feed.abilities, settings)
+        amending = Amending(engine.session, held, planner, sinks, job.sources, feed.abilities, settings, job.tables)
         run = Run(engine, driver, loop, amending, history, seconds)
         active.note(run)
         return run

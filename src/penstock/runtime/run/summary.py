@@ -93,6 +93,7 @@ def summarise(
             for r in reports
         ],
         "memory": {} if history.peaks is None else _shown_memory(history.peaks),
+        "tables": {name: to_data(table) for name, table in manifest.offset.tables.items()},
         "ended": manifest.ended,
         "checkpoint": str(checkpoint),
         "spark": {"version": spark_version},
@@ -103,7 +104,7 @@ def query_account(query: Query, account: Account) -> dict[str, Any]:
     """The account of a query; of a join by side, where it has several."""
     if query.join is None:
         return dict(to_data(account.queries.get(query.name, Entry())))
-    sides = {side.alias: account.queries.get(side_name(query.name, side.alias), Entry()) for side in query.join.sides}
+    sides = {side.alias: account.queries.get(side_name(query.name, side.alias), Entry()) for side in query.join.streams}
     return flat({alias: dict(to_data(entry)) for alias, entry in sides.items()})
 
 

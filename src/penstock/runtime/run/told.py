@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from logging import WARNING
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ from penstock.logs import tell
 from penstock.runtime.batch.report import BatchReport
 from penstock.state.data import to_data
 from penstock.state.manifest import Manifest
+from penstock.state.protocol import TableVersion
 
 
 def tell_start(engine: str, app: QuerySet, checkpoint: Path, before: Manifest) -> None:
@@ -46,6 +50,27 @@ def tell_batch(report: BatchReport, manifest: Manifest) -> None:
     if report.volume.compactions:
         text = f"batch {report.batch}: small segments merged into {report.volume.compacted:,} bytes"
         tell("compaction", text, batch=report.batch, bytes=report.volume.compacted, kept_bytes=report.kept)
+
+
+@dataclass
+class TellTables:
+    """An observer of batches: new versions of tables that are read again, and why one was not taken. `known` are those
+    of the batch before."""
+
+    known: Mapping[str, TableVersion]
+
+    def __call__(self, report: BatchReport, manifest: Manifest) -> None:
+        for name, version in report.offset.tables.items():
+            before = self.known.get(name, version)
+            facts: dict[str, Any] = {"batch": report.batch, "table": name, "digest": version.digest}
+            if version.digest != before.digest:
+                text = f"batch {report.batch}: table '{name}' was read again, its records see the new version"
+                tell("table", text, **facts)
+            if version.refused > before.refused:
+                text = f"batch {report.batch}: table '{name}' was not taken as it is now: {version.problem}"
+                hint = "; the version of before stays in force"
+                tell("table", text + hint, WARNING, **facts, refused=version.refused, problem=version.problem)
+        self.known = report.offset.tables
 
 
 def tell_end(state: str, manifest: Manifest) -> None:

@@ -13,6 +13,7 @@ from pyspark import daemon
 from penstock.runtime.preload import preload
 
 PRELOADED = (
+    "penstock.runtime.merge.join.spread",
     "pyspark.worker",
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.sql.streaming.datasource",

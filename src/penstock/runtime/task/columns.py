@@ -125,7 +125,7 @@ class Columns:
         operands: dict[Expression, Operand] = {one: self._operand(one, columns[one.name]) for one in self._read}
         places = np.arange(row, row + rows)
         operands |= {one: self._of_record(one, columns, places) for one in self._of_records}
-        scope = Scope(operands.__getitem__, rows)
+        scope = Scope(operands.__getitem__, rows, versions=self._epoch.tables)
         for made in self._computed:
             columns[made.name] = self._made(made, evaluate(made.expression, scope))
         self._note_dictionaries()

@@ -1,6 +1,7 @@
 """How a checkpoint keeps tables: CHECKPOINT/tables/DIGEST.arrow, each content once.
 
 A digest is of what a table holds. A file is as good as its digest: one that was cut short by a kill is written again.
+Contents that others will replace have a mark before it (`state.garbage.VERSION`).
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import pyarrow.ipc as ipc
 import xxhash
 
 from penstock.errors import RunError, why
+from penstock.state.garbage import VERSION, table_path
 
-FOLDER = "tables"
 BATCH_ROWS = 65_536
 
 
 def place_of(checkpoint: Path, digest: str) -> Path:
     """Where a checkpoint keeps the table of this content."""
-    return checkpoint.absolute() / FOLDER / f"{digest}.arrow"
+    return table_path(checkpoint.absolute(), digest)
 
 
 def keep(checkpoint: Path, table: pa.Table, digest: str) -> Path:
@@ -39,7 +40,7 @@ def kept(path: Path, digest: str) -> pa.Table | None:
     was killed may have left anything."""
     try:
         table = ipc.open_file(pa.memory_map(str(path))).read_all()
-        return table if content_digest(table) == digest else None
+        return table if content_digest(table) == digest.removeprefix(VERSION) else None
     except (pa.ArrowException, OSError, ValueError):
         return None
 

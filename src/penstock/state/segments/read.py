@@ -108,7 +108,14 @@ class Block:
 
     def where(self, name: str) -> StoredColumn:
         """Where a column stands."""
-        return self._place(self.shape.places[name])
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = self._place(self.shape.places[name])
+        return found
+
+    @cached_property
+    def _found(self) -> dict[str, StoredColumn]:
+        return {}
 
     def _place(self, place: int) -> StoredColumn:
         at = self.records[0] + HEAD + 5 * place

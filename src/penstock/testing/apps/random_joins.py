@@ -3,8 +3,10 @@
     seed ──► random_join_case ──► JoinCase ──► write(folder) ──► text of the app, ready to run
                                       └──► expected(log) ──► what it must give
 
-One to three streams share one or two keys; a query has one to four sides (a stream under several aliases, too), up to
-two tables, and may read the results of another query.  Streams are thinned until the pairs are few enough.
+One to three streams share one or two keys; a query has one to four sides (a stream under several aliases, too), joined
+by one key or each by its own, up to
+two tables, may read the results of another query, and ask some of all these in subqueries.  Streams are thinned until
+the pairs are few enough.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ import pyarrow as pa
 
 from penstock.testing.apps.generators import Settings
 from penstock.testing.apps.joins.keys import random_pool
-from penstock.testing.apps.joins.queries import Source, random_inner, random_query, results_source, stream_source
+from penstock.testing.apps.joins.places import Source, results_source, stream_source
+from penstock.testing.apps.joins.queries import random_inner, random_query
 from penstock.testing.apps.joins.sizes import small_enough
 from penstock.testing.apps.joins.streams import DrawnStream, Frame, random_frame, random_stream, thinned
 from penstock.testing.apps.joins.tables import DrawnTable, random_table
@@ -84,7 +87,7 @@ class JoinCase:
 def random_join_case(seed: int) -> JoinCase:
     """The app of this seed; the same on every machine."""
     dice = Dice(seed)
-    pools = tuple(random_pool(dice, f"k{i}", few=i > 0) for i in range(dice.pick((1, 1, 1, 2))))
+    pools = tuple(random_pool(dice, f"k{i}", few=i > 0) for i in range(dice.pick((1, 1, 1, 2, 2))))
     frame = random_frame(dice, pools)
     streams = tuple(random_stream(dice, frame, STREAMS[i], i) for i in range(dice.pick((1, 2, 2, 2, 3))))
     tables = tuple(random_table(dice, frame, streams, i) for i in range(dice.pick((0, 0, 0, 1, 1, 2))))
@@ -104,7 +107,7 @@ def _queries(
     """A join; then more of them, and plain queries on the same streams."""
     found: list[JoinSpec] = []
     sources = [stream_source(stream) for stream in streams]
-    count = dice.pick(SIDES) if tables else max(2, dice.pick(SIDES))
+    count = dice.pick(SIDES) if tables or dice.chance(0.4) else max(2, dice.pick(SIDES))
     if dice.chance(0.15):
         found += _on_results(dice, frame, streams, tables)
     else:
@@ -136,8 +139,9 @@ def _shuffled(dice: Dice, sources: Sequence[Source]) -> list[Source]:
 
 def _app(streams: Sequence[DrawnStream], tables: Sequence[DrawnTable], queries: Sequence[JoinSpec]) -> AppSpec:
     """Only what is read: an app knows no others."""
-    read = {side.source for query in queries for side in query.sides}
+    read = {side.source for query in queries for side in query.streams}
     tied = {table.table for query in queries for table in query.tables}
+    tied |= {ask.table for query in queries for ask in query.asks}
     return AppSpec(
         tuple(stream.spec for stream in streams if stream.spec.name in read),
         tuple(queries),

@@ -82,7 +82,7 @@ def feed(tmp_path: Path) -> FrameFeed:
 def test_a_decision_stays_whatever_changes(feed: FrameFeed) -> None:
     first = feed.decision(0, first_manifest())
     assert to_data(first) == {
-        "n": 1, "plan": 0, "end": False, "origins": {}, "joined": {},
+        "n": 1, "plan": 0, "end": False, "origins": {}, "joined": {}, "tables": {},
         "streams": {"s": {"row": 0, "end": False, "wm": None, "max": None, "first": None}},
     }  # fmt: skip
     fewer = QuerySet(app().streams, app().queries[:1])

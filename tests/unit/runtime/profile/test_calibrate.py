@@ -106,7 +106,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, measured: list[Costs], mon
 
 def test_other_kernels_are_measured_anew(cache: Path, measured: list[Costs], monkeypatch: pytest.MonkeyPatch) -> None:
     calibrate.calibrated()
-    monkeypatch.setattr(calibrate, "_kernels", lambda: "others")
+    monkeypatch.setattr(calibrate, "_content", lambda modules: "others")
     calibrate.calibrated.cache_clear()
     assert calibrate.calibrated() == measured[1]
     assert len(list(cache.iterdir())) == 2

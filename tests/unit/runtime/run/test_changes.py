@@ -203,7 +203,7 @@ def test_an_offset_says_all_that_a_replay_must_know(tmp_path: Path) -> None:
     adopted(tmp_path, app_of(STREAM, FIRST), 0, {"q": "/out/q"})
     first = decide(tmp_path, Offset(), None, {"s": 100}, {"s": False})
     assert to_data(first) == {
-        "n": 1, "plan": 0, "end": False, "origins": {}, "joined": {},
+        "n": 1, "plan": 0, "end": False, "origins": {}, "joined": {}, "tables": {},
         "streams": {"s": {"row": 100, "end": False, "wm": None, "max": None, "first": None}},
     }  # fmt: skip
     before = manifest(first, 10 * MINUTE + 1, 9 * MINUTE)

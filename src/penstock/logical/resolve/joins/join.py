@@ -17,10 +17,12 @@ from penstock.errors import QueryError
 from penstock.lang.ast import Duration, Select, span_of
 from penstock.lang.text import AppText
 from penstock.logical.expressions import Aggregate, Column, Expression, Prefix
-from penstock.logical.query import Join, Key, Order, OutputColumn, Query, Side, side_column
+from penstock.logical.query import Attribute, Join, Key, Order, OutputColumn, Query, Side, side_column
 from penstock.logical.render import render
 from penstock.logical.resolve.joins.columns import JoinedColumns, JoinInput
 from penstock.logical.resolve.joins.conditions import JoinKeys, conjunction, conjuncts, join_keys
+from penstock.logical.resolve.joins.questions import Questions, inner_side, own_attributes, resolve_question
+from penstock.logical.resolve.joins.subqueries import Inner
 from penstock.logical.resolve.joins.tables import TableJoins, Tables
 from penstock.logical.resolve.joins.windows import joined_window, needs_every, side_windows
 from penstock.logical.resolve.select import Named, resolve_clauses, resolve_where
@@ -31,16 +33,25 @@ _MOST_STREAMS = 4
 _IN_TWO = "join some of them in a query of their own, and read its results here"
 
 
-def resolve_join(named: Named, select: Select, text: AppText, inputs: tuple[JoinInput, ...], tables: Tables) -> Query:
-    """The query of a SELECT with several inputs, at least one of them a stream."""
+def resolve_join(
+    named: Named,
+    select: Select,
+    text: AppText,
+    inputs: tuple[JoinInput, ...],
+    tables: Tables,
+    subqueries: tuple[Inner, ...] = (),
+) -> Query:
+    """The query of a SELECT with several inputs, at least one of them a stream; some may be asked by EXISTS alone, and
+    WHERE says the rest."""
     streams = tuple(one for one in inputs if not one.table)
-    _check_inputs(text, inputs, streams)
+    inner = tuple(one.input for one in subqueries if not one.input.table)
+    _check_inputs(text, inputs, streams, subqueries)
     columns = JoinedColumns.of(text, inputs)
     windows: list[tuple[Window, ...]] = []
 
     def window_of(bucket: Duration | None) -> Window:
-        windows.append(side_windows(text, select, streams, bucket))
-        return joined_window(windows[0])
+        windows.append(side_windows(text, select, (*streams, *inner), bucket))
+        return joined_window(windows[0][: len(streams)])
 
     query = resolve_clauses(named, select, columns, window_of)
     _check_prefixes(query, select, text, inputs)
@@ -52,35 +63,58 @@ def resolve_join(named: Named, select: Select, text: AppText, inputs: tuple[Join
     joins.resolve([one for one in inputs if one.table], on, _wrong(text))
     found = join_keys(aliases, joins.conditions)
     _check_keys(text, streams, found)
-    filters = [*of_streams, *joins.filters, *found.filters]
+    questions = Questions(text, joins)
+    for one in subqueries:
+        questions.ask(resolve_question(one, text, columns))
+    filters = [*of_streams, *joins.filters, *found.filters, *questions.filters]
     # Also what is of one stream now, as its records know their rows: a record that has a row counts, whatever is asked.
     pairs = [part for part in joins.conditions if part not in found.said]
     query = _rewritten(query, joins.change)
     window = windows[0][0]
-    if len(streams) == 1 and not joins.sides and not pairs and not window.counted:
+    if len(streams) == 1 and not joins.sides and not pairs and not window.counted and not inner:
         made = _of_one_stream(query, streams[0], window, [part for _, part in filters])
         return replace(made, reads=_own_names(joins.reads, streams[0].alias))
     if window.axis == ROWS:
         raise needs_every(text, streams[0])
+    keys = [tuple(map(computed, key)) for key in found.keys]
+    if inner and len(streams) == 1:
+        keys = [questions.first_key(streams[0].alias)]
     sides = tuple(
         Side(
             one.alias,
             one.input.stream.name,
             window,
             _own_condition([part for alias, part in filters if alias == one.alias], one.alias),
-            tuple(computed(own(part, one.alias)) for part in key),
+            own_attributes(key, one.alias),
             one.input.stream.time,
             _own_names(joins.reads, one.alias),
+            _present(questions, one.alias, found, key),
         )
-        for one, window, key in zip(streams, windows[0], found.keys, strict=True)
+        for one, window, key in zip(streams, windows[0], keys, strict=False)
     )
-    return replace(query, join=Join(sides, tuple(joins.sides), conjunction(pairs)))
+    asked = tuple(
+        inner_side(questions, one, window, keys) for one, window in zip(inner, windows[0][len(streams) :], strict=True)
+    )
+    links = tuple(tuple(computed(of) for _, of in link) for link in found.links)
+    join = Join(sides, tuple(joins.sides), conjunction(pairs), asked, tuple(questions.tests), links)
+    return replace(query, join=join)
+
+
+def _present(
+    questions: Questions, alias: str, found: JoinKeys, key: Sequence[Attribute]
+) -> tuple[Attribute, ...] | None:
+    """What records must have a value of: what they are joined by, and what EXISTS asks; None: the key."""
+    joined = map(computed, found.linked(alias)) if found.links else key if len(found.keys) > 1 else ()
+    asked = own_attributes(dict.fromkeys((*joined, *questions.present(alias))), alias)
+    return None if asked == own_attributes(key, alias) else asked
 
 
 # -- what cannot be
 
 
-def _check_inputs(text: AppText, inputs: Sequence[JoinInput], streams: Sequence[JoinInput]) -> None:
+def _check_inputs(
+    text: AppText, inputs: Sequence[JoinInput], streams: Sequence[JoinInput], subqueries: Sequence[Inner]
+) -> None:
     if not streams:
         hint = "give FROM a stream besides: FROM packets [RANGE '1 minute'] P, owners O"
         raise text.error(inputs[0].span, "a query needs a stream, and this one reads tables alone", hint)
@@ -88,14 +122,15 @@ def _check_inputs(text: AppText, inputs: Sequence[JoinInput], streams: Sequence[
         fact = f"a join of more than {_MOST_STREAMS} streams is not executable"
         raise text.error(streams[_MOST_STREAMS].span, fact, _IN_TWO)
     seen: dict[str, JoinInput] = {}
-    for one in inputs:
+    for one in (*inputs, *(asked.input for asked in subqueries)):
         if "." in one.alias or ":" in one.alias:
             raise text.error(
                 one.span, f"'{one.alias}' cannot name an input of a join", "give it a name without . and :"
             )
         if one.alias.casefold() in seen:
             hint = f"tell them apart: {seen[one.alias.casefold()].input.name} AS a, {one.input.name} AS b"
-            raise text.error(one.span, f"two inputs of the join are called '{one.alias}'", hint)
+            what = "the query" if subqueries else "the join"
+            raise text.error(one.span, f"two inputs of {what} are called '{one.alias}'", hint)
         seen[one.alias.casefold()] = one
         if one.table and one.window is not None:
             fact = f"the table '{one.input.name}' has no time, and no window"
@@ -116,17 +151,12 @@ def _check_outer(text: AppText, one: JoinInput, stream: JoinInput) -> None:
 
 
 def _check_keys(text: AppText, streams: Sequence[JoinInput], found: JoinKeys) -> None:
-    if len(streams) == 1 or any(found.keys):
-        return
     apart = next((one for one in streams if one.alias not in found.reached), None)
     if apart is not None:
         others = [one.alias for one in streams if one.alias in found.reached]
         told = " or ".join(f"'{alias}'" for alias in others)
         hint = f"join them by an equality: {others[0]}.column = {apart.alias}.column"
         raise text.error(apart.joined or apart.span, f"no equality joins '{apart.alias}' with {told}", hint)
-    last = streams[-1]
-    fact = "a join of streams by different keys is not executable yet: all must have one in common"
-    raise text.error(last.joined or last.span, fact, _IN_TWO)
 
 
 def _check_prefixes(query: Query, select: Select, text: AppText, inputs: Sequence[JoinInput]) -> None:

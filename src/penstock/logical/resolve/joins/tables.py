@@ -32,6 +32,7 @@ from penstock.logical.rewrite import computed, inputs_read, own, rewritten, rewr
 from penstock.logical.types import BIGINT, DOUBLE, Kind
 
 ONE = Literal(1, BIGINT)
+SEVERAL = "some record would find several rows of it, which a table WITH (refresh = ...) must not have"
 
 
 class Tables(Protocol):
@@ -44,8 +45,9 @@ class Tables(Protocol):
         options: tuple[tuple[str, str], ...],
         fields: tuple[Field, ...] | None,
         longest: bool,
+        refresh: int | None = None,
     ) -> Table:
-        """Raises SourceError."""
+        """Raises SourceError. `refresh`: it is read again every so many microseconds."""
         ...
 
     def several(self, match: Match) -> bool:
@@ -78,6 +80,23 @@ class TableJoins:
             waiting.remove(one)
             self._resolve(one, on.get(one.alias, ()), self._owner(one, on) or self.streams[0], wrong)
 
+    def asking(self, one: JoinInput, asked: tuple[Expression, ...]) -> str:
+        """The stream whose records EXISTS of a table asks for; what asks nobody is asked of the first."""
+        read = [alias for part in asked for alias in inputs_read(part) if alias in self.streams]
+        return self._owner(one, {one.alias: asked}) or (read[0] if read else self.streams[0])
+
+    def question(self, one: JoinInput, owner: str, asked: tuple[Expression, ...], wrong: Wrong) -> Match:
+        """The rows of a table that a record of the owner looks for, asked by EXISTS."""
+        match, rest = self._match(one, owner, asked)
+        for condition in rest:
+            if not inputs_read(condition) <= {owner}:
+                raise wrong(one, condition)
+        match = _when(match, rest)
+        problem = self.tables.problem(match)
+        if problem is not None:
+            raise wrong(one, problem)
+        return match
+
     def change(self, part: Expression) -> Expression | None:
         """For `rewritten`."""
         if isinstance(part, Column):
@@ -101,7 +120,7 @@ class TableJoins:
         outer = one.outer == "LEFT"
         own_conditions = on if outer else (*on, *self.conditions)
         asked = tuple(rewritten(condition, self.change) for condition in own_conditions)
-        match, rest = self._match(one, owner, asked, outer)
+        match, rest = self._match(one, owner, asked)
         if outer:
             for condition in rest:
                 if not inputs_read(condition) <= {owner}:
@@ -113,7 +132,10 @@ class TableJoins:
         problem = self.tables.problem(match)
         if problem is not None:
             raise wrong(one, problem)
-        if self.tables.several(_owned(match, owner)):
+        several = self.tables.several(_owned(match, owner))
+        if one.input.table is not None and one.input.table.refresh is not None:
+            match = _lasting(one, match, several, wrong)
+        if several:
             self.sides.append(TableSide(one.alias, owner, _owned(match, owner), outer))
         else:
             self.found[one.alias] = match
@@ -124,9 +146,7 @@ class TableJoins:
         else:
             self.filters.append((owner, Not(IsNull(computed(Lookup(match, None, BIGINT))))))
 
-    def _match(
-        self, one: JoinInput, owner: str, asked: tuple[Expression, ...], outer: bool
-    ) -> tuple[Match, tuple[Expression, ...]]:
+    def _match(self, one: JoinInput, owner: str, asked: tuple[Expression, ...]) -> tuple[Match, tuple[Expression, ...]]:
         """How the owner's records find rows, and the conditions that this does not say. Ranges are of one value."""
         table = one.input.table
         assert table is not None
@@ -157,6 +177,14 @@ class TableJoins:
 
 
 Wrong = Callable[[JoinInput, Expression | str], Exception]
+
+
+def _lasting(one: JoinInput, match: Match, several: bool, wrong: Wrong) -> Match:
+    """The match of a table that is read again. Its rows are columns of records, and never a side of the join: a window
+    would see one version of them, where its records have seen several."""
+    if several:
+        raise wrong(one, SEVERAL)
+    return replace(match, single=True)
 
 
 def _owned(match: Match, owner: str) -> Match:

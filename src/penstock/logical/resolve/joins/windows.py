@@ -44,10 +44,10 @@ def side_windows(
 
 
 def joined_window(windows: tuple[Window, ...]) -> Window:
-    """The window that numbers the instants."""
+    """The window that numbers the instants, of those of FROM."""
     timed = [window for window in windows if not window.counted]
     if not timed:
-        return Window(windows[0].slide, windows[0].slide)
+        return Window(windows[0].length, windows[0].slide)
     ranges = [window.range for window in timed if window.range is not None]
     return Window(max(ranges) if ranges else None, timed[0].slide, timed[0].axis)
 

@@ -6,7 +6,7 @@ the others' counts (seed aggregation-join, Definition 6). Extremes stay as they 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from penstock.errors import RunError
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables.merge import distinct
 from penstock.logical.expressions import Column, Computed, Expression
-from penstock.logical.query import Attribute, Query
+from penstock.logical.query import Attribute, Join, Query
 from penstock.logical.rewrite import inputs_read, own
 from penstock.relations.component import Component, dictionary_component
 from penstock.relations.joining import atoms, class_attribute, side_of
@@ -30,11 +30,12 @@ from penstock.runtime.merge.closer import joined_groups
 from penstock.runtime.merge.finish import NO_DETAILS, Finisher
 from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.join.computed import with_computed
-from penstock.runtime.merge.join.dense import Places, SideState, dense_groups, fits
 from penstock.runtime.merge.join.fixed import TableRows, table_rows
+from penstock.runtime.merge.join.linked import linked_pairs
 from penstock.runtime.merge.join.named import with_names
-from penstock.runtime.merge.join.pairs import Chosen, Pairs, all_pairs
-from penstock.runtime.merge.join.sides import Lists, SideRows, distinct_codes, key_numbers, lists_of
+from penstock.runtime.merge.join.pairs import Chosen, Pairs, all_pairs, stream_pairs
+from penstock.runtime.merge.join.semi import Tests
+from penstock.runtime.merge.join.sides import SideRows, distinct_codes, key_numbers, lists_of
 from penstock.runtime.merge.merge import merge
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary
@@ -66,10 +67,11 @@ def finer_relation(query: Query, wanted: Relation) -> Relation:
 
 @dataclass(frozen=True)
 class Joined:
-    """The sides of a join in one pass over its keys."""
+    """The sides of a join in one pass over its keys, and what EXISTS asks of their combinations."""
 
     query: Query
     sides: Sequence[SideRows]
+    tests: Tests
 
     def groups(self, wanted: Relation) -> Groups:
         """The groups of joined rows, as `wanted` has them."""
@@ -82,7 +84,7 @@ class Joined:
     def _fine_groups(self, fine: Relation) -> Groups:
         join = self.query.join
         assert join is not None
-        asked = [*fine.attributes, *([] if join.pairs is None else atoms(join.pairs))]
+        asked = [*fine.attributes, *([] if join.pairs is None else atoms(join.pairs)), *self.tests.columns]
         tables = [
             table_rows(one, dict.fromkeys(a for a in asked if isinstance(a, Column) and inputs_read(a) == {one.alias}))
             for one in join.tables
@@ -91,12 +93,10 @@ class Joined:
         owners = [aliases.index(one.owner) for one in join.tables]
         classes = [self._classes(one, owner) for one, owner in zip(tables, owners, strict=True)]
         folder = Folder(self.query, self.sides, tables, fine)
-        lists = lists_of(key_numbers(self.sides) if join.sides[0].key else [np.arange(len(self.sides[0].groups))])
-        if not tables and join.pairs is None and (dense := folder.dense(lists)) is not None:
-            return dense
-        chosen = _condition(self.query, join.pairs, folder)
+        streams = self._streams(join)
+        chosen = self.tests.also(_condition(self.query, join.pairs, folder), folder.keyed)
         try:
-            found = [folder.folded(pairs) for pairs in all_pairs(lists, tables, classes, owners, chosen)]
+            found = [folder.folded(pairs) for pairs in all_pairs(streams, tables, classes, owners, chosen)]
         except TooMany:
             raise RunError(
                 f"a window of query '{self.query.name}' joins more records than BIGINT can count",
@@ -106,6 +106,14 @@ class Joined:
         # Rows of a table were told apart by their number: some may be equal.
         several = len(found) == 1 and any(folder.used)
         return merge(fine, [Piece(GroupRows(groups), groups.panes)], None, Vocabulary()) if several else groups
+
+    def _streams(self, join: Join) -> Iterator[Pairs]:
+        """Rows of streams that belong together."""
+        if join.links:
+            return linked_pairs(join, self.sides)
+        return stream_pairs(
+            lists_of(key_numbers(self.sides) if len(self.sides) > 1 else [np.arange(len(self.sides[0].groups))])
+        )
 
     def _classes(self, table: TableRows, owner: int) -> Array:
         """The class of every row of a side; the last is of those that have none."""
@@ -143,29 +151,6 @@ class Folder:
 
     def _own(self, one: SideRows, attributes: Sequence[Attribute]) -> list[Attribute]:
         return [own(a, one.alias) for a in attributes if inputs_read(a) == {one.alias}]
-
-    def dense(self, lists: Lists) -> Groups | None:
-        """The groups of all combinations at once, where there are few (`dense`); None: there are not."""
-        if len(self._sides) != 2:
-            return None
-        places = Places(self._instants, *(many for _, many in self._codes))
-        states = self._side_states()
-        if not fits(self._sides, lists, places, states):
-            return None
-        codes, instants = [codes for codes, _ in self._codes], self._sides[0].groups.panes - self._first
-        found = dense_groups(self._sides, lists, places, instants, codes, states)
-        rows = tuple(_first_rows(of, many)[at] for (of, many), at in zip(self._codes, found.codes, strict=True))
-        keyed = self.keyed(Pairs(rows, ()), self._fine.attributes)
-        return replace(keyed, panes=found.instants + self._first, count=found.count, states=found.states)
-
-    def _side_states(self) -> list[SideState]:
-        """The states of the join, each of one side."""
-        made = []
-        for argument in self._fine.arguments:
-            number = next(n for n, one in enumerate(self._sides) if inputs_read(argument) == {one.alias})
-            name = own(argument, self._sides[number].alias).name
-            made += [SideState(s, number, State(s.kind, name)) for s in self._fine.states if s.column == argument.name]
-        return made
 
     def folded(self, pairs: Pairs) -> Groups:
         """The groups of some combinations."""
@@ -215,7 +200,7 @@ class Folder:
         key = number, attributes
         if key not in self._shown:
             names = [(own(a, one.alias), a) for a in attributes]
-            self._shown[key] = with_names(one.groups, one.reading.wanted, names)
+            self._shown[key] = with_names(one.groups, names)
         return self._shown[key]
 
     # -- states

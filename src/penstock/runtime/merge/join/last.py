@@ -62,9 +62,9 @@ def _last(records: Groups, time: str, numbers: Array, instants: Array, count: in
 
 
 def _of_turn(groups: Groups, relation: Relation, one: SideReading, share: Share) -> Groups:
-    if share.passes == 1 or not one.side.key:
+    if share.passes == 1 or not one.placed:
         return groups
-    by = key_relation(relation, one.side.key)
+    by = key_relation(relation, one.placed)
     piece = of_pass(relation, Piece(GroupRows(groups), groups.panes), replace(share, by=by))
     assert piece.index is not None
     return groups.take(piece.index)

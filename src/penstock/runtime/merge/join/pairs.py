@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,10 +32,15 @@ class Pairs:
 
 
 def all_pairs(
-    lists: Lists, tables: Sequence[TableRows], classes: Sequence[Array], owners: Sequence[int], chosen: Chosen
+    streams: Iterable[Pairs],
+    tables: Sequence[TableRows],
+    classes: Sequence[Array],
+    owners: Sequence[int],
+    chosen: Chosen,
 ) -> Iterator[Pairs]:
-    """All combinations that a condition leaves. Of each table, `classes` are those of the rows of its owner's."""
-    for pairs in stream_pairs(lists):
+    """All combinations of streams, with rows of tables, that a condition leaves. Of each table, `classes` are those of
+    the rows of its owner's."""
+    for pairs in streams:
         for whole in _with_tables(pairs, list(zip(tables, classes, owners, strict=True))):
             left = chosen(whole)
             if left is not None:
@@ -60,16 +65,21 @@ def _with_tables(pairs: Pairs, tables: list[tuple[TableRows, Array, int]]) -> It
         yield pairs
         return
     (table, classes, owner), *rest = tables
-    of = classes[pairs.streams[owner]]
-    begin, counts = table.starts[of], table.starts[of + 1] - table.starts[of]
+    for index, rows in expanded(classes[pairs.streams[owner]], table.starts, table.rows):
+        taken = pairs.take(index)
+        yield from _with_tables(Pairs(taken.streams, (*taken.tables, rows)), rest)
+
+
+def expanded(of: Array, starts: Array, lists: Array) -> Iterator[tuple[Array, Array]]:
+    """Each with all of its list, lists[starts[of] : starts[of + 1]]: which, and what it has; some at a time."""
+    begin, counts = starts[of], starts[of + 1] - starts[of]
     ends = np.cumsum(counts)
     first = 0
-    while first < len(pairs):
+    while first < len(of):
         done = int(ends[first - 1]) if first else 0
         last = max(first + 1, int(np.searchsorted(ends, done + ROOM, "right")))
         index = np.repeat(np.arange(first, last), counts[first:last])
         steps = np.arange(len(index)) - np.repeat(ends[first:last] - counts[first:last] - done, counts[first:last])
-        rows = table.rows[np.repeat(begin[first:last], counts[first:last]) + steps]
-        taken = pairs.take(index)
-        yield from _with_tables(Pairs(taken.streams, (*taken.tables, rows)), rest)
+        if len(index):
+            yield index, lists[np.repeat(begin[first:last], counts[first:last]) + steps]
         first = last

@@ -60,14 +60,16 @@ def _whole_sides(reading: JoinReading, cut: Cut, turn: int, segments: TaskSegmen
     found = []
     for one in reading.sides:
         window, shift = one.side.window, reading.shift(one.side.window)
+        # What has no key is there whole in every pass.
+        mine, at = (cut, turn) if one.placed else (replace(cut, passes=1), 0)
         if window.counted:
-            found.append(SideRows(one, _joinable(last_records(one, cut, shift, turn, segments), one)))
+            found.append(SideRows(one, _joinable(last_records(one, mine, shift, at, segments), one)))
             continue
         # Passes of two sides must take the same keys, also where these are called differently.
         key = one.side.key if cut.passes > 1 else ()
         once = merged.get((window, key))
         if once is None:
-            once = merged[window, key] = _merged_once(one, cut, shift, turn, segments)
+            once = merged[window, key] = _merged_once(one, mine, shift, at, segments)
         groups = closed_groups(once, one.sources, one.wanted)
         found.append(SideRows(one, _joinable(replace(groups, panes=groups.panes - shift), one)))
     return found
@@ -75,7 +77,7 @@ def _whole_sides(reading: JoinReading, cut: Cut, turn: int, segments: TaskSegmen
 
 def _merged_once(one: SideReading, cut: Cut, shift: int, turn: int, segments: TaskSegments) -> MergedOnce:
     moved = replace(cut, first=cut.first + shift, beyond=cut.beyond + shift)
-    by = key_relation(one.wanted, one.side.key) if one.side.key else None
+    by = key_relation(one.wanted, one.placed) if one.placed else None
     window = one.side.window
     return MergedOnce(
         Share(turn, cut.passes),
@@ -84,9 +86,9 @@ def _merged_once(one: SideReading, cut: Cut, shift: int, turn: int, segments: Ta
 
 
 def _joinable(groups: Groups, one: SideReading) -> Groups:
-    """Without NULLs in the key, which equal nothing."""
+    """Without NULLs where they equal nothing."""
     nulls = np.zeros(len(groups), bool)
-    for attribute in one.side.key:
+    for attribute in one.side.solid:
         column = attribute.column.name if isinstance(attribute, Prefix) else attribute.name
         nulls |= groups.components[null_component(column)] != 0
     return groups.take(np.flatnonzero(~nulls)) if nulls.any() else groups
@@ -94,10 +96,10 @@ def _joinable(groups: Groups, one: SideReading) -> Groups:
 
 def key_numbers(sides: Sequence[SideRows]) -> list[Array]:
     """For each side the number of every row's (instant, key), the same on all sides."""
-    names = [_key_name(number, attribute) for number, attribute in enumerate(sides[0].reading.side.key)]
+    names = [key_name(number, attribute) for number, attribute in enumerate(sides[0].reading.side.key)]
     pieces = []
     for one in sides:
-        keyed = with_names(one.groups, one.reading.wanted, zip(one.reading.side.key, names, strict=True))
+        keyed = with_names(one.groups, zip(one.reading.side.key, names, strict=True))
         pieces.append(Piece(GroupRows(keyed), keyed.panes))
     bare = key_relation(sides[0].reading.wanted, names)
     numbers = Merge(bare, pieces, Vocabulary()).numbers()
@@ -105,7 +107,7 @@ def key_numbers(sides: Sequence[SideRows]) -> list[Array]:
     return [numbers[a:b] for a, b in pairwise(edges)]
 
 
-def _key_name(number: int, attribute: Attribute) -> Attribute:
+def key_name(number: int, attribute: Attribute) -> Attribute:
     """The name of a key on all sides."""
     if isinstance(attribute, Prefix):
         return Prefix(Column(f"#{number}", attribute.column.type), attribute.length)
@@ -135,6 +137,6 @@ def distinct_codes(groups: Groups, one: SideReading, attributes: Sequence[Attrib
     if not attributes or not len(groups):
         return np.zeros(len(groups), np.int64), 1
     bare = key_relation(one.wanted, attributes)
-    cut = with_names(groups, one.wanted, [(attribute, attribute) for attribute in attributes])
+    cut = with_names(groups, [(attribute, attribute) for attribute in attributes])
     codes = Merge(bare, [Piece(GroupRows(cut), np.zeros(len(groups), np.int64))], cut.dictionaries).numbers()
     return codes, int(codes.max()) + 1

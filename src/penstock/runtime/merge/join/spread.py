@@ -55,13 +55,13 @@ def write_part(
             writer.add(relation.name, groups, [], relation.slot_key)
             writer.end_run(groups.dictionaries)
     held = tuple((tuple(windows.tolist()), tuple(counts.tolist())) for windows, counts in part.held)
-    return HeldCounts(one.query.name, held)
+    return HeldCounts(one.query.name, held, part.work)
 
 
 def gathered_parts(reading: JoinReading, held: Iterable[HeldCounts]) -> SpreadReading:
     """All parts of a join together."""
     parts = [[(np.array(w, np.int64), np.array(c, np.int64)) for w, c in one.sides] for one in held]
-    windows, exact = existing(parts)
+    windows, exact = existing(parts, len(reading.sides))
     return SpreadReading(reading.window, join_bounds(reading), tuple(windows.tolist()), tuple(exact.tolist()))
 
 

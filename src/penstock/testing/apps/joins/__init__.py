@@ -4,7 +4,8 @@
 | --- | --- |
 | `keys`, `values` | what streams are joined by; what may be said of a column |
 | `streams`, `tables` | the data, with everything that breaks engines |
-| `windows`, `clauses`, `queries` | windows that fit together, conditions and aggregates, whole queries |
+| `windows`, `clauses` | windows that fit together, conditions and aggregates |
+| `places`, `asks`, `queries` | sides with what may be said of them, subqueries, whole queries |
 | `sizes` | no data, but says whether there is too much of it |
 """
 

@@ -3,64 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from penstock.logical.types import TIMESTAMP, Kind
 from penstock.testing.apps.joins import clauses
+from penstock.testing.apps.joins.asks import ask_streams, ask_table, key_columns
+from penstock.testing.apps.joins.places import Place, Source, join_key, stream_source, ties_of
 from penstock.testing.apps.joins.streams import WIDE, DrawnStream, Frame
-from penstock.testing.apps.joins.tables import DrawnTable, Tied
-from penstock.testing.apps.joins.values import Drawn, Value, count_value, small_number, value
+from penstock.testing.apps.joins.tables import DrawnTable
+from penstock.testing.apps.joins.values import Drawn, Value, count_value, value
 from penstock.testing.apps.joins.windows import random_slide, random_windows
 from penstock.testing.apps.randomness import Dice
 from penstock.testing.oracle.joins import terms
 from penstock.testing.oracle.joins.spec import (
     ROWS,
+    Ask,
     JoinSpec,
     KeySpec,
     OrderSpec,
     OutputSpec,
     Side,
     TableSide,
-    Tie,
     WindowSpec,
 )
 from penstock.testing.oracle.joins.terms import Term
 
 ALIASES = ("A", "B", "C", "D")
+ASKED = ("E", "F")
 LIMITS = (1, 2, 3, 10)
-
-
-@dataclass(frozen=True)
-class Source:
-    """What a side can read: a stream, or the results of a query with the columns of keys."""
-
-    name: str
-    columns: tuple[Drawn, ...]
-    results: bool = False
-
-
-@dataclass(frozen=True)
-class Place:
-    """A side of a query with what may be said of it."""
-
-    side: Side
-    source: Source
-    values: tuple[Value, ...]
-
-    @property
-    def alias(self) -> str:
-        return self.side.alias
-
-
-def stream_source(stream: DrawnStream) -> Source:
-    return Source(stream.spec.name, stream.columns)
-
-
-def results_source(query: JoinSpec, keys: Sequence[Drawn]) -> Source:
-    """Its keys have the names that they have in streams; the count is called n."""
-    columns = [column for column in keys if any(output.name == column.name for output in query.outputs)]
-    count = Drawn("n", terms.aggregate("count").type, (terms.number(1), terms.number(3)), True, True, True)
-    return Source(query.name, (*columns, count), results=True)
 
 
 def random_query(
@@ -72,10 +42,12 @@ def random_query(
     count: int,
     slide: int | None = None,
 ) -> JoinSpec:
-    """Over `count` sides: the first sources, and then any of them again."""
+    """Over `count` sides: the first sources, and then any of them again. Subqueries may ask others."""
     slide = slide or random_slide(dice, frame.span)
     chosen = [*sources[:count], *(dice.pick(sources) for _ in range(count - len(sources)))]
-    places = _places(dice, frame, chosen, slide, bool(tables))
+    chosen += [dice.pick(sources) for _ in range(dice.pick((0, 1, 1, 1, 2) if count == 1 else (0, 0, 0, 1, 1, 2)))]
+    every = _places(dice, frame, chosen, slide, bool(tables), count)
+    places, asked = every[:count], every[count:]
     tied = _tables(dice, places, tables)
     by_alias = {side.alias: next(t for t in tables if t.spec.name == side.table) for side in tied}
     rows = {alias: _values(alias, table.columns, True) for alias, table in by_alias.items()}
@@ -87,7 +59,10 @@ def random_query(
         tables=tuple(tied),
         equalities=_equalities(dice, frame, places),
         conditions=tuple(_conditions(dice, places, rows, tied)),
+        asks=tuple(_asks(dice, frame, places, asked, tables, tied)),
     )
+    if count == 1 and query.asks and dice.chance(0.2):
+        return _per_record(dice, query, places, by_alias)
     if tied and (count == 1 or dice.chance(0.05)) and dice.chance(0.7):
         return _per_record(dice, query, places, by_alias)
     if count == 2 and dice.chance(0.05):
@@ -113,16 +88,16 @@ def random_inner(dice: Dice, frame: Frame, name: str, stream: DrawnStream, slide
 # -- sides
 
 
-def _places(dice: Dice, frame: Frame, sources: Sequence[Source], slide: int, tabled: bool) -> list[Place]:
+def _places(dice: Dice, frame: Frame, sources: Sequence[Source], slide: int, tabled: bool, count: int) -> list[Place]:
     fine = [len(sources) > 1 and not s.results and frame.sums != WIDE for s in sources]
     results = any(source.results for source in sources)
     windows = random_windows(dice, slide, fine, landmarks=not results)
-    if results and all(window.kind == ROWS for window in windows):
+    if results and all(window.kind == ROWS for window in windows[:count]):
         windows[0] = WindowSpec("range", slide)
     names = [column.name for source in sources for column in source.columns]
     short = not tabled and dice.chance(0.3)  # unique names alone
     found = []
-    for alias, source, window in zip(ALIASES, sources, windows, strict=False):
+    for alias, source, window in zip((*ALIASES[:count], *ASKED), sources, windows, strict=False):
         values = []
         for column in source.columns:
             bare = short and names.count(column.name) == 1
@@ -136,34 +111,43 @@ def _values(alias: str, columns: Sequence[Drawn], qualified: bool) -> tuple[Valu
 
 
 def _equalities(dice: Dice, frame: Frame, places: Sequence[Place]) -> tuple[tuple[Term, Term], ...]:
-    """Every side by the same keys: in a chain, or all to the first."""
+    """Every side by the same keys, in a chain or all to the first; or each by its own keys to one before it."""
     names = [pool.name for pool in frame.pools]
+    if len(places) > 2 and len(names) > 1 and dice.chance(0.6):
+        return _linked(dice, names, places)
     used = names if dice.chance(0.6) else [dice.pick(names)]
     star, found = dice.chance(0.5), []
     for name in used:
         computed = dice.between(2, 6) if dice.chance(0.08) else None
-        sides = [_join_key(place, name, computed) for place in places]
+        sides = [join_key(place, name, computed) for place in places]
         for i in range(1, len(sides)):
             pair = (sides[0 if star else i - 1], sides[i])
             found.append(pair if dice.chance(0.7) else (pair[1], pair[0]))
     return tuple(found)
 
 
-def _join_key(place: Place, name: str, computed: int | None) -> Term:
-    found = next(one for one in place.values if one.column == name)
-    fine = computed is not None and found.kind is Kind.INTEGER
-    return small_number(found, computed).term if fine and computed is not None else found.term
+def _linked(dice: Dice, names: Sequence[str], places: Sequence[Place]) -> tuple[tuple[Term, Term], ...]:
+    """Each side to one before it, by any keys; sometimes to another one as well, so that there is a ring."""
+    found = []
+    for number in range(1, len(places)):
+        near = [dice.between(0, number - 1) for _ in range(2 if dice.chance(0.25) else 1)]
+        for other in dict.fromkeys(near):
+            for name in names if dice.chance(0.15) else [dice.pick(names)]:
+                computed = dice.between(2, 6) if dice.chance(0.08) else None
+                pair = join_key(places[other], name, computed), join_key(places[number], name, computed)
+                found.append(pair if dice.chance(0.7) else (pair[1], pair[0]))
+    return tuple(found)
 
 
 def _tables(dice: Dice, places: Sequence[Place], tables: Sequence[DrawnTable]) -> list[TableSide]:
     """Each table, if some side has what it is tied to."""
     found = []
     for number, table in enumerate(tables):
-        fitting = [p for p in places if table.stream in (None, p.source.name) and _has(p, table.ties)]
+        fitting = [p for p in places if table.stream in (None, p.source.name) and p.has(table.ties)]
         if not fitting:
             continue
         place, alias = dice.pick(fitting), "TU"[number]
-        ties = [tie for one in table.ties for tie in _ties(dice, place, alias, table, one)]
+        ties = [tie for one in table.ties for tie in ties_of(dice, place, alias, table, one)]
         own = clauses.predicate(dice, _values(alias, table.columns, True)) if dice.chance(0.3) else None
         found.append(
             TableSide(alias, table.spec.name, tuple(ties), () if own is None else (own,), outer=dice.chance(0.25))
@@ -171,22 +155,19 @@ def _tables(dice: Dice, places: Sequence[Place], tables: Sequence[DrawnTable]) -
     return found
 
 
-def _has(place: Place, ties: Sequence[Tied]) -> bool:
-    names = {one.column for one in place.values} | (set() if place.source.results else {"ts"})
-    return all(tie.column in names for tie in ties)
-
-
-def _ties(dice: Dice, place: Place, alias: str, table: DrawnTable, tied: Tied) -> list[Tie]:
-    columns = {column.name: column for column in table.columns}
-    record = next((v.term for v in place.values if v.column == tied.column), None)
-    if record is None:
-        record = terms.column(place.alias, "ts", TIMESTAMP)
-    lower = terms.column(alias, tied.lower, columns[tied.lower].type)
-    if tied.upper is None:
-        return [Tie("=", record, lower)]
-    upper = terms.column(alias, tied.upper, columns[tied.upper].type)
-    bounds = [Tie(">=", record, lower), Tie("<=" if tied.closed else "<", record, upper)]
-    return bounds if table.spec.longest or dice.chance(0.92) else bounds[:1]
+def _asks(
+    dice: Dice,
+    frame: Frame,
+    places: Sequence[Place],
+    asked: Sequence[Place],
+    tables: Sequence[DrawnTable],
+    tied: Sequence[TableSide],
+) -> list[Ask]:
+    """What subqueries ask, of streams and of tables."""
+    names = [pool.name for pool in frame.pools]
+    found: list[Ask | None] = [*ask_streams(dice, names, places, asked, key_columns(tied))]
+    found += [ask_table(dice, places, table, "VW"[number]) for number, table in enumerate(tables) if dice.chance(0.25)]
+    return [ask for ask in found if ask is not None]
 
 
 # -- clauses

@@ -19,7 +19,7 @@ from penstock.logical.types import TIMESTAMP, Kind, Type
 from penstock.testing.oracle.answers import FLOAT_TOLERANCE, ZERO_KEY
 from penstock.testing.oracle.columns import Numbers, printed, result_type
 from penstock.testing.oracle.database import plain, run
-from penstock.testing.oracle.joins.sides import ROW
+from penstock.testing.oracle.joins.sides import ROW, ask_sql
 from penstock.testing.oracle.joins.spec import JoinSpec
 from penstock.testing.oracle.joins.terms import SQL_TYPES, AggregateOf, Term, compare, slot
 from penstock.testing.oracle.sums import SPREADS, function_of
@@ -61,6 +61,7 @@ def _pairs(query: JoinSpec, inputs: Inputs) -> pa.Table:
     chosen += [f"{_argument(one)} AS {_argument_slot(one)}" for one in aggregates_of(query)]
     first = query.sides[0].alias
     conditions = [term.sql for term in query.conditions]
+    conditions += [ask_sql(ask, f'"{first}".instant') for ask in query.asks]
     text = (
         f"SELECT {', '.join([f'{chr(34)}{first}{chr(34)}.instant AS instant', f'1 AS {ONE}', *chosen])} "
         f"FROM {_joined(query)} WHERE {' AND '.join(conditions) or 'true'}"

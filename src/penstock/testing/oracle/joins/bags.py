@@ -80,8 +80,8 @@ def stay(query: JoinSpec, window: WindowSpec, course: Course, closed: Numbers) -
     return Stay(window, grid, course, grid.after(times), last, everywhere, np.asarray(~late))
 
 
-def candidates(stays: list[Stay], passed: list[Flags]) -> Numbers:
-    """Every k at which all sides may hold something."""
+def candidates(stays: list[Stay], passed: list[Flags], asked: list[Stay]) -> Numbers:
+    """Every k at which all sides may hold something; what subqueries ask need not."""
     ranged = [np.unique(_pairs(s, p)[1]) for s, p in zip(stays, passed, strict=True) if s.window.kind == RANGE]
     if ranged:
         common = ranged[0]
@@ -93,6 +93,7 @@ def candidates(stays: list[Stay], passed: list[Flags]) -> Numbers:
     if any(one is None for one in greatest) or not all(len(first) for first in firsts):
         return np.empty(0, np.int64)
     slide = stays[0].grid.slide
+    greatest += [s.course.greatest for s in asked]
     last = max(one for one in greatest if one is not None) // slide  # its slide ends at (last + 1)·slide
     return np.arange(max(int(first.min()) for first in firsts), last + 2, dtype=np.int64)
 

@@ -97,7 +97,7 @@ def expect_joins(app: AppSpec, data: Mapping[str, pa.Table], log: RunLog) -> Exp
 def inputs_of(app: AppSpec, data: Mapping[str, pa.Table], log: RunLog) -> Iterator[tuple[JoinSpec, Inputs]]:
     """What every query is answered from; only those that others read are answered."""
     world = _begin(app, data, log)
-    read = {side.source for query in app.queries for side in query.sides}
+    read = {side.source for query in app.queries for side in query.streams}
     for query in app.queries:
         held = _hold(world, query)
         yield query, held.inputs
@@ -115,12 +115,13 @@ def _begin(app: AppSpec, data: Mapping[str, pa.Table], log: RunLog) -> _World:
 def _hold(world: _World, query: JoinSpec) -> _Held:
     marks = reached(world.streams, sorted(world.app.roots(query)), world.log)
     stays, values = _sides(world, query, marks)
-    tables = {t.alias: _table_values(world.app, query, t.alias, t.table) for t in query.tables}
+    named = [(t.alias, t.table) for t in query.tables] + [(a.alias, a.table) for a in query.asks if a.side is None]
+    tables = {alias: _table_values(world.app, query, alias, name) for alias, name in named}
     found = {
         table.alias: matches(table, world.app.table(table.table).longest, values[table.to].table, tables[table.alias])
         for table in query.tables
     }
-    judged = {s.alias: verdicts(query, s.alias, values[s.alias], stays[s.alias], found) for s in query.sides}
+    judged = {s.alias: verdicts(query, s.alias, values[s.alias], stays[s.alias], found, tables) for s in query.streams}
     bags, numbers = _bags(query, stays, values, judged)
     instants = query.offset + numbers * query.slide
     return _Held(query, marks, judged, Inputs(bags, tables, found), instants, _starts(query, stays, instants))
@@ -135,7 +136,7 @@ def _answered(held: _Held) -> ExpectedJoin:
 
 def _sides(world: _World, query: JoinSpec, marks: Numbers) -> tuple[dict[str, Stay], dict[str, Values]]:
     stays, values = {}, {}
-    for side in query.sides:
+    for side in query.streams:
         course = world.courses[side.source]
         stays[side.alias] = stay(query, side.window, course, closed_before(marks, course.arrived))
         values[side.alias] = values_of(world.data[side.source], world.fields[side.source], side.alias, query.uses)
@@ -153,13 +154,17 @@ def _table_values(app: AppSpec, query: JoinSpec, alias: str, name: str) -> pa.Ta
 def _bags(
     query: JoinSpec, stays: Mapping[str, Stay], values: Mapping[str, Values], judged: Mapping[str, Verdicts]
 ) -> tuple[dict[str, pa.Table], Numbers]:
-    """What each side holds, at the instants at which every side holds something; and these."""
+    """What each side holds, at the instants at which every side of FROM holds something; and these."""
     aliases = [side.alias for side in query.sides]
-    passed = {alias: judged[alias] == Verdict.EXACT for alias in aliases}
-    numbers = candidates([stays[alias] for alias in aliases], [passed[alias] for alias in aliases])
+    others = [side.alias for side in query.streams if side.alias not in aliases]
+    passed = {alias: judged[alias] == Verdict.EXACT for alias in (*aliases, *others)}
+    numbers = candidates(
+        [stays[alias] for alias in aliases], [passed[alias] for alias in aliases], [stays[alias] for alias in others]
+    )
     held = {alias: bag(stays[alias], passed[alias], numbers) for alias in aliases}
     for _, found in held.values():
         numbers = np.intersect1d(numbers, found)
+    held |= {alias: bag(stays[alias], passed[alias], numbers) for alias in others}
     bags = {}
     for alias, (rows, found) in held.items():
         kept = np.isin(found, numbers)
@@ -210,7 +215,7 @@ def _stream_account(world: _World, stream: str) -> ExpectedAccount:
     sides = [
         world.found[query.name].verdicts[side.alias]
         for query in world.app.queries
-        for side in query.sides
+        for side in query.streams
         if side.source == stream
     ]
     return account_of(np.minimum.reduce([np.full(count, Verdict.MALFORMED, np.int8), *sides]))

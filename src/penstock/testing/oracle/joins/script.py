@@ -14,6 +14,7 @@ from penstock.testing.oracle.joins.spec import (
     RANGE,
     ROWS,
     AppSpec,
+    Ask,
     JoinSpec,
     Side,
     StreamSpec,
@@ -75,7 +76,7 @@ def _table(table: TableSpec, source: str) -> str:
 
 
 def _whole(app: AppSpec, query: JoinSpec, manners: Mapping[str, Manner]) -> str:
-    inner = [app.query(side.source) for side in query.sides if not app.stream(side.source)]
+    inner = [app.query(side.source) for side in query.streams if not app.stream(side.source)]
     hidden = {one.name: one for one in inner if one.hidden}
     parts = [f"{name} AS (\n{select_text(one, manners.get(name, Manner()))})" for name, one in hidden.items()]
     prologue = f"  WITH {', '.join(parts)}\n" if parts else ""
@@ -93,6 +94,7 @@ def select_text(query: JoinSpec, manner: Manner) -> str:
         conditions = [*joins, *conditions]
     else:
         source = _by_joins(query, manner)
+    conditions += [ask_text(ask, query, manner) for ask in query.asks]
     clauses = [
         f"SELECT {_select_list(query)}",
         f"FROM {source}",
@@ -107,6 +109,16 @@ def select_text(query: JoinSpec, manner: Manner) -> str:
 
 def _operand(text: str) -> str:
     return f"({text})" if " OR " in text else text
+
+
+def ask_text(ask: Ask, query: JoinSpec, manner: Manner) -> str:
+    """A subquery with what asks it."""
+    source = f"{ask.table} AS {ask.alias}" if ask.side is None else _side(ask.side, query, manner)
+    where = f" WHERE {' AND '.join(_operand(bare(term)) for term in ask.tests)}" if ask.tests else ""
+    shown, negated = "1" if ask.member is None else bare(ask.member[1]), "NOT " if ask.negated else ""
+    asked = "EXISTS" if ask.member is None else "IN"
+    before = "" if ask.member is None else f"{ask.member[0].text} "
+    return f"{before}{negated}{asked} (SELECT {shown} FROM {source}{where})"
 
 
 def _by_joins(query: JoinSpec, manner: Manner) -> str:
@@ -151,7 +163,7 @@ def _window(side: Side, query: JoinSpec, manner: Manner) -> str:
 
 
 def _every(query: JoinSpec, manner: Manner) -> bool:
-    kinds = {side.window.kind for side in query.sides}
+    kinds = {side.window.kind for side in query.streams}
     return manner.every or ROWS in kinds or RANGE not in kinds
 
 

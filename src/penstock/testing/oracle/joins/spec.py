@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from penstock.logical.types import Type
-from penstock.testing.oracle.joins.terms import Term, Use
+from penstock.testing.oracle.joins.terms import Term, Use, compare
 
 RANGE, LANDMARK, ROWS = "range", "landmark", "rows"
 
@@ -90,6 +90,33 @@ class TableSide:
 
 
 @dataclass(frozen=True)
+class Ask:
+    """EXISTS or, with a `member` (before IN, and what the subquery gives), IN: of a stream (`side`), or of a table by
+    its name, which `alias` calls. `equalities` are between a term of the query and one of the subquery."""
+
+    alias: str
+    negated: bool
+    side: Side | None = None
+    table: str = ""
+    member: tuple[Term, Term] | None = None
+    equalities: tuple[tuple[Term, Term], ...] = ()
+    conditions: tuple[Term, ...] = ()
+
+    @property
+    def tests(self) -> tuple[Term, ...]:
+        """What is said in the WHERE of the subquery."""
+        return (*(compare("=", *pair) for pair in self.equalities), *self.conditions)
+
+    @property
+    def to(self) -> str:
+        """The alias of the only side that a table is asked for."""
+        said = (*self.tests, *(self.member or ()))
+        found = {alias for term in said for alias in term.sides} - {self.alias}
+        assert len(found) < 2, f"a table is asked for by {sorted(found)}"
+        return found.pop() if found else ""
+
+
+@dataclass(frozen=True)
 class KeySpec:
     """A grouping attribute; with a name, GROUP BY says `expression AS name`."""
 
@@ -132,12 +159,18 @@ class JoinSpec:
     limit: int | None = None
     hidden: bool = False
     star: bool = False
+    asks: tuple[Ask, ...] = ()
+
+    @property
+    def streams(self) -> tuple[Side, ...]:
+        """All sides, also those that subqueries ask."""
+        return (*self.sides, *(ask.side for ask in self.asks if ask.side is not None))
 
     @property
     def offset(self) -> int:
         """Instants are equal to this modulo the slide."""
-        sizes = {side.window.size % self.slide for side in self.sides if side.window.kind == RANGE}
-        if any(side.window.kind == LANDMARK for side in self.sides):
+        sizes = {side.window.size % self.slide for side in self.streams if side.window.kind == RANGE}
+        if any(side.window.kind == LANDMARK for side in self.streams):
             sizes.add(0)
         if len(sizes) > 1:
             raise ValueError(f"ranges of '{self.name}' are {sorted(sizes)} modulo the slide")
@@ -158,13 +191,20 @@ class JoinSpec:
         return (*terms, self.having) if self.having is not None else tuple(terms)
 
     def own_conditions(self, alias: str) -> tuple[Term, ...]:
-        """Conjuncts of one side."""
-        return tuple(term for term in self.conditions if term.sides == {alias})
+        """Conjuncts of one side; of a subquery's own, those that it says of itself."""
+        said = next((ask.conditions for ask in self.asks if ask.alias == alias), self.conditions)
+        return tuple(term for term in said if term.sides == {alias})
 
     def join_keys(self, alias: str) -> tuple[Term, ...]:
-        """What a side is joined by."""
-        found = (term for pair in self.equalities for term in pair if term.sides == {alias})
-        return tuple(dict.fromkeys(found))
+        """What a side is joined by, or found by: a NULL there filters the record. NOT EXISTS keeps those with one,
+        and so does the subquery of NOT IN."""
+        found = [term for pair in self.equalities for term in pair]
+        for ask in (ask for ask in self.asks if ask.side is not None):
+            found += [inner for _, inner in ask.equalities]
+            if not ask.negated:
+                found += [outer for outer, _ in ask.equalities]
+                found += ask.member or ()
+        return tuple(dict.fromkeys(term for term in found if term.sides == {alias}))
 
     @property
     def uses(self) -> frozenset[Use]:
@@ -173,6 +213,8 @@ class JoinSpec:
         terms += [term for pair in self.equalities for term in pair]
         for table in self.tables:
             terms += [*table.own, *(t for tie in table.ties for t in (tie.record, tie.row))]
+        for ask in self.asks:
+            terms += [*ask.tests, *(ask.member or ())]
         for aggregate in (one for term in self.group_level for one in term.aggregates):
             terms += [term for term in (aggregate.argument, aggregate.test) if term is not None]
         return frozenset(use for term in terms for use in term.uses)
@@ -199,7 +241,7 @@ class AppSpec:
     def roots(self, query: JoinSpec) -> frozenset[str]:
         """The declared streams that a query reads in the end."""
         found: frozenset[str] = frozenset()
-        for side in query.sides:
+        for side in query.streams:
             found |= {side.source} if self.stream(side.source) else self.roots(self.query(side.source))
         return found
 

@@ -185,11 +185,17 @@ def arithmetic(operator: str, left: Term, right: Term) -> Term:
 
 
 def compare(operator: str, left: Term, right: Term) -> Term:
-    """In the common type: an integer beside a double is a double."""
+    """In the common type."""
+    a, b = alike(left, right)
+    return made(f"{left.text} {operator} {right.text}", f"({a} {operator} {b})", BOOLEAN, left, right)
+
+
+def alike(left: Term, right: Term) -> tuple[str, str]:
+    """As DuckDB compares them: an integer beside a double is a double."""
     a, b = left.sql, right.sql
     if {left.type.kind, right.type.kind} == {Kind.INTEGER, Kind.DOUBLE}:
-        a, b = f"CAST({a} AS DOUBLE)", f"CAST({b} AS DOUBLE)"
-    return made(f"{left.text} {operator} {right.text}", f"({a} {operator} {b})", BOOLEAN, left, right)
+        return f"CAST({a} AS DOUBLE)", f"CAST({b} AS DOUBLE)"
+    return a, b
 
 
 def both(*terms: Term) -> Term:
