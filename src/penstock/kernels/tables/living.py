@@ -63,59 +63,74 @@ def list_part(rows, begin, end, first, starts, out):
 
 
 @part
-def fold_lists(one, one_begin, one_end, other, begin, end, places, arity, width, out):
-    """All pairs of two lists: out[place of both lives + group, aggregate]."""
-    adds, other_adds = FIRST - 1 + arity[0], FIRST - 1 + arity[1]
-    least, other_least = adds + arity[2], other_adds + arity[4]
-    greatest, other_greatest = least + arity[3], other_least + arity[5]
-    for i in range(one_begin, one_end):
-        word, count = uint64(one[i, 0]), one[i, 1]
-        base, near = (word & uint64(CODE)) * uint64(width), places[word >> uint64(LIFE_SHIFT)]
-        for j in range(begin, end):
-            there, times = uint64(other[j, 0]), other[j, 1]
-            at = uint64(near[there >> uint64(LIFE_SHIFT)]) + base + (there & uint64(CODE))
-            out[at, 0] += count * times
-            q = uint64(1)
-            for column in range(uint64(FIRST - 1), uint64(adds)):
-                out[at, q] += one[i, column] * times
-                q += uint64(1)
-            for column in range(uint64(FIRST - 1), uint64(other_adds)):
-                out[at, q] += other[j, column] * count
-                q += uint64(1)
-            for column in range(uint64(adds), uint64(least)):
-                out[at, q] = min(out[at, q], one[i, column])
-                q += uint64(1)
-            for column in range(uint64(least), uint64(greatest)):
-                out[at, q] = max(out[at, q], one[i, column])
-                q += uint64(1)
-            for column in range(uint64(other_adds), uint64(other_least)):
-                out[at, q] = min(out[at, q], other[j, column])
-                q += uint64(1)
-            for column in range(uint64(other_least), uint64(other_greatest)):
-                out[at, q] = max(out[at, q], other[j, column])
-                q += uint64(1)
+def better(kind, known, value):
+    """The lesser or the greater of two."""
+    return min(known, value) if kind == LEAST_ONE or kind == LEAST_OTHER else max(known, value)
+
+
+@part
+def place_of(listed, j, near, base):
+    """Where a pair stands: what both lives have in common, and the group of both."""
+    word = uint64(listed[j, 0])
+    return uint64(near[word >> uint64(LIFE_SHIFT)]) + base + (word & uint64(CODE))
+
+
+@part
+def add_list(x, listed, begin, end, column, near, base, out, q):
+    """One aggregate of a row and a list: x times a column of the other side."""
+    for j in range(begin, end):
+        out[place_of(listed, j, near, base), q] += x * listed[j, column]
+
+
+@part
+def keep_list(kind, x, listed, begin, end, column, near, base, out, q):
+    """The same for the lesser or greater of x, or of a column of the other side."""
+    for j in range(begin, end):
+        at = place_of(listed, j, near, base)
+        out[at, q] = better(kind, out[at, q], x if kind == LEAST_ONE or kind == GREATEST_ONE else listed[j, column])
+
+
+@part
+def fold_row(row, listed, begin, end, near, base, arity, out):
+    """All pairs of a row of a part and a list, aggregate by aggregate."""
+    count, q = row[COUNT], uint64(1)
+    add_list(count, listed, begin, end, uint64(1), near, base, out, uint64(0))
+    mine, theirs = uint64(FIRST), uint64(FIRST - 1)
+    for _ in range(arity[0]):
+        add_list(row[mine], listed, begin, end, uint64(1), near, base, out, q)
+        mine, q = mine + uint64(1), q + uint64(1)
+    for _ in range(arity[1]):
+        add_list(count, listed, begin, end, theirs, near, base, out, q)
+        theirs, q = theirs + uint64(1), q + uint64(1)
+    for number in range(arity[2] + arity[3]):
+        kind = LEAST_ONE if number < arity[2] else GREATEST_ONE
+        keep_list(kind, row[mine], listed, begin, end, uint64(0), near, base, out, q)
+        mine, q = mine + uint64(1), q + uint64(1)
+    for number in range(arity[4] + arity[5]):
+        kind = LEAST_OTHER if number < arity[4] else GREATEST_OTHER
+        keep_list(kind, int64(0), listed, begin, end, theirs, near, base, out, q)
+        theirs, q = theirs + uint64(1), q + uint64(1)
 
 
 @kernel(
-    types.void, ro(I64, 2), ro(I64), ro(I64, 2), ro(I64), I64, rw(I64, 2), rw(I64, 2), rw(I64, 2),
+    types.void, ro(I64, 2), ro(I64), ro(I64, 2), ro(I64), I64, rw(I64, 2), rw(I64),
     ro(I64, 2), ro(I64), I64, rw(I64, 2),
 )  # fmt: skip
-def fold_parts(one, one_parts, other, other_parts, shift, one_lists, other_lists, starts, places, arity, width, out):
+def fold_parts(one, one_parts, other, other_parts, shift, listed, starts, places, arity, width, out):
     """out[place of both lives + group, aggregate] of all pairs of rows with equal keys, part by part. A group is
-    `width` times the code of one row and the code of the other. `one_lists`, `other_lists` and `starts` have room for
-    the largest part. The caller knows that no sum overflows."""
+    `width` times the code of one row and the code of the other. `listed` and `starts` have room for the lists of the
+    largest part. The caller knows that no sum overflows."""
     for p in range(one_parts.shape[0] - 1):
         if one_parts[p] == one_parts[p + 1] or other_parts[p] == other_parts[p + 1]:
             continue
         first = int64(p) << shift
-        list_part(one, one_parts[p], one_parts[p + 1], first, starts[0], one_lists)
-        list_part(other, other_parts[p], other_parts[p + 1], first, starts[1], other_lists)
-        for key in range(starts.shape[1] - 2):
-            begin, end = starts[1, key], starts[1, key + 1]
-            if begin < end and starts[0, key] < starts[0, key + 1]:
-                fold_lists(
-                    one_lists, starts[0, key], starts[0, key + 1], other_lists, begin, end, places, arity, width, out
-                )
+        list_part(other, other_parts[p], other_parts[p + 1], first, starts, listed)
+        for i in range(one_parts[p], one_parts[p + 1]):
+            key, word = uint64(one[i, KEY] - first), uint64(one[i, WORD])
+            begin, end = uint64(starts[key]), uint64(starts[key + uint64(1)])
+            if begin < end:
+                base = (word & uint64(CODE)) * uint64(width)
+                fold_row(one[i], listed, begin, end, places[word >> uint64(LIFE_SHIFT)], base, arity, out)
 
 
 @kernel(types.void, ro(I64), ro(I64), ro(I64), ro(I64), I64, I64, I64, rw(I64))
@@ -130,12 +145,6 @@ def add_cells(keys, lives, codes, values, many, width, kind, cells):
             cells[at] = min(cells[at], values[i])
         else:
             cells[at] = max(cells[at], values[i])
-
-
-@part
-def better(kind, known, value):
-    """The lesser or the greater of two."""
-    return min(known, value) if kind == LEAST_ONE or kind == LEAST_OTHER else max(known, value)
 
 
 @part

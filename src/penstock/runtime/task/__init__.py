@@ -3,6 +3,7 @@
 | module | does |
 | --- | --- |
 | `task` | has the loop, and decides when groups are written |
+| `gathering` | makes larger batches of small ones |
 | `columns` | turns batches into records (`arrow`, `codes`), judges times (`times`), computes columns |
 | `selection` | decides what becomes of each record for each query, and keeps the account |
 | `keys` | lays out and packs the components of keys |

@@ -32,6 +32,7 @@ from penstock.runtime.tables.forest import Forest
 from penstock.runtime.tables.leaf import Leaf
 from penstock.runtime.task import worker_cache
 from penstock.runtime.task.columns import Columns, Records
+from penstock.runtime.task.gathering import gathered
 from penstock.runtime.task.keys import Chosen, Keys
 from penstock.runtime.task.sampling import Sampler, first_records, store, survey_of
 from penstock.runtime.task.selection import Ledger, Selection, judges_of, sieves, takers_of
@@ -73,7 +74,7 @@ class Task:
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> None:
         """Take all batches, then end."""
-        for batch in batches:
+        for batch in gathered(batches, self._settings.chunk_rows):
             began = time.perf_counter()
             self.take(batch)
             self.seconds += time.perf_counter() - began

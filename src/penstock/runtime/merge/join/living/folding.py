@@ -215,12 +215,11 @@ def _of_pairs(folding: Folding, together: Together) -> Array:
     for number, op in enumerate(folding.ops):
         if op.fresh:
             made[:, number] = op.fresh
-    parted = [_parted(side, folding.keys) for side in folding.sides]
-    lists = [np.empty((int(np.diff(starts).max()), rows.shape[1] - 1), np.int64) for rows, starts in parted]
-    places = np.ascontiguousarray(together.numbers * folding.groups)
+    (one, one_parts), (other, other_parts) = (_parted(side, folding.keys) for side in folding.sides)
+    listed = np.empty((int(np.diff(other_parts).max()), other.shape[1] - 1), np.int64)
     kernels.fold_parts(
-        *parted[0], *parted[1], PART, *lists, np.empty((2, (1 << PART) + 2), np.int64),
-        places, folding.arity, folding.other.many, made,
+        one, one_parts, other, other_parts, PART, listed, np.empty((1 << PART) + 2, np.int64),
+        np.ascontiguousarray(together.numbers * folding.groups), folding.arity, folding.other.many, made,
     )  # fmt: skip
     return made.reshape(common + 1, folding.groups, aggregates)
 
