@@ -11,13 +11,24 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.comparisons import aggjoin, details, multiquery, packets, planning, scaling, sketches, startup
+from benchmarks.comparisons import (
+    aggjoin,
+    details,
+    joinplans,
+    multiquery,
+    packets,
+    planning,
+    scaling,
+    sketches,
+    startup,
+)
 from benchmarks.measure import table
 from penstock.errors import ConfigError
 
 BENCHMARKS: dict[str, Callable[..., dict[str, Any]]] = {
     "aggjoin": aggjoin.run,
     "details": details.run,
+    "joinplans": joinplans.run,
     "multiquery": multiquery.run,
     "packets": packets.run,
     "planning": planning.run,
@@ -28,6 +39,7 @@ BENCHMARKS: dict[str, Callable[..., dict[str, Any]]] = {
 WHAT = {
     "aggjoin": "windows of two streams joined and grouped, beside DuckDB, Spark and Flink (--data: a case)",
     "details": "distinct counts beside sums and pairs, and beside DuckDB, Polars and Spark",
+    "joinplans": "all plans of a join beside the one that is chosen (--data: a case; --engine: LAP, EAP10, …, auto)",
     "multiquery": "12, 20 and 78 aggregations on one stream, beside Spark, Flink, DuckDB, Polars and ClickHouse",
     "packets": "a dozen monitoring queries on packet traces, beside nfdump, tshark and pmacct",
     "planning": "how long plans for 6 to 300 queries take, by chooser (--engine: a value of --plan)",
@@ -39,6 +51,7 @@ WHAT = {
 OPTIONS = {
     "aggjoin": ("streams", "repeat"),
     "details": (),
+    "joinplans": ("streams", "repeat"),
     "multiquery": ("queries", "streams"),
     "packets": ("captures",),
     "planning": ("queries",),

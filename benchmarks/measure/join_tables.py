@@ -1,4 +1,5 @@
-"""Tables of `aggjoin`: one for each case and kind of window, penstock against its peers, goals and what is reached."""
+"""Tables of `aggjoin`: one for each case and kind of window, penstock against its peers, goals and what is reached. And
+of `joinplans`."""
 
 from __future__ import annotations
 
@@ -83,3 +84,21 @@ def _last(engine: str) -> str:
 def _reached(line: dict[str, Any], engine: str) -> str:
     value = line["reached"].get(engine)
     return "-" if value is None else f"{value:.3g}{'*' if engine in line['met'] else ' '}"
+
+
+def show_joinplans(report: dict[str, Any], console: Console) -> None:
+    """All plans of each case, the best one and the one that was chosen."""
+    lines = report["results"]
+    for work in dict.fromkeys(line["work"] for line in lines):
+        table = new_table(work, "plan", ("ns a record", "against the best", "expected", "state", "chosen"))
+        for line in (line for line in lines if line["work"] == work):
+            table.add_row(
+                line["engine"],
+                f"{line['ns_a_record']:.0f}",
+                "" if line["regret"] is None else f"{line['regret']:.2f}",
+                "" if line["expected"] is None else f"{line['expected']:.0f}",
+                short(line["state_bytes"]),
+                line["chosen"] if line["engine"] == "auto" else "",
+            )
+        console.print(table)
+    console.print("ns a record: processor time of the whole run; expected: of what differs between plans alone")

@@ -20,11 +20,12 @@ from benchmarks.measure.figures import (
     show_sketches,
     show_startup,
 )
-from benchmarks.measure.join_tables import show_aggjoin
+from benchmarks.measure.join_tables import show_aggjoin, show_joinplans
 
 OTHERS = {
     "aggjoin": show_aggjoin,
     "details": show_details,
+    "joinplans": show_joinplans,
     "planning": show_planning,
     "scaling": show_scaling,
     "sketches": show_sketches,

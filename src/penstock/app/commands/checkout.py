@@ -28,10 +28,10 @@ def bench(
     queries: Annotated[list[int] | None, typer.Option(metavar="N", help="Only so many queries.")] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option(help="Only these, of multiquery: flows, zeek; of aggjoin: few, dense, wide, once."),
+        typer.Option(help="Only these, of multiquery: flows, zeek; of aggjoin, joinplans: a case."),
     ] = None,
     repeat: Annotated[
-        int | None, typer.Option(metavar="N", help="Run engines so often, in turn, and take medians: aggjoin.")
+        int | None, typer.Option(metavar="N", help="Run engines so often, in turn: aggjoin, joinplans.")
     ] = None,
     work: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep data and results here.")] = None,
     capture: Annotated[
