@@ -66,8 +66,11 @@ def _parts(one: JoinDue, whole: Cut, shares: int, passes: int) -> Iterator[Cut]:
 
 
 def _slotted(reading: JoinReading) -> bool:
-    """Whether rows of equal keys stand in the same slot in all streams."""
-    return all(one.side.key and one.placed == one.side.key for one in reading.streams) and all(
+    """Whether rows of equal keys stand in the same slot in all streams, and no stream needs those of other slots: which
+    records are the last, all of them tell."""
+    if any(not one.side.key or one.placed != one.side.key or one.side.window.counted for one in reading.streams):
+        return False
+    return all(
         source.relation.attributes[: source.relation.slots] == one.side.key
         for one in reading.streams
         for source in one.sources
