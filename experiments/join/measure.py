@@ -57,6 +57,10 @@ class PlanTimes:
         a, b = self.seconds[one], self.seconds[other]
         return min(a) <= max(b) and min(b) <= max(a)
 
+    def wins(self, one: Plan, other: Plan) -> int:
+        """Runs in which the first was faster: plans take turns in a run, so other work slows both."""
+        return sum(a < b for a, b in zip(self.seconds[one], self.seconds[other], strict=True))
+
 
 def records_of(stream: StreamStatistics, units: float, number: int, rng: np.random.Generator) -> Records:
     """A full window before time 0, then `units` units of time."""

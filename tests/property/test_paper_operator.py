@@ -1,7 +1,7 @@
 """The engine's pane-wise joins and the operator of the aggregation-join paper: equal, slide by slide.
 
 The operator (`experiments.join`) takes one record at a time and subtracts what leaves; the engine puts windows together
-from panes. At every instant AS_out must be the engine's rows, early and late.
+from panes. At every instant AS_out must be the engine's rows, whatever its plan.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ import penstock as ps
 from experiments.join.events import LANDMARK, RELATION, SLIDING, Records, TimeWindow, drawn, spans, timed_events
 from experiments.join.operator import AggregationJoin, Function, JoinQuery, Plan
 from penstock.runtime.planning.replan import Planner
-from penstock.sharing.options import EARLY, LATE, Planning
+from penstock.sharing.joins.asked import AUTO, EARLY, LATE
+from penstock.sharing.options import Planning
 from penstock.testing.apps.generators import Settings
 from support.amounts import quick_and
 
@@ -79,6 +80,12 @@ class Case:
             f"CREATE QUERY q AS SELECT {', '.join([*keys, *aliases])} FROM {froms} WHERE {where} GROUP BY {groups} "
             f"EVERY {self.slide // SECOND} SECONDS;"
         )
+
+    def some_bits(self) -> str:
+        """A plan that is neither early nor late throughout; tables have no bit."""
+        streams = sum(window.kind != RELATION for window in self.windows)
+        bits = [f"{number:0{streams}b}" for number in range(1, 2**streams - 1)]
+        return random.Random(self.seed).choice(bits)
 
     def instants(self) -> Iterator[tuple[int, int]]:
         """The first, and those after it."""
@@ -159,7 +166,7 @@ def check(seed: int, m: int, folder: Path) -> None:
     assert len(expected) > 5, place
     for plan in plans[1:]:
         assert by_operator(case, plan) == expected, place
-    for joins in (EARLY, LATE):
+    for joins in (AUTO, EARLY, LATE, case.some_bits()):
         assert_equal(by_engine(case, folder / joins, joins), expected, f"{place}\n{joins}")
 
 

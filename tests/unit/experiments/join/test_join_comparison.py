@@ -29,6 +29,7 @@ def test_plans_whose_runs_overlap_are_tied() -> None:
     one = point({LAP: (1.0, 1.2, 1.4), EAP10: (1.3, 1.5, 1.6), EAP01: (2.0, 2.1, 2.2)}, {LAP: 2, EAP10: 1, EAP01: 3})
     assert one.times.tied(LAP, EAP10)
     assert not one.times.tied(LAP, EAP01)
+    assert [one.times.wins(*pair) for pair in ((LAP, EAP10), (EAP10, LAP))] == [3, 0]
     assert one.ranked(PAPER)
     assert not one.ranked(PAPER, strictly=True)
     assert one.chosen(PAPER) == EAP10

@@ -126,8 +126,12 @@ def split_parts(conditions: Iterable[Expression], inner: str, streams: Sequence[
     return Parts(tuple(dict.fromkeys(equals)), conjunction(when), conjunction(where), conjunction(pairs))
 
 
+def _is_equality(condition: Expression) -> bool:
+    return isinstance(condition, Comparison) and condition.operator == "="
+
+
 def _equal(condition: Expression, inner: str, streams: Sequence[str]) -> tuple[Attribute, Attribute] | None:
-    if not isinstance(condition, Comparison) or condition.operator != "=":
+    if not isinstance(condition, Comparison) or not _is_equality(condition):
         return None
     one, other = condition.left, condition.right
     if inputs_read(one) == {inner}:
@@ -164,7 +168,7 @@ class Questions:
         for conditions in question.variants():
             asked = (rewritten(part, change) for part in conditions if part not in own)
             parts = split_parts(asked, alias, self.joins.streams)
-            if parts.pairs is not None and not parts.equals:
+            if parts.pairs is not None and not parts.equals and not any(map(_is_equality, conjuncts(parts.pairs))):
                 raise self._apart(question)
             test = Existence(alias, question.negated, parts.equals, parts.when, parts.where, parts.pairs)
             self.tests.append(test)

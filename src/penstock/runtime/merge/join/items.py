@@ -21,7 +21,7 @@ import numpy as np
 
 from penstock.runtime.merge.items import LEAST_ROWS, TOGETHER, Cut, MergeItem, by_slots
 from penstock.runtime.merge.join.living.fit import living_bytes, takes
-from penstock.runtime.merge.join.reading import JoinDue, JoinReading
+from penstock.runtime.merge.join.reading import JoinDue, JoinReading, SideReading
 from penstock.runtime.settings import TaskSettings
 
 Array = np.ndarray
@@ -66,12 +66,13 @@ def _parts(one: JoinDue, whole: Cut, shares: int, passes: int) -> Iterator[Cut]:
 
 
 def _slotted(reading: JoinReading) -> bool:
-    """Whether rows of equal keys stand in the same slot in all streams, and no stream needs those of other slots: which
-    records are the last, all of them tell."""
-    if any(not one.side.key or one.placed != one.side.key or one.side.window.counted for one in reading.streams):
-        return False
-    return all(
+    """Whether rows of equal keys stand in the same slot in all streams. The last records are those of all slots."""
+    return all(_is_placed(one) for one in reading.streams) and all(
         source.relation.attributes[: source.relation.slots] == one.side.key
         for one in reading.streams
         for source in one.sources
     )
+
+
+def _is_placed(one: SideReading) -> bool:
+    return bool(one.side.key) and one.placed == one.side.key and not one.side.window.counted

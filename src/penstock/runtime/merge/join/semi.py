@@ -106,9 +106,6 @@ class Tests:
         if not len(at) or not len(inner):
             return found
         asking = rows.take(at)
-        if not test.equals:
-            found[at] = np.isin(asking.panes, inner.panes)
-            return found
         mine, theirs = self._numbers(test, asking, inner)
         if test.pairs is None:
             there = np.zeros(1 + max(int(mine.max()), int(theirs.max())), bool)
@@ -131,7 +128,11 @@ class Tests:
         return rows.take(np.flatnonzero(stays))
 
     def _numbers(self, test: Existence, asking: Groups, inner: Groups) -> tuple[Array, Array]:
-        """The number of every row's (instant, key), the same on both sides."""
+        """The number of every row's (instant, key), the same on both sides. Where only what is computed of several rows
+        is equal, all rows of an instant meet."""
+        if not test.equals:
+            first = min(int(asking.panes.min()), int(inner.panes.min()))
+            return asking.panes - first, inner.panes - first
         relation = next(one for one in self.inner if one.alias == test.inner).reading.wanted
         names = [key_name(number, of) for number, (of, _) in enumerate(test.equals)]
         pieces = []

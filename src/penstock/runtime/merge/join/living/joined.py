@@ -166,10 +166,11 @@ def _nothing(fine: Relation) -> Groups:
 
 
 def _renamed(piece: Piece, side: LivingRows, names: Sequence[Attribute]) -> Piece:
-    """With the key of the join under names that all sides have."""
+    """With the key of the join under names that all sides have, and the instant at which each row is born: lives have
+    numbers of their own on each side."""
     called = {
         after.component: before.component
         for mine, name in zip(side.reading.side.key, names, strict=True)
         for before, after in zip(attribute_parts(mine), attribute_parts(name), strict=True)
     }
-    return Piece(RenamedRows(piece.rows, called), piece.where, piece.index)
+    return Piece(RenamedRows(piece.rows, called), side.lives.born[piece.windows], piece.index)
