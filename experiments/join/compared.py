@@ -112,7 +112,7 @@ def compare(
         predicted = predictions(point.setting, calibration)
         late = predicted[BETTER][point.setting.query.plans[0]]
         units = min(MOST_UNITS, max(LONGEST / late, FEWEST / min(one.rate for one in point.setting.streams)))
-        runs = 3 if settings.quick else RUNS
+        runs = 2 if settings.quick else RUNS
         found.append(
             ComparedPoint(point, measure(point.setting, runs, ROUNDS, units, settings.seed + number), predicted)
         )
