@@ -7,6 +7,7 @@ differ. Kept beside the costs of tables (`runtime.profile.calibrate`).
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -41,7 +42,7 @@ from penstock.state.protocol import SegmentRef
 from penstock.state.segments.write import SegmentWriter
 
 RECORDS, FEWER = 32_768, 8_192
-TIMES = 3  # that something is measured: what disturbs only adds
+TIMES = 5  # that something is measured: what disturbs only adds
 SLOTS = 16
 ENTRY = 64.0  # bytes of a group in an exact table here
 STREAM = "CREATE STREAM {0} (ts TIMESTAMP, k INT, g INT, x INT) FROM 'csv:{0}' WATERMARK ts DELAY '0 s';"
@@ -52,6 +53,7 @@ JOIN = (
 COUNTED, FOLDED = "count(*) AS n", "count(*) AS n, sum(A.x) AS s, max(B.x) AS t, min(A.x) AS u"
 LATE = SideTables(frozenset({"j:A", "j:B"}))
 GROUPS = (64, 16)  # of both sides: more than there are keys, so that pairs of rows are met, not cells
+LEAST_PART = 0.5  # of what a row takes together with its pair: its own
 CELL, CELL_PAIR = 0.35, 0.25  # of an aggregate of a pair, more or less
 REPEATED = 8  # records of a key, where there are many pairs
 
@@ -69,8 +71,8 @@ def calibrated_joins(fresh: bool = False) -> JoinCosts:
 
 
 def kept_at() -> Path | None:
-    """Where they are kept."""
-    return place_of("joins", (joining, living, merge, folding, item, tasks))
+    """Where they are kept; measured in another way, they are others."""
+    return place_of("joins", (joining, living, merge, folding, item, tasks, sys.modules[__name__]))
 
 
 def _load(path: Path) -> JoinCosts | None:
@@ -179,7 +181,8 @@ def _of_tasks(trial: Trial, units: Costs) -> dict[str, float]:
     few, many, late = spent(ALL_EARLY, 16), spent(ALL_EARLY, RECORDS), spent(LATE, RECORDS)
     small, large = units.insert_at(16 * ENTRY), units.insert_at(RECORDS * ENTRY)
     write = max(1.0, many - few - (large - small))
-    return {"append": max(0.5, late - (few - small) - write), "write": write}
+    append = max(0.5, late - (few - small) - write)
+    return {"append": min(small, append), "write": write}  # it does less than a probe of a small table
 
 
 def _of_joins(trials: Sequence[Trial], merged: bool) -> tuple[float, float, float]:
@@ -191,5 +194,6 @@ def _of_joins(trials: Sequence[Trial], merged: bool) -> tuple[float, float, floa
     more = len(wanted_of(trials[1].query).groups.states) - len(wanted_of(trials[0].query).groups.states)
     fold = max(0.1, (slopes[1] - slopes[0]) / more)
     few = trials[1].joined(FEWER, FEWER, merged)
-    row = (low - few - (RECORDS - FEWER) * slopes[1]) / (2 * (RECORDS - FEWER))
-    return max(1.0, row), max(0.1, slopes[0] - fold), fold
+    each = max(1.0, (low - few) / (2 * (RECORDS - FEWER)))  # of a row with its half of a pair,
+    row = max(LEAST_PART * each, each - slopes[1] / 2)  # which may cost less where there are few
+    return row, max(0.1, slopes[0] - fold), fold

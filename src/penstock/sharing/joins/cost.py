@@ -57,7 +57,7 @@ class JoinCosts:
 
 # Of a server core of 2023, for machines that cannot be calibrated.
 USUAL = JoinCosts(
-    append=3.0, write=20.0, row=30.0, pair=0.5, fold=1.6, cell=0.7, cell_pair=0.5, merge=60.0, combined=25.0, folded=8.0
+    append=4.0, write=18.0, row=45.0, pair=0.5, fold=3.5, cell=1.2, cell_pair=0.9, merge=50.0, combined=20.0, folded=5.0
 )
 
 

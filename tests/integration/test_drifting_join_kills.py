@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from test_join_plans import app_text, slow_costs, write_drifting
+from test_drifting_joins import app_text, slow_costs, write_drifting
 
 import penstock as ps
 from penstock.sharing.joins.plans import plan_name
