@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ import pytest
 from commands import Case, NoSpark, arrange, compare, held, penstock, quick_or_slow
 
 from penstock.app.api import App
-from penstock.state import checked, identity, versions
+from penstock.state import checked, identity
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,13 +62,11 @@ def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> St
 
 
 @pytest.fixture
-def folder(stopped: Stopped, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(stopped: Stopped, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("penstock.runtime.spark.session.build_session", lambda *_: NoSpark())
-    versions.load.cache_clear()
     shutil.rmtree(stopped.folder)
     shutil.copytree(stopped.copy, stopped.folder)
-    yield stopped.folder
-    versions.load.cache_clear()
+    return stopped.folder
 
 
 def damage(pattern: str) -> Callable[[Path], None]:

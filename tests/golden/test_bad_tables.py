@@ -12,7 +12,6 @@ import pytest
 from commands import Case, NoSpark, arrange, compare, penstock
 
 from penstock.app.api import App
-from penstock.state import versions
 
 SECONDS, BATCH = 300, 100
 STREAM = """CREATE STREAM s (ts TIMESTAMP, src INET, a BIGINT, word STRING) FROM 'parquet:data'
@@ -142,7 +141,6 @@ def test_changed(
 ) -> None:
     folder = tmp_path / "run"
     shutil.copytree(stopped, folder)
-    versions.load.cache_clear()
     results = sorted((folder / "out").rglob("*"))
     arrange(case, folder)
     compare(case, penstock(case.command, folder, monkeypatch, capfd), folder)

@@ -127,15 +127,19 @@ def store(checkpoint: Path, version: Version) -> None:
         raise StateError(f"version {version.number} of the app in {checkpoint} was written by another run")
 
 
-@lru_cache(maxsize=8)
 def load(checkpoint: Path, number: int) -> Version:
-    """A version never changes once it is written."""
+    """A version never changes once it is written; where a checkpoint was deleted, another may stand in its place."""
     path = path_of(checkpoint, number)
     try:
-        data = path.read_bytes()
+        found = path.stat()
     except FileNotFoundError:
         raise StateError(f"version {number} of the app is missing in {checkpoint}", "restore it from a copy") from None
-    return checked.parse(data, Version, path, "version")
+    return _loaded(path, found.st_ino, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _loaded(path: Path, file: int, written_at: int) -> Version:
+    return checked.parse(path.read_bytes(), Version, path, "version")
 
 
 def newest(checkpoint: Path) -> int | None:
