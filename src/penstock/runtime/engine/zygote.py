@@ -20,6 +20,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from select import select
 
@@ -31,6 +32,7 @@ PR_SET_PDEATHSIG = 1  # of Linux: a signal for when the parent dies
 
 def main(control: int, sockets: list[int], modules: list[str]) -> None:
     preload(*modules)
+    _without_pandas()
     me = os.getpid()
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -50,6 +52,19 @@ def main(control: int, sockets: list[int], modules: list[str]) -> None:
         workers[pid] = number
         os.close(socket)
     _watch(Connection(control), woken, workers)
+
+
+def _without_pandas() -> None:
+    """Have pyarrow look for pandas now, in vain: it does when it first meets an array of numpy's, and loading it would
+    take every worker a fifth of a second. Tasks hand it nothing of pandas'."""
+    import numpy as np
+    import pyarrow as pa
+
+    if "pandas" not in sys.modules:
+        sys.modules["pandas"] = None  # type: ignore[assignment]  # that is how Python says that a module is missing
+        with suppress(ImportError, AttributeError):  # it may say so, and does not look again
+            pa.array(np.empty(0))
+        del sys.modules["pandas"]
 
 
 def _end_with(parent: int) -> None:
