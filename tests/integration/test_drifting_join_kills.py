@@ -69,7 +69,7 @@ def test_a_kill_before_and_after_a_change_of_plans(reference: Reference, tmp_pat
     choose, seen = random.Random(1), set[str]()
     try:
         for kill in (
-            Kill(Fault("manifest.write", 7)),
+            Kill(Fault("manifest.write", 8)),
             Kill(Fault("manifest.written", 2)),
             Kill(Fault("sink.rename", 2)),
         ):
