@@ -1,8 +1,8 @@
 """What the sides of a join hold key by key, for the choice of its plan (`sharing.joins`).
 
-Of the first item of a batch, at its last instant: how many records w_i(J), groups D_i(J) and stored rows each side has
-of each key J, and from these how many combinations plans would go through, Σ_J Π_i x_i(J) with x_i = D_i where a plan
-aggregates side i early, else w_i. Of an instant with many rows, those of some of the keys are counted.
+Of the first item of every second batch, at its last instant: how many records w_i(J), groups D_i(J) and stored rows
+each side has of each key J, and from these how many combinations plans would go through, Σ_J Π_i x_i(J) with x_i = D_i
+where a plan aggregates side i early, else w_i. Of an instant with many rows, those of some of the keys are counted.
 """
 
 from __future__ import annotations

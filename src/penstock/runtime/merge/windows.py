@@ -144,8 +144,8 @@ def merge_windows(window: Window, source: StoredSource, cut: Cut, segments: Task
     last, relation = cut.beyond - 1, source.relation
     if window.tumbling:
         return merge(relation, list(pane_pieces(source, cut, segments)), share, segments.vocabulary)
-    low, high = _span(window, cut.first)[0], _span(window, last)[1]
-    core = _span(window, last)[0], _span(window, cut.first)[1]
+    low, high = pane_span(window, cut.first)[0], pane_span(window, last)[1]
+    core = pane_span(window, last)[0], pane_span(window, cut.first)[1]
     if core[0] >= core[1]:
         return merge(relation, list(_fringe(window, source, cut, segments, low, high)), share, segments.vocabulary)
     common = merge(relation, list(_core(source, cut, segments, core)), share, segments.vocabulary)
@@ -160,7 +160,7 @@ def merge_windows(window: Window, source: StoredSource, cut: Cut, segments: Task
     return merge(relation, pieces, share, segments.vocabulary)
 
 
-def _span(window: Window, number: int) -> tuple[int, int]:
+def pane_span(window: Window, number: int) -> tuple[int, int]:
     """The panes of a window."""
     return -FOREVER if window.landmark else window.first_pane(number), window.beyond_pane(number)
 

@@ -21,9 +21,9 @@ from penstock.logical.query import Attribute
 from penstock.logical.window import Window
 from penstock.relations.relation import attribute_parts
 from penstock.runtime.merge.inputs import BlockRows, Piece
-from penstock.runtime.merge.items import FOREVER, Cut
+from penstock.runtime.merge.items import Cut
 from penstock.runtime.merge.join.reading import SideReading
-from penstock.runtime.merge.windows import TaskSegments, chosen_rows
+from penstock.runtime.merge.windows import TaskSegments, chosen_rows, pane_span
 from penstock.state.segments.read import Block
 
 Array = np.ndarray
@@ -158,11 +158,8 @@ def _stretches(window: Window, block: Block, cut: Cut, shift: int) -> Iterator[t
     """(block or level, rows, whether by pane) that the instants of a cut hold; those that all of them hold need no
     panes, and are read by coarse levels where there are some."""
     first, last = cut.first + shift, cut.beyond - 1 + shift
-    low = -FOREVER if window.landmark else window.first_pane(first)
-    high, core = (
-        window.beyond_pane(last),
-        (-FOREVER if window.landmark else window.first_pane(last), window.beyond_pane(first)),
-    )
+    low, high = pane_span(window, first)[0], pane_span(window, last)[1]
+    core = pane_span(window, last)[0], pane_span(window, first)[1]
     if len(block.levels) == 1 or core[0] >= core[1]:
         ranges = [(low, high)]
     else:
@@ -172,10 +169,6 @@ def _stretches(window: Window, block: Block, cut: Cut, shift: int) -> Iterator[t
         begin, end = block.row_range(a, b) if a < b else (0, 0)
         if begin < end:
             yield block, begin, end, True
-
-
-def _first_pane(window: Window, number: int) -> int:
-    return -FOREVER if window.landmark else window.first_pane(number)
 
 
 def _lives_of(window: Window, block: Block, begin: int, end: int, cut: Cut, shift: int) -> Array:
