@@ -30,6 +30,7 @@ ORDER = (
     ("sharing.allocate",),
     ("sharing.choose", "sharing.joins"),
     ("sharing",),
+    ("triage",),
     ("state",),
     ("state.segments",),
     ("sources",),

@@ -58,6 +58,7 @@ class Abilities:
     random_access: bool  # any rows can be read without those before: tasks share a batch, samples come from all over it
     rows_in_order: bool  # each record has a number in the stream: there may be windows of rows
     grows: bool  # files may be added while a run lasts: it is a `GrowingSource`
+    live: bool = False  # records arrive by the clock: it is a `LiveSource`
 
 
 OF_FILES = Abilities(random_access=True, rows_in_order=True, grows=True)

@@ -61,14 +61,31 @@ def together(known: Sequence[StreamState]) -> StreamState:
 
 
 @dataclass(frozen=True)
+class Clock:
+    """Ties the source's time to the wall's, in microseconds since 1970: at `wall` the stream has come to `source`."""
+
+    wall: int
+    source: int
+
+
+@dataclass(frozen=True)
 class StreamOffset:
-    """Where a batch ends in a stream, and what is known of the stream before the batch."""
+    """Where a batch ends in a stream, and what is known of the stream before the batch.
+
+    Of a live stream `ranges` are the batch's records as (stop, k): one of 2^k is read; none: all of them are. `reached`
+    is the greatest time up to the end of the batch, read or not. `tick` is a time that the clock has passed when a
+    window had to close; no record before it is left in the queue.
+    """
 
     row: int = 0
     end: bool = False
     watermark: int | None = stored("wm", default=None)
     greatest: int | None = stored("max", default=None)
     first: int | None = None
+    ranges: tuple[tuple[int, int], ...] = ()
+    reached: int | None = None
+    tick: int | None = None
+    clock: Clock | None = None
 
 
 @dataclass(frozen=True)
