@@ -40,7 +40,8 @@ class SourceFields(tuple[Field, ...]):
 class Stream:
     """A declared stream, or a file that FROM names. `time` is empty where it has none, and no query a window;
     `delay` (microseconds) is None without a WATERMARK clause. `unread` are columns of the source whose types are not
-    read, with those: only for messages."""
+    read, with those: only for messages. `keep`: how many records a window is estimated from at least, where a burst
+    leaves some unread; None: the default."""
 
     name: str
     fields: tuple[Field, ...]
@@ -49,6 +50,7 @@ class Stream:
     time: str
     delay: int | None = None
     ahead: int | None = None
+    keep: int | None = None
     unread: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
 
@@ -193,7 +195,8 @@ class Query:
     gives one row per record (`per_tuple`): it groups by its select list, and every group is repeated count(*) times.
     A `hidden` query stands inside another one (WITH, a subquery in FROM) and has no sink. A `join` reads several
     streams, or tables whose rows multiply; it has no `stream` and no `where` of its own, and `window` numbers its
-    results: window k ends where that of the longest side does.
+    results: window k ends where that of the longest side does. `promise` (LIMIT DELAY TO, microseconds): results are
+    there so long after the window's end, estimated where a burst leaves no time to read all records.
     """
 
     name: str
@@ -211,6 +214,7 @@ class Query:
     hidden: bool = False
     join: Join | None = None
     reads: frozenset[str] = frozenset()  # as of a `Side`
+    promise: int | None = None
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:

@@ -20,6 +20,7 @@ class Epoch:
     app, the greatest time and the position at that moment: its first window starts after them. Where records have no
     order (not `ordered`: DataFrames, results), the first record is the least of the first batch, told by the driver.
     `joined` has the watermarks of joins, by side; `tables` the contents of tables that are read again, by name.
+    `step` is the k of a task that reads one of 2^k records (`triage.picks`).
     """
 
     batch: int
@@ -31,6 +32,7 @@ class Epoch:
     ordered: bool = True
     joined: Mapping[str, int | None] = field(default_factory=dict)
     tables: Mapping[str, str] = field(default_factory=dict)
+    step: int = 0
 
     def watermark_of(self, taker: str) -> int | None:
         """What is closed for a query, or for a side of a join: that is held back by the slowest of its streams."""
