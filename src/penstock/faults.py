@@ -7,6 +7,9 @@
 
 `PENSTOCK_FAULT_ONCE=FILE` disturbs only the first of several processes (the file marks that it happened). Tests use
 this through `penstock.testing.faults`.
+
+`PENSTOCK_DRAG=NS` has a task sleep so many nanoseconds for each record that it has read (`drag`): how much a run can do
+is then known, whatever the machine, and overload can be tried.
 """
 
 from __future__ import annotations
@@ -73,6 +76,13 @@ def parse_order(text: str) -> FaultOrder | None:
 
 _order = parse_order(os.environ.get("PENSTOCK_FAULT", ""))
 _visits = 0
+_drag = float(os.environ.get("PENSTOCK_DRAG", "0")) / 1e9
+
+
+def drag(records: int) -> None:
+    """Take longer over these records, if that was asked for."""
+    if _drag > 0:
+        time.sleep(records * _drag)
 
 
 def reach(point: str) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.aggregates.shape import Growth, Shape
-from penstock.faults import reach
+from penstock.faults import drag, reach
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.machine import memory_taken, note_baseline
 from penstock.runtime.merge.coarse import coarsened
@@ -77,6 +77,7 @@ class Task:
         for batch in gathered(batches, self._settings.chunk_rows):
             began = time.perf_counter()
             self.take(batch)
+            drag(batch.num_rows)
             self.seconds += time.perf_counter() - began
         self.end()
 
