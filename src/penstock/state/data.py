@@ -8,7 +8,7 @@
     float                    a number; infinite and NaN: {"is": "float", "bits": its 64 bits in hexadecimal}
 
 Nothing in it says where a class lives or what it is called, so moving or renaming one breaks no checkpoint. A field
-that is missing takes its default; one that nobody knows is refused.
+that is missing takes its default, and a `sparse` one is left out while it has it; one that nobody knows is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from penstock.state.tags import TAGS
 
 TAG = "is"  # a word of Python's, so no field's name
 FLOAT = "float"
-STORED = "stored"
+STORED, SPARSE = "stored", "sparse"
 ADVICE = "use the version of penstock that wrote it, or another checkpoint"
 T = TypeVar("T")
 
@@ -36,6 +36,11 @@ T = TypeVar("T")
 def stored(name: str, **options: Any) -> Any:
     """A field that files know by another name."""
     return field(metadata={STORED: name}, **options)
+
+
+def sparse(default: Any) -> Any:
+    """A field that few values have: files say nothing of it while it has its default."""
+    return field(default=default, metadata={SPARSE: True})
 
 
 def to_data(value: object) -> dict[str, Any]:
@@ -280,12 +285,13 @@ def _tagged(hints: list[Any]) -> Codec:
 
 @dataclass(frozen=True)
 class FieldCodec:
-    """A field: its name in Python and in files, and whether it must be there."""
+    """A field: its name in Python and in files, whether it must be there, and the values that are left out."""
 
     name: str
     stored: str
     codec: Codec
     needed: bool
+    silent: tuple[Any, ...] = ()
 
 
 class RecordCodec(Codec):
@@ -304,7 +310,13 @@ class RecordCodec(Codec):
             defaults = self.kind._field_defaults  # type: ignore[attr-defined]
             return tuple(FieldCodec(name, name, codec(hint), name not in defaults) for name, hint in hints.items())
         return tuple(
-            FieldCodec(one.name, one.metadata.get(STORED, one.name), codec(hints[one.name]), _needed(one))
+            FieldCodec(
+                one.name,
+                one.metadata.get(STORED, one.name),
+                codec(hints[one.name]),
+                _needed(one),
+                (one.default,) if SPARSE in one.metadata else (),
+            )
             for one in fields(self.kind)
             if one.init
         )
@@ -316,7 +328,8 @@ class RecordCodec(Codec):
     def _write(self, value: Any) -> dict[str, Any]:
         if type(value) is not self.kind:
             raise TypeError(f"{type(value)} is not {self.kind}")
-        return {part.stored: part.codec.write(getattr(value, part.name)) for part in self.parts}
+        said = ((part, getattr(value, part.name)) for part in self.parts)
+        return {part.stored: part.codec.write(given) for part, given in said if given not in part.silent}
 
     def _read(self, data: Any) -> Any:
         if type(data) is not dict:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.state.account import TaskAccount
-from penstock.state.data import stored
+from penstock.state.data import sparse, stored
 
 Origin = tuple[int | None, int]  # greatest time and position of the stream when a query was added to the running app
 Counts = Mapping[str, int]
@@ -72,9 +72,10 @@ class Clock:
 class StreamOffset:
     """Where a batch ends in a stream, and what is known of the stream before the batch.
 
-    Of a live stream `ranges` are the batch's records as (stop, k): one of 2^k is read; none: all of them are. `reached`
-    is the greatest time up to the end of the batch, read or not. `tick` is a time that the clock has passed when a
-    window had to close; no record before it is left in the queue.
+    The rest is of live streams. `ranges` are the batch's records as (stop, k): one of 2^k is read; none: all of them
+    are. `reached` is the greatest time up to the end of the batch, read or not. `tick` is a time that the clock had
+    passed when a window was due; no record before it is left in the queue. `arrived` is how far the stream had come
+    when the batch was decided, at `rate` records a second.
     """
 
     row: int = 0
@@ -82,10 +83,12 @@ class StreamOffset:
     watermark: int | None = stored("wm", default=None)
     greatest: int | None = stored("max", default=None)
     first: int | None = None
-    ranges: tuple[tuple[int, int], ...] = ()
-    reached: int | None = None
-    tick: int | None = None
-    clock: Clock | None = None
+    ranges: tuple[tuple[int, int], ...] = sparse(())
+    reached: int | None = sparse(None)
+    tick: int | None = sparse(None)
+    clock: Clock | None = sparse(None)
+    arrived: int | None = sparse(None)
+    rate: float | None = sparse(None)
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,8 @@ class Offset:
 
     `n` is the number of batches with this one, `plan` the version of the app, `end`: all streams have ended. `origins`
     is of queries that were added to the running app, `joined` the watermark before the batch of every side of a join,
-    `tables` the versions of tables that are read again, by name.
+    `tables` the versions of tables that are read again, by name. Where delays are promised, `slack` are the seconds
+    that the batch has left for what can wait.
     """
 
     n: int = 0
@@ -114,6 +118,7 @@ class Offset:
     origins: Mapping[str, Origin] = field(default_factory=dict)
     joined: Mapping[str, int | None] = field(default_factory=dict)
     tables: Mapping[str, TableVersion] = field(default_factory=dict)
+    slack: float | None = sparse(None)
 
     @property
     def contents(self) -> dict[str, str]:

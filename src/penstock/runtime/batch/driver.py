@@ -215,17 +215,20 @@ def moved(before: Manifest, version: Version, offset: Offset, tasks: Sequence[Ta
     streams = dict(before.streams)
     for stream in version.app.streams:
         mine = [task for task in tasks if task.stream == stream.name]
-        known = before.stream(stream.name)
-        times = [task.greatest for task in mine if task.greatest is not None]
-        greatest = max([*times, *([] if known.greatest is None else [known.greatest])], default=None)
+        known, decided = before.stream(stream.name), offset.streams[stream.name]
+        greatest = _latest(known.greatest, decided.reached, *(task.greatest for task in mine))
+        come = _latest(greatest, decided.tick)
         watermark = known.watermark
-        if stream.delay is not None and greatest is not None:
-            watermark = greatest - stream.delay if watermark is None else max(watermark, greatest - stream.delay)
+        if stream.delay is not None and come is not None:
+            watermark = _latest(watermark, come - stream.delay)
         firsts = [task.first for task in mine if task.first is not None]
         first = firsts[0] if known.first is None and firsts else known.first
-        decided = offset.streams[stream.name]
         streams[stream.name] = StreamState(decided.row, watermark, greatest, first, decided.end)
     return streams
+
+
+def _latest(*times: int | None) -> int | None:
+    return max((time for time in times if time is not None), default=None)
 
 
 def publish(manifest: Manifest, sinks: Mapping[str, Sink]) -> None:
