@@ -50,8 +50,8 @@ class Stream:
     time: str
     delay: int | None = None
     ahead: int | None = None
-    keep: int | None = None
     unread: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    keep: int | None = None
 
 
 Attribute = Column | Prefix | Computed
