@@ -39,7 +39,7 @@ POINTS = (
     "sink.rename",
     "garbage.delete",
 )
-SELDOM = ("table.kept",)  # points that few runs come to: random kills would miss
+SELDOM = ("table.kept", "delays.write")  # points that few runs come to: random kills would miss
 KILL, RAISE, STALL = "kill", "raise", "stall"
 FORM = re.compile(r"(?P<point>[a-z.]+)(:(?P<visit>\d+)(?P<on>\+?))?(:(?P<action>kill|raise=[A-Z0-9]+|stall=[\d.]+))?")
 

@@ -19,7 +19,7 @@ from penstock.state.files import local_path
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import Results
 from penstock.state.versions import Version
-from penstock.state.windows import accounted, listed, read_windows
+from penstock.state.windows import accounted, listed
 
 WINDOWS = 100  # closed windows of a query that are listed
 
@@ -73,9 +73,7 @@ def _windows(path: Path, manifest: Manifest, version: Version, most: int) -> dic
     names = [query.name for query in version.app.queries if not query.hidden]
     names += sorted(accounted(path) & manifest.results.keys() - set(names))
     closed = {name: manifest.results.get(name, Results()).windows for name in names}
-    return {
-        name: {"closed": count, "kept": listed(read_windows(path, name, count, most))} for name, count in closed.items()
-    }
+    return {name: {"closed": count, "kept": listed(path, name, count, most)} for name, count in closed.items()}
 
 
 def _open_panes(query: Query, version: Version, manifest: Manifest) -> dict[str, Any] | None:

@@ -15,7 +15,9 @@ from penstock.triage.picks import Picks
 class SkippingSource(Source, Protocol):
     """A source that reads picks without decoding all that stands between them."""
 
-    def read_picks(self, split: Split, columns: Sequence[str], batch_rows: int, picks: Picks) -> Iterator[pa.RecordBatch]:
+    def read_picks(
+        self, split: Split, columns: Sequence[str], batch_rows: int, picks: Picks
+    ) -> Iterator[pa.RecordBatch]:
         """Like `read`, of the picks alone. The split begins and ends at multiples of the step."""
         ...
 

@@ -1,102 +1,76 @@
-"""The account of closed windows: per query a ring of the newest ones, in one file of the checkpoint.
+"""The account of closed windows: per query a ring of the newest ones (`state.rings`).
 
-    windows/QUERY    record i of the query's closed windows stands at slot i % CAPACITY
+    windows/QUERY    window │ start │ end │ rows │ exact │ triaged
+    delays/QUERY     window │ delay │ promise      microseconds
 
-    record           index │ window │ start │ end │ rows │ exact │ triaged │ checksum      8 bytes each, little-endian
-
-The manifest says how many windows a query has closed (`results`); records of a batch are written before its manifest.
-Only those below the manifest's number are believed, and of these only the ones whose index and checksum are right: what
-a killed attempt left is not seen, the replay writes the same records into the same slots, and nothing grows with the
-stream. Like segments, rings are not synced: the promise is about killed processes.
+The manifest says how many windows a query has closed (`results`); the account of a batch's windows is written before
+its manifest. How long after the end of a window its result came is known when it is published: delays are written then,
+of live streams alone, and a run that is killed before has none of that batch.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import xxhash
 
-from penstock.errors import RunError, why
-from penstock.faults import reach
+from penstock.state.rings import CAPACITY, Ring
 
-FOLDER = "windows"
-CAPACITY = 1 << 16  # windows of a query: 4 MiB
-SHOWN = ("window", "start", "end", "rows", "exact", "triaged")
-RECORD = np.dtype([*((name, "<i8") for name in ("index", *SHOWN)), ("checksum", "<u8")])
-COVERED = RECORD.itemsize - 8  # bytes that the checksum is of
+ACCOUNTS = Ring("windows", ("window", "start", "end", "rows", "exact", "triaged"), "windows.write")
+DELAYS = Ring("delays", ("window", "delay", "promise"), "delays.write")
+UNPROMISED = -1  # where a query promises nothing
 
 Array = np.ndarray
 
 
 def fresh(windows: Array) -> Array:
-    """Records of these windows (ascending, at most CAPACITY), with nothing counted yet."""
-    records = np.zeros(len(windows), RECORD)
+    """Accounts of these windows (ascending, at most CAPACITY), with nothing counted yet."""
+    records = ACCOUNTS.fresh(len(windows))
     records["window"] = windows
     return records
 
 
 def write_windows(checkpoint: Path, query: str, closed: int, records: Array) -> None:
-    """Keep the records of the newest of `closed` windows, in order."""
-    if not len(records):
-        return
-    first, kept = closed - len(records), records.copy()
-    kept["index"] = np.arange(first, closed)
-    kept["checksum"] = _checksums(kept)
-    reach("windows.write")
-    path = _path(checkpoint, query)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
-            for begin, end in _runs(first, closed):
-                file.seek(begin % CAPACITY * RECORD.itemsize)
-                file.write(kept[begin - first : end - first].tobytes())
-    except OSError as error:
-        raise RunError(f"cannot write {path}: {why(error)}", "make room or mend the disk, then run again") from error
+    """Keep the accounts of the newest of `closed` windows, in order."""
+    ACCOUNTS.write(checkpoint, query, closed, records)
 
 
 def read_windows(checkpoint: Path, query: str, closed: int, most: int = CAPACITY) -> Array:
-    """Records of the newest of `closed` windows, oldest first; those that are damaged or overwritten are left out."""
-    first, found = closed - min(closed, most, CAPACITY), [np.empty(0, RECORD)]
-    try:
-        with open(_path(checkpoint, query), "rb") as file:
-            for begin, end in _runs(first, closed):
-                file.seek(begin % CAPACITY * RECORD.itemsize)
-                data = file.read((end - begin) * RECORD.itemsize)
-                part = np.frombuffer(data[: len(data) // RECORD.itemsize * RECORD.itemsize], RECORD)
-                right = part["index"] == np.arange(begin, begin + len(part))
-                found.append(part[right & (part["checksum"] == _checksums(part))])
-    except FileNotFoundError:  # no window has closed, or this was no account of windows yet
-        pass
-    return np.concatenate(found)
+    """Accounts of the newest of `closed` windows, oldest first; those that are damaged or overwritten are left out."""
+    return ACCOUNTS.read(checkpoint, query, closed, most)
 
 
-def listed(records: Array) -> list[dict[str, int]]:
-    """As JSON and users have it: times are microseconds."""
-    return [dict(zip(SHOWN, values, strict=True)) for values in records[list(SHOWN)].tolist()]
+def write_delays(checkpoint: Path, query: str, closed: int, windows: Array, delays: Array, promise: int | None) -> None:
+    """Keep how late the results of the newest of `closed` windows came."""
+    records = DELAYS.fresh(len(windows))
+    records["window"], records["delay"] = windows, delays
+    records["promise"] = UNPROMISED if promise is None else promise
+    DELAYS.write(checkpoint, query, closed, records)
+
+
+def read_delays(checkpoint: Path, query: str, closed: int, most: int = CAPACITY) -> Array:
+    return DELAYS.read(checkpoint, query, closed, most)
+
+
+def listed(checkpoint: Path, query: str, closed: int, most: int = CAPACITY) -> list[dict[str, int | bool]]:
+    """The newest windows as JSON and users have them: times are microseconds. Of a live stream with their `delay`, and
+    whether that broke the promise (`overdue`)."""
+    records = read_windows(checkpoint, query, closed, most)
+    shown: list[dict[str, int | bool]] = [
+        dict(zip(ACCOUNTS.columns, values, strict=True)) for values in records[list(ACCOUNTS.columns)].tolist()
+    ]
+    late = read_delays(checkpoint, query, closed, most)
+    told = dict(
+        zip(late["window"].tolist(), zip(late["delay"].tolist(), late["promise"].tolist(), strict=True), strict=True)
+    )
+    for one in shown:
+        if one["window"] in told:
+            delay, promise = told[one["window"]]
+            one |= {"delay": delay} if promise == UNPROMISED else {"delay": delay, "overdue": delay > promise}
+    return shown
 
 
 def accounted(checkpoint: Path) -> set[str]:
     """Queries, dropped ones too, of which there are records."""
-    folder = checkpoint / FOLDER
+    folder = checkpoint / ACCOUNTS.folder
     return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-
-
-def _path(checkpoint: Path, query: str) -> Path:
-    return checkpoint / FOLDER / query  # a query's name can be a folder's
-
-
-def _runs(first: int, beyond: int) -> Iterator[tuple[int, int]]:
-    """The indices [first, beyond), cut where the ring comes round."""
-    turn = (first // CAPACITY + 1) * CAPACITY
-    yield first, min(turn, beyond)
-    if turn < beyond:
-        yield turn, beyond
-
-
-def _checksums(records: Array) -> Array:
-    data = records.tobytes()
-    starts = range(0, len(data), RECORD.itemsize)
-    return np.array([xxhash.xxh3_64_intdigest(data[at : at + COVERED]) for at in starts], np.uint64)

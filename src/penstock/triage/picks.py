@@ -20,6 +20,7 @@ import numpy as np
 
 Array = np.ndarray
 MOST = 12  # the greatest k
+DROP = 63  # the k of a range of which nothing is read
 GOLDEN = 0x9E3779B97F4A7C15
 FIRST, SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 WORD = (1 << 64) - 1
@@ -35,6 +36,10 @@ class Picks:
     @property
     def step(self) -> int:
         return 1 << self.k
+
+    def unread(self, start: int, stop: int) -> int:
+        """How many of the records [start, stop) are left unread."""
+        return stop - start - ((stop >> self.k) - (start >> self.k))
 
     def rows(self, start: int, stop: int) -> Array:
         """The picks among records [start, stop), ascending; both are multiples of the step."""

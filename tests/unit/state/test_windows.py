@@ -10,11 +10,11 @@ import pytest
 
 from penstock.errors import RunError
 from penstock.runtime.merge.tally import Tally, gathered, least_kept, per_window, tally
-from penstock.state import windows as rings
+from penstock.state import rings
 from penstock.state.protocol import WindowCounts
-from penstock.state.windows import RECORD, accounted, fresh, listed, read_windows, write_windows
+from penstock.state.windows import ACCOUNTS, accounted, fresh, listed, write_delays, write_windows
 
-SIZE = RECORD.itemsize
+SIZE = ACCOUNTS.record.itemsize
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def records(first: int, beyond: int) -> np.ndarray:
 
 def windows(checkpoint: Path, closed: int, most: int = 1 << 16) -> list[int]:
     """Numbers of the windows that are kept; their account must be theirs."""
-    found = listed(read_windows(checkpoint, "q", closed, most))
+    found = listed(checkpoint, "q", closed, most)
     for one in found:
         k = one["window"]
         assert one == {"window": k, "start": 10 * k, "end": 10 * k + 10, "rows": k, "exact": 2 * k, "triaged": 0}
@@ -175,13 +175,27 @@ def test_a_tally_adds_passes_and_has_windows_without_rows() -> None:
     assert made.report("q", 5) == WindowCounts("q", (), (), (), (), (), 3)
 
 
-def test_the_driver_adds_up_what_tasks_report(small: int) -> None:
+def test_the_driver_adds_up_what_tasks_report(small: int, tmp_path: Path) -> None:
     closing = np.arange(0, 40, 2)  # more than the ring holds
     least = least_kept(closing)
     assert least == 24
     one = Tally(closing, *bounds(closing), np.ones(20, np.int64), np.full(20, 3)).report("q", least)
     other = Tally(closing[-1:], *bounds(closing[-1:]), np.array([4]), np.array([5])).report("q", least)
-    found = listed(gathered(closing, [one, other]))
+    write_windows(tmp_path, "q", 20, gathered(closing, [one, other]))
+    found = listed(tmp_path, "q", 20)
     assert [window["window"] for window in found] == list(range(24, 40, 2))
     assert found[0] == {"window": 24, "start": 240, "end": 250, "rows": 1, "exact": 3, "triaged": 0}
     assert found[-1] == {"window": 38, "start": 380, "end": 390, "rows": 5, "exact": 8, "triaged": 0}
+
+
+# -- delays
+
+
+def test_a_window_tells_how_late_its_result_came(tmp_path: Path, small: int) -> None:
+    write_windows(tmp_path, "q", 10, records(2, 10))
+    write_delays(tmp_path, "q", 9, np.arange(5, 9), np.array([100, 2_000, 1_000, 5]), 1_000)
+    write_delays(tmp_path, "q", 10, np.array([9]), np.array([7]), None)
+    found = {one["window"]: (one.get("delay"), one.get("overdue")) for one in listed(tmp_path, "q", 10)}
+    assert found[2] == (None, None)  # a killed run has not told
+    assert [found[k] for k in range(5, 9)] == [(100, False), (2_000, True), (1_000, False), (5, False)]
+    assert found[9] == (7, None)  # nothing was promised

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from penstock.runtime.batch.executor import Executor
 from penstock.runtime.batch.job import END
 from penstock.sources.base import Abilities, Position, Source
+from penstock.sources.live import live
 from penstock.sources.tail import reaching
 from penstock.state.data import from_data
 from penstock.state.manifest import Manifest
@@ -64,6 +65,11 @@ class FusedFeed:
     checkpoint: Path
     sources: dict[str, Source]
     until: str
+
+    @property
+    def live(self) -> bool:
+        """Whether records of some stream arrive by the clock."""
+        return any(live(source) for source in self.sources.values())
 
     def decision(self, batch: int, before: Manifest) -> Offset:
         return read_offset(self.checkpoint, batch)

@@ -8,7 +8,7 @@ before anything of the batch runs, with everything that it takes to repeat it ex
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,22 +19,28 @@ from penstock.errors import RunError, why
 from penstock.faults import reach
 from penstock.runtime.batch.in_step import batch_limits
 from penstock.runtime.batch.job import END, Job, columns, parallelism_now
-from penstock.runtime.batch.offsets import decide, epoch_of, in_order, manifest_before, position
+from penstock.runtime.batch.offsets import decide, epoch_of, in_order, manifest_before, position, ranges_of
 from penstock.runtime.batch.outcome import told
 from penstock.runtime.expressions.refreshing import Refresher
 from penstock.runtime.settings import TaskSettings
-from penstock.sources.base import Position, Source, Split
+from penstock.sources.base import Position, Source, Split, even_splits
+from penstock.sources.live import live
+from penstock.sources.picking import read_picks
 from penstock.sources.tail import with_arrivals
 from penstock.state import versions
 from penstock.state.garbage import SEGMENTS, segment_name
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import Offset, TaskReport
+from penstock.triage.picks import DROP, Picks, key_of
+
+LEAST_LIVE = 16_384  # records of a live stream: a task for fewer costs more than it saves
 
 
 @dataclass(frozen=True)
 class FusedSplit:
     """One task's share of a batch: some rows of one stream, a source that can read them, and the batch's first row;
-    `sampled`: the task leaves a sample."""
+    `sampled`: the task leaves a sample. Of a live stream `picks` say which of the rows are read (None: all), and
+    `greatest` is the greatest time before them."""
 
     task: int
     stream: str
@@ -43,6 +49,18 @@ class FusedSplit:
     offset: Offset
     first: Position
     sampled: bool
+    picks: Picks | None = None
+    greatest: int | None = None
+
+    @property
+    def step(self) -> int:
+        """The k of the task; where nothing is read, there is none."""
+        return 0 if self.picks is None or self.picks.k == DROP else self.picks.k
+
+    @property
+    def unread(self) -> int:
+        """Records that nobody looks at."""
+        return 0 if self.picks is None else self.picks.unread(self.split.start, self.split.stop)
 
 
 class FusedReader:
@@ -87,21 +105,36 @@ class FusedReader:
         """The tasks of the batch that goes from one offset to the next."""
         app = versions.load(self.checkpoint, offset.plan).app
         splits: list[FusedSplit] = []
-        for name in offset.streams:
-            first = position(begin, name)
-            for split in self._splits(name, first, position(offset, name), in_order(app, offset, name)):
-                seen = split.start if app.stream(name).ahead is None else first
-                source = self.sources[name].narrowed(Split(seen, split.stop))
-                sampled = self.job.sampling and split.start == first
-                splits.append(FusedSplit(len(splits), name, split, source, offset, seen, sampled))
+        for name, decided in offset.streams.items():
+            source, first = self.sources[name], position(begin, name)
+            one = in_order(app, offset, name)
+            for start, stop, k in ranges_of(first, decided):
+                picks = None if k == 0 else Picks(k, key_of(self.job.seed, name))
+                for split in self._splits(source, start, stop, picks, one):
+                    number, sampled = len(splits), self.job.sampling and split.start == first and picks is None
+                    if live(source):  # what came before is known without reading it again
+                        seen, greatest = split.start, source.reached(split.start)
+                    else:
+                        seen, greatest = split.start if app.stream(name).ahead is None else first, None
+                    narrow = source.narrowed(Split(seen, split.stop))
+                    splits.append(FusedSplit(number, name, split, narrow, offset, seen, sampled, picks, greatest))
         return splits
 
-    def _splits(self, stream: str, start: Position, stop: Position, one: bool) -> list[Split]:
+    def _splits(
+        self, source: Source, start: Position, stop: Position, picks: Picks | None, one: bool
+    ) -> Iterable[Split]:
         # An empty batch (the end of an empty source) still has a task: its reference carries the end.
-        source = self.sources[stream]
-        if one or start >= stop or not source.abilities.random_access:
+        dropped = picks is not None and picks.k == DROP
+        if one or start >= stop or dropped or not source.abilities.random_access:
             return [Split(start, stop)]
-        return source.splits(start, stop, parallelism_now(self.job))
+        tasks = parallelism_now(self.job)
+        if not live(source):
+            return source.splits(start, stop, tasks)
+        tasks = max(1, min(tasks, (stop - start) // LEAST_LIVE))
+        if picks is None:
+            return source.splits(start, stop, tasks)
+        blocks = even_splits(Position(start >> picks.k), Position(stop >> picks.k), tasks)
+        return [Split(Position(one.start << picks.k), Position(one.stop << picks.k)) for one in blocks]
 
     def tasks(self, begin: Offset, offset: Offset) -> FusedTasks:
         return FusedTasks(self.job.settings, self.checkpoint, tuple(self.splits(begin, offset)))
@@ -141,14 +174,23 @@ def _run(settings: TaskSettings, checkpoint: Path, share: FusedSplit) -> TaskRep
     offset, split, source = share.offset, share.split, share.source
     plan = versions.load(checkpoint, offset.plan).plans[share.stream]
     name = segment_name(offset.batch, f"{share.task:04d}", uuid.uuid4().hex[:8])
-    read = source.read(split, columns(plan), settings.chunk_rows)
-    batches = _readable(read, share.stream) if split.stop > split.start else iter(())
-    epoch = epoch_of(offset, share.stream, split.start)
+    batches = _readable(_records(share, columns(plan), settings.chunk_rows), share.stream)
+    epoch = epoch_of(offset, share.stream, split.start, greatest=share.greatest, step=share.step)
     before = Split(share.first, split.start)
     times = source.read(before, [plan.stream.time], settings.chunk_rows)
     seen = _readable(times, share.stream) if before.stop > before.start else iter(())
     sample = path_of(checkpoint, share.stream) if share.sampled else None
     return run_task(plan, settings, epoch, batches, checkpoint / SEGMENTS / name, seen, sample)
+
+
+def _records(share: FusedSplit, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """The records of a task: all of its split, or picks."""
+    picks = share.picks
+    if share.split.stop <= share.split.start or (picks is not None and picks.k == DROP):
+        return iter(())
+    if picks is None:
+        return share.source.read(share.split, names, batch_rows)
+    return read_picks(share.source, share.split, names, batch_rows, picks)
 
 
 def _readable(batches: Iterator[pa.RecordBatch], stream: str) -> Iterator[pa.RecordBatch]:

@@ -19,7 +19,8 @@ END, STOPPED = "end", "stopped"
 class Job:
     """One app on one checkpoint. `until`: the run ends with its sources, or goes on until it is stopped; `sampling`:
     tasks leave samples for the planner; `live`: a file with the parallelism of now, where that changes during a run;
-    `tables`: of those that are read again, what the run has read when it began, by name."""
+    `tables`: of those that are read again, what the run has read when it began, by name; `seed`: of the picks of live
+    streams."""
 
     sources: Mapping[str, Source]
     settings: TaskSettings
@@ -30,6 +31,7 @@ class Job:
     sampling: bool = False
     live: str = ""
     tables: Mapping[str, str] = field(default_factory=dict)
+    seed: str = ""
 
 
 def columns(plan: SharedPlan) -> list[str]:

@@ -122,12 +122,22 @@ def _greatest(app: QuerySet, stream: str, before: Manifest) -> int | None:
     return roots_state(app, app.query(stream), before.streams).greatest
 
 
-def epoch_of(offset: Offset, stream: str, row: int, ordered: bool = True) -> Epoch:
-    """What a task on a stream knows."""
+def ranges_of(first: Position, decided: StreamOffset) -> list[tuple[Position, Position, int]]:
+    """The records of a batch from `first` on, as ranges (start, stop, k) of which one record in 2^k is read."""
+    stops = decided.ranges or ((decided.row, 0),)
+    starts = (first, *(stop for stop, _ in stops))
+    return [(Position(start), Position(stop), k) for start, (stop, k) in zip(starts, stops, strict=False)]
+
+
+def epoch_of(
+    offset: Offset, stream: str, row: int, ordered: bool = True, greatest: int | None = None, step: int = 0
+) -> Epoch:
+    """What a task on a stream knows; `greatest` is the greatest time before its records, where that is later than what
+    was known before the batch."""
     known = offset.streams[stream]
     return Epoch(
-        offset.batch, known.watermark, known.greatest, known.first, row, offset.origins, ordered, offset.joined,
-        offset.contents,
+        offset.batch, known.watermark, known.greatest if greatest is None else greatest, known.first, row,
+        offset.origins, ordered, offset.joined, offset.contents, step,
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from penstock.state.manifest import Manifest
 from penstock.state.protocol import Offset, TaskReport
 
 POLL_SECONDS = 0.1  # how often a run that goes on looks for new records
+LIVE_SECONDS = 0.01  # the same, where records arrive by the clock
 
 
 @dataclass
@@ -68,9 +69,15 @@ class MicroBatches:
     def run(self) -> None:
         """Until the sources end, or `stop`."""
         self.resume()
+        pause = LIVE_SECONDS if self.feed.live else POLL_SECONDS
         while not self._stopping.is_set():
-            if not self.step() and (self.until == END or self._stopping.wait(POLL_SECONDS)):
+            if not self.step() and (self._over or self._stopping.wait(pause)):
                 break
+
+    @property
+    def _over(self) -> bool:
+        """Whether nothing will come any more; of live streams something may come later."""
+        return self.until == END and (not self.feed.live or self.driver.manifest.ended)
 
     def resume(self) -> None:
         """Finish the batch that a killed run has committed, if it came no further."""

@@ -7,6 +7,7 @@ is `runtime.batch.fused`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,9 +18,11 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from penstock.runtime.batch.fused import FusedReader, FusedSplit, split_told
 from penstock.runtime.batch.job import Job
 from penstock.runtime.batch.outcome import told_batch
+from penstock.sources.live import live
 from penstock.state.data import from_data, to_data
 from penstock.state.protocol import Offset
 
+PAUSE = 0.01  # seconds between two looks at live streams
 Logged = dict[str, Any]  # an offset as Spark logs it
 
 
@@ -36,6 +39,7 @@ class SparkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, job: Job) -> None:
         self.fused = FusedReader(job)
+        self._live = any(live(source) for source in job.sources.values())
 
     def prepareForTriggerAvailableNow(self) -> None:
         """What there is when the run starts is what it reads: nothing to fix beforehand."""
@@ -46,7 +50,11 @@ class SparkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Logged, limit: object) -> Logged:
         begin = _offset(start)
         decided = self.fused.decided(begin)
-        return start if decided is begin else to_data(decided)
+        if decided is not begin:
+            return to_data(decided)
+        if self._live:  # Spark asks again at once
+            time.sleep(PAUSE)
+        return start
 
     def partitions(self, start: Logged, end: Logged) -> list[SparkSplit]:
         return [SparkSplit(split) for split in self.fused.splits(_offset(start), _offset(end))]

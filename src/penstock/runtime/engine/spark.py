@@ -7,6 +7,7 @@ DataFrames ──► `batch.frames`                  ─┴─► writeStream.fo
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import time
@@ -36,6 +37,7 @@ from penstock.runtime.spark.conf import in_one_process
 from penstock.runtime.spark.gone import jvm_gone, tells_of_it
 from penstock.runtime.spark.master import Tell
 from penstock.runtime.spark.probe import probe, told_by_spark
+from penstock.sources.live import live
 from penstock.state.checked import RESTORE
 from penstock.state.protocol import TaskReport
 
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 
 _registered: WeakSet[SparkSession] = WeakSet()
 POLL = "100 milliseconds"  # how often a run that goes on looks for new records
+AT_ONCE = "0 seconds"  # Spark asks again as soon as it has an answer
+LOOK = 0.1  # seconds between looks whether a live stream has ended
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ class SparkEngine:
 
         python = self.session.sparkContext.pythonExec
         try:
-            return SparkLoop(self._query(job, driver, inputs.frame), driver, job.until, python)
+            return SparkLoop(self._query(job, driver, inputs.frame), driver, job, python)
         except PySparkException as error:
             raise _failure(error, python) from None
 
@@ -135,7 +139,10 @@ class SparkEngine:
         elif driver.manifest.ended:
             return Once(lambda: None)
         writer = frame.writeStream.foreachBatch(driver)
-        writer = writer.trigger(availableNow=True) if job.until == END else writer.trigger(processingTime=POLL)
+        if any(live(source) for source in job.sources.values()):  # the end is not when nothing has arrived
+            writer = writer.trigger(processingTime=AT_ONCE)
+        else:
+            writer = writer.trigger(availableNow=True) if job.until == END else writer.trigger(processingTime=POLL)
         return writer.option("checkpointLocation", str(Path(job.checkpoint) / "spark")).start()
 
     def close(self) -> None:
@@ -153,16 +160,15 @@ def _run_static(driver: BatchDriver[DataFrame], frame: DataFrame) -> None:
 class SparkLoop:
     """A streaming query of Spark's (or what behaves like one), the driver that it calls, and the Python of workers."""
 
-    def __init__(self, query: Any, driver: BatchDriver[DataFrame], until: str, python: str) -> None:
-        self._query, self._driver, self._until, self._python = query, driver, until, python
+    def __init__(self, query: Any, driver: BatchDriver[DataFrame], job: Job, python: str) -> None:
+        self._query, self._driver, self._until, self._python = query, driver, job.until, python
+        self._live = any(live(source) for source in job.sources.values())
 
     def wait(self, timeout: float | None = None) -> bool:
         from pyspark.errors import PySparkException
 
         try:
-            ended = True if timeout is None else bool(self._query.awaitTermination(timeout))
-            if timeout is None:
-                self._query.awaitTermination()
+            ended = self._awaited(timeout)
             if ended:
                 self._end_stream()
         except (PySparkException, PenstockError) as error:
@@ -176,6 +182,19 @@ class SparkLoop:
                 f"Spark ended unexpectedly: {type(error).__name__}", "run again: it goes on from the checkpoint"
             ) from error
         return ended
+
+    def _awaited(self, timeout: float | None) -> bool:
+        """Whether the query ended in time. One on live streams never ends by itself."""
+        if not (self._live and self._until == END):
+            return bool(self._query.awaitTermination(timeout)) or timeout is None
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while (left := deadline - time.monotonic()) > 0:
+            if self._query.awaitTermination(min(left, LOOK)):
+                return True
+            if self._driver.manifest.ended:
+                self.stop()
+                return True
+        return False
 
     def _end_stream(self) -> None:
         """The end of a stream may be a batch that Spark knows nothing of."""

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.state import windows as rings
+from penstock.state import rings
 from penstock.state.protocol import WindowCounts
+from penstock.state.windows import fresh
 
 Array = np.ndarray
 SPARSE = 4  # windows in a range for each count: beyond it they are sorted, not looked up
@@ -77,7 +78,7 @@ def least_kept(windows: Array) -> int:
 
 def gathered(windows: Array, reports: Iterable[WindowCounts]) -> Array:
     """Records of the newest of these closing windows, from what tasks reported of them."""
-    records = rings.fresh(windows[-rings.CAPACITY :])
+    records = fresh(windows[-rings.CAPACITY :])
     for report in reports:
         at = np.searchsorted(records["window"], report.windows)
         records["start"][at], records["end"][at] = report.starts, report.ends

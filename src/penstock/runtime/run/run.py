@@ -23,7 +23,7 @@ from penstock.runtime.run.summary import RunTimes, shown_volume, shown_watermark
 from penstock.runtime.run.told import tell_end
 from penstock.sharing.plan import SharedPlan
 from penstock.sinks.base import Sink
-from penstock.state.windows import CAPACITY
+from penstock.state.rings import CAPACITY
 
 if TYPE_CHECKING:
     import pandas
@@ -134,7 +134,7 @@ class Run:
         with NULLs among them come in pandas' types that know NULL: none is rounded."""
         return as_pandas(self.arrow(name))
 
-    def window_account(self, name: str, most: int = CAPACITY) -> list[dict[str, int]]:
+    def window_account(self, name: str, most: int = CAPACITY) -> list[dict[str, int | bool]]:
         """The newest closed windows of a query, newest last: `start` and `end` as in its results (microseconds), `rows`
         emitted, input records `exact` and `triaged`. Some 65,536 windows are kept."""
         self._sink(name)

@@ -153,6 +153,7 @@ def start(
             settings.until,
             planner.sampling,
             tables=opened.tables,
+            seed=mine.id,
         )
         feed = engine.feed(job, inputs)
         all_observers: list[Observer] = [

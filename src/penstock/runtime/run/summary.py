@@ -23,7 +23,7 @@ from penstock.state.data import to_data
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import Results, Volume
 from penstock.state.versions import Version
-from penstock.state.windows import listed, read_windows
+from penstock.state.windows import listed
 
 NEWEST = 10  # windows of a query that a summary lists
 T = TypeVar("T")
@@ -108,10 +108,10 @@ def query_account(query: Query, account: Account) -> dict[str, Any]:
     return flat({alias: dict(to_data(entry)) for alias, entry in sides.items()})
 
 
-def window_account(checkpoint: Path, manifest: Manifest, query: str, most: int) -> list[dict[str, int]]:
+def window_account(checkpoint: Path, manifest: Manifest, query: str, most: int) -> list[dict[str, int | bool]]:
     """The newest closed windows of a query: number, start and end, rows emitted, records exact and triaged."""
     closed = manifest.results.get(query, Results()).windows
-    return listed(read_windows(checkpoint, query, closed, most))
+    return listed(checkpoint, query, closed, most)
 
 
 def flat(by_stream: dict[str, T]) -> T | dict[str, T]:
