@@ -34,6 +34,7 @@ ORDER = (
     ("state",),
     ("state.segments",),
     ("sources",),
+    ("sources.live",),
     ("sources.text",),
     ("sources.capture", "sources.parquet", "sources.generate"),
     ("sources.arrow",),

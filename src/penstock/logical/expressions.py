@@ -105,6 +105,19 @@ class Sound:
     type: Type = BOOLEAN
 
 
+EXACT, ESTIMATED, ERROR = "exact", "estimated", "error"
+
+
+@dataclass(frozen=True)
+class Triaged:
+    """Of an expression of aggregates, where a burst may leave records unread: its value over the records that were read
+    (`exact`), what is `estimated` for all others, or one standard `error` of the sum of both."""
+
+    of: Expression
+    what: str
+    type: Type
+
+
 @dataclass(frozen=True)
 class Arithmetic:
     """+ - * / % on numbers. `/` gives DOUBLE (division by zero gives NULL); the others keep integers."""
@@ -239,6 +252,7 @@ Expression = (
     | WindowEnd
     | RecordNumber
     | Sound
+    | Triaged
     | Arithmetic
     | Comparison
     | Logic
@@ -272,6 +286,8 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return (column,)
         case Listed(aggregate):
             return (aggregate,)
+        case Triaged(of):
+            return (of,)
         case Lookup(match):
             return record_parts(match)
         case Aggregate(_, argument, test=test):

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from penstock.logical.expressions import Aggregate, Column, Computed, Expression, Match, Prefix, columns
-from penstock.logical.types import STRING, TIMESTAMP, Kind, Type
+from penstock.logical.types import BIGINT, STRING, TIMESTAMP, Kind, Type
 from penstock.logical.window import Window
 
 RESULT_TIMES = ("window_start", "window_end", "ts")  # columns of results as a stream, besides the select list
@@ -55,6 +55,10 @@ class Stream:
 
 
 Attribute = Column | Prefix | Computed
+
+# How many records of a stream a record that is read stands for: one, unless a burst left its neighbours unread. No
+# source has it; tasks give it to every record of streams whose delay is promised.
+WEIGHT = Column("#weight", BIGINT)
 
 
 def column_of(attribute: Attribute) -> str:

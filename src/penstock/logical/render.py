@@ -33,6 +33,7 @@ from penstock.logical.expressions import (
     Prefix,
     RecordNumber,
     Sound,
+    Triaged,
     WindowEnd,
 )
 from penstock.logical.types import Kind
@@ -72,6 +73,8 @@ def _render(expression: Expression) -> tuple[str, int]:
             return _aggregate(expression), _ATOM
         case Listed(aggregate, what):
             return _aggregate(aggregate) if what == ITEM else f"{what} of {_aggregate(aggregate)}", _ATOM
+        case Triaged(of, what):
+            return f"{what} {_within(of, _ATOM)}", 7
         case Bucket():
             return "bucket", _ATOM
         case WindowEnd():

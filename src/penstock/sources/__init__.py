@@ -18,6 +18,7 @@
 
 | room | scheme |
 | --- | --- |
+| `live` | what arrives by the clock: `replay:` |
 | `text` | `csv:`, `json:` |
 | `capture` | `pcap:` |
 | `parquet` | `parquet:` |

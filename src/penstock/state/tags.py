@@ -22,6 +22,7 @@ TAGS: Mapping[str, type] = {
     "window_end": expressions.WindowEnd,
     "record_number": expressions.RecordNumber,
     "sound": expressions.Sound,
+    "triaged": expressions.Triaged,
     "arithmetic": expressions.Arithmetic,
     "comparison": expressions.Comparison,
     "logic": expressions.Logic,

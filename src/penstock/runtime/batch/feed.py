@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from penstock.runtime.batch.executor import Executor
 from penstock.runtime.batch.job import END
 from penstock.sources.base import Abilities, Position, Source
-from penstock.sources.live import live
+from penstock.sources.live.contract import live
 from penstock.sources.tail import reaching
 from penstock.state.data import from_data
 from penstock.state.manifest import Manifest

@@ -24,8 +24,8 @@ from penstock.runtime.batch.outcome import told
 from penstock.runtime.expressions.refreshing import Refresher
 from penstock.runtime.settings import TaskSettings
 from penstock.sources.base import Position, Source, Split, even_splits
-from penstock.sources.live import live
-from penstock.sources.picking import read_picks
+from penstock.sources.live.contract import live
+from penstock.sources.live.picking import read_picks
 from penstock.sources.tail import with_arrivals
 from penstock.state import versions
 from penstock.state.garbage import SEGMENTS, segment_name

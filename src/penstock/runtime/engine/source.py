@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from penstock.runtime.batch.fused import FusedReader, FusedSplit, split_told
 from penstock.runtime.batch.job import Job
 from penstock.runtime.batch.outcome import told_batch
-from penstock.sources.live import live
+from penstock.sources.live.contract import live
 from penstock.state.data import from_data, to_data
 from penstock.state.protocol import Offset
 

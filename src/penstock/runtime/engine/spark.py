@@ -37,7 +37,7 @@ from penstock.runtime.spark.conf import in_one_process
 from penstock.runtime.spark.gone import jvm_gone, tells_of_it
 from penstock.runtime.spark.master import Tell
 from penstock.runtime.spark.probe import probe, told_by_spark
-from penstock.sources.live import live
+from penstock.sources.live.contract import live
 from penstock.state.checked import RESTORE
 from penstock.state.protocol import TaskReport
 

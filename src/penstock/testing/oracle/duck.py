@@ -32,6 +32,7 @@ from penstock.logical.expressions import (
     Prefix,
     RecordNumber,
     Sound,
+    Triaged,
     WindowEnd,
 )
 from penstock.logical.types import Kind, Type
@@ -64,6 +65,8 @@ class Translator:
     def sql(self, expression: Expression) -> str:
         match expression:
             case Column() | Prefix() | Aggregate() | Listed() | Bucket() | WindowEnd() | RecordNumber() | Sound():
+                return self.names[expression]
+            case Triaged():
                 return self.names[expression]
             case Computed(_, inner):
                 return self.names[expression] if expression in self.names else self.sql(inner)

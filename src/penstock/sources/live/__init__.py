@@ -1,0 +1,9 @@
+"""Live streams: records that arrive by the clock, and reading as few of them as a burst leaves time for.
+
+| module | what it does |
+| --- | --- |
+| `contract` | what a live source can tell: what has arrived, and how its times stand to the clock |
+| `picking` | reads the picks of a range, without decoding the rest where the source can |
+"""
+
+from __future__ import annotations
