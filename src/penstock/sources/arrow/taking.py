@@ -30,6 +30,8 @@ class Taking:
             _require_offsets(array, rows)
         elif not _fixed(array.type):
             array.validate(full=True)
+            if pa.types.is_string_view(array.type):  # Arrow takes none of them
+                array = array.cast(pa.string())
         taken = array.take(indices)
         taken.validate(full=True)
         return taken

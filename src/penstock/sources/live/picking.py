@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeGuard
+from typing import ClassVar, Protocol, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -100,7 +100,10 @@ def _one(batches: list[pa.RecordBatch], rows: int) -> pa.RecordBatch:
 
 
 class SkippingFiles(CountedFiles[File]):
-    """Files whose records are counted, and that reach some of them without decoding the others."""
+    """Files whose records are counted, and that reach some of them without decoding the others; where the step is less
+    than `least_step`, to decode all costs less."""
+
+    least_step: ClassVar[int] = 2
 
     @abstractmethod
     def _read_rows(
@@ -111,6 +114,8 @@ class SkippingFiles(CountedFiles[File]):
     def read_picks(
         self, split: Split, columns: Sequence[str], batch_rows: int, picks: Picks
     ) -> Iterator[pa.RecordBatch]:
+        if picks.step < self.least_step:
+            return gathered(_taken(self, split, columns, batch_rows, picks), batch_rows)
         rows = picks.rows(split.start, split.stop)
         found = (
             batch
