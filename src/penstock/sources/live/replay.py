@@ -38,6 +38,7 @@ from penstock.state.protocol import Clock
 Array = np.ndarray
 SPEED, MAX = "speed", "max"
 SLOWEST, FASTEST = 1e-6, 1e9
+MOST = (1 << 63) - 1
 RECENT = 4  # blocks whose times are kept: where the stream has come to, where windows end
 # What cannot be replayed, and what to do instead.
 FRAMES = "write it to files first, then replay these: replay:parquet:FOLDER"
@@ -130,7 +131,7 @@ class ReplaySource:
         return self.row_at(source_time(clock, self.speed, now) + 1)
 
     def row_at(self, time: int) -> Position:
-        marks, bounded = self._marks, min(max(time, LEAST), -LEAST - 1)
+        marks, bounded = self._marks, min(max(time, LEAST + 1), MOST)
         block = int(np.searchsorted(marks.greatest, bounded))
         if time > bounded or block == len(marks.greatest):
             return self.rows()
