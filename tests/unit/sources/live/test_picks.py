@@ -319,6 +319,21 @@ def test_what_is_taken_of_a_damaged_file_is_looked_at(
         list(source.read(whole(source), ["c"], 100))
 
 
+def test_views_of_text_that_are_null_may_point_anywhere(tmp_path: Path) -> None:
+    """Arrow follows them."""
+    words, null = ["a text of more than twelve letters"] * 64, np.array([7, 77, 777, 0], np.int32)
+    column = pa.array([*words, None, *words], pa.string_view())
+    views = np.frombuffer(column.buffers()[1], np.int32).reshape(-1, 4)
+    row = len(words)
+    assert not views[row].any()
+    around = [views[row - 1 : row + 2].tobytes(), np.stack([views[row - 1], null << 22, views[row + 1]]).tobytes()]
+    source, picks = damaged(tmp_path, swapped(*around), column), Picks(1, 3)
+    expected = [*words, None, *words]
+    assert [row["c"] for row in told(source.read(whole(source), ["c"], 100), ["c"])] == expected
+    found = told(read_picks(source, Split(START, Position(128)), ["c"], 100, picks), ["c"])
+    assert [row["c"] for row in found] == [expected[row] for row in picks.rows(0, 128).tolist()]
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_any_damage_ends_in_a_message_or_in_records(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
