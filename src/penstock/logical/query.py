@@ -221,6 +221,18 @@ class Query:
     promise: int | None = None
 
     @property
+    def weight(self) -> Column | None:
+        """What its records stand for, where a burst may leave some unread: a column of the stream, as it calls it."""
+        if self.promise is None:
+            return None
+        return WEIGHT if self.join is None else Column(side_column(self.join.sides[0].alias, WEIGHT.name), BIGINT)
+
+    @property
+    def weighed(self) -> bool:
+        """Whether its groups are estimated: told apart by what their records stand for until they are finished."""
+        return self.promise is not None and not self.per_tuple
+
+    @property
     def attributes(self) -> tuple[Attribute, ...]:
         """What it groups by; two keys may be the same attribute under two names."""
         return tuple(dict.fromkeys(key.attribute for key in self.keys))

@@ -217,7 +217,8 @@ class TaskReport:
 
 @dataclass(frozen=True)
 class WindowCounts:
-    """Closed windows of a query in columns: number, start and end in microseconds, rows emitted, exact records."""
+    """Closed windows of a query in columns: number, start and end in microseconds, rows emitted, exact records; and
+    about how many were triaged, if any were."""
 
     query: str
     windows: tuple[int, ...]
@@ -226,6 +227,7 @@ class WindowCounts:
     rows: tuple[int, ...]
     exact: tuple[int, ...]
     closed: int = 0  # windows that there were, also those too old to be listed
+    triaged: tuple[int, ...] = sparse(())
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.errors import RunError, why
@@ -56,6 +57,13 @@ class FusedSplit:
     def step(self) -> int:
         """The k of the task; where nothing is read, there is none."""
         return 0 if self.picks is None or self.picks.k == DROP else self.picks.k
+
+    @property
+    def picked(self) -> np.ndarray | None:
+        """The positions of the records that are read; None: all of them."""
+        if self.picks is None or self.picks.k == DROP:
+            return None
+        return self.picks.rows(self.split.start, self.split.stop)
 
     @property
     def unread(self) -> int:
@@ -173,6 +181,7 @@ def _run(settings: TaskSettings, checkpoint: Path, share: FusedSplit) -> TaskRep
     use_folder(checkpoint)
     offset, split, source = share.offset, share.split, share.source
     plan = versions.load(checkpoint, offset.plan).plans[share.stream]
+    plan = plan if share.picks is not None else plan.exact
     name = segment_name(offset.batch, f"{share.task:04d}", uuid.uuid4().hex[:8])
     batches = _readable(_records(share, columns(plan), settings.chunk_rows), share.stream)
     epoch = epoch_of(offset, share.stream, split.start, greatest=share.greatest, step=share.step)
@@ -180,7 +189,7 @@ def _run(settings: TaskSettings, checkpoint: Path, share: FusedSplit) -> TaskRep
     times = source.read(before, [plan.stream.time], settings.chunk_rows)
     seen = _readable(times, share.stream) if before.stop > before.start else iter(())
     sample = path_of(checkpoint, share.stream) if share.sampled else None
-    return run_task(plan, settings, epoch, batches, checkpoint / SEGMENTS / name, seen, sample)
+    return run_task(plan, settings, epoch, batches, checkpoint / SEGMENTS / name, seen, sample, share.picked)
 
 
 def _records(share: FusedSplit, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
