@@ -235,14 +235,17 @@ def wanted_of(query: Query, since: int = 0) -> Wanted:
 
 
 def weighed_relation(query: Query, groups: Relation) -> Relation:
-    """The groups of a query, told apart by what their records stand for; with the squares of what is summed up."""
+    """The groups of a query, told apart by what their records stand for; with the squares of what is summed up. Where
+    a record may be joined with several rows it counts so often: then also of what is counted."""
     assert query.weight is not None
-    squares = (SQUARED.state(column) for column in summed_columns(query.aggregates))
+    several = () if query.join is None else (query.weight,)
+    squares = [SQUARED.state(column) for column in (*summed_columns(query.aggregates), *(one.name for one in several))]
     keys = groups.attributes
     return named(
         replace(
             groups,
             attributes=(*keys, query.weight),
+            arguments=tuple(sorted({*groups.arguments, *several}, key=lambda argument: argument.name)),
             states=tuple(sorted({*groups.states, *squares})),
             slots=len(keys) or None,
         )

@@ -277,11 +277,13 @@ class JoinCounts:
 
 @dataclass(frozen=True)
 class HeldCounts:
-    """Records that the sides of a join hold at instants, as far as one part of it has seen: (instants, counts) each."""
+    """Records that the sides of a join hold at instants, as far as one part of it has seen: (instants, counts) each.
+    Where delays are promised, all its picks: (instant, weight, records)."""
 
     query: str
     sides: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
     counts: JoinCounts
+    picks: tuple[tuple[int, int, int], ...] = sparse(())
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,9 @@ class Hfta:
         wanting = JoinWanting(query, groups, tuple(details))
         number = self.context.offset.n
         counted = number <= COUNTED or number % COUNTED == 0
-        reading = JoinReading(query.window, sides[: len(join.sides)], inner=sides[len(join.sides) :], counted=counted)
+        picks = next((one for one, _ in picks_relations(query, since)), None)
+        sides, inner = sides[: len(join.sides)], sides[len(join.sides) :]
+        reading = JoinReading(query.window, sides, inner=inner, counted=counted, picks=picks)
         first, beyond = self.span(query)
 
         def blocks(side: SideReading) -> Iterator[Block]:

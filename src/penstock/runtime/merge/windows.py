@@ -20,6 +20,7 @@ import pyarrow as pa
 from penstock.aggregates.extremes import GREATEST, LEAST
 from penstock.logical.window import ROWS, Window
 from penstock.relations.closing import slots_hold
+from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
 from penstock.relations.storing import fineness
 from penstock.runtime.merge.closer import closed_groups, joined_groups
@@ -72,7 +73,8 @@ class Merged:
 
 def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments: TaskSegments) -> Iterator[Merged]:
     """Merge one item and finish its queries, one after the other; in passes where it has some."""
-    bounds, picks = window_bounds(reading, cut, segments), window_picks(reading, cut, segments)
+    bounds = window_bounds(reading, cut, segments)
+    picks = window_picks(reading.picks, reading.window, cut, segments)
 
     def merged_once(turn: int, share: Cut = cut) -> MergedOnce:
         return MergedOnce(
@@ -288,9 +290,11 @@ def window_bounds(reading: Reading, cut: Cut, segments: TaskSegments) -> Bounds:
     return Bounds(window, None, groups.panes[order], low[order], high[order])
 
 
-def window_picks(reading: Reading, cut: Cut, segments: TaskSegments, shift: int = 0) -> WindowPicks:
+def window_picks(
+    picks: Relation | None, window: Window, cut: Cut, segments: TaskSegments, shift: int = 0
+) -> WindowPicks:
     """The picks of a cut's windows, whose numbers are less by `shift`; all of the stream's, whatever the cut has."""
-    if reading.picks is None:
+    if picks is None:
         return NO_PICKS
     whole = replace(cut, low=0, high=FOREVER, passes=1, first=cut.first + shift, beyond=cut.beyond + shift)
-    return picks_of(merge_windows(reading.window, StoredSource(reading.picks), whole, segments, Share()), shift)
+    return picks_of(merge_windows(window, StoredSource(picks), whole, segments, Share()), shift)

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.aggregates.base import State
 from penstock.aggregates.count import COUNT, COUNTED
 from penstock.aggregates.registry import function_of
 from penstock.aggregates.squares import SQUARED
 from penstock.aggregates.sum import AVERAGE, SUM, SUMMED, as_doubles
 from penstock.logical.expressions import Aggregate, Expression
-from penstock.logical.query import column_of
+from penstock.logical.query import WEIGHT, column_of
 from penstock.runtime.expressions.evaluate import Operand
 from penstock.runtime.merge.estimates.picks import WindowPicks
 from penstock.runtime.merge.estimates.weights import PickedRows
@@ -60,7 +61,7 @@ class Errors:
         """By group, and whether it is known: of one pick it is not."""
         groups, weights = len(self.groups), picked.weights.astype(np.float64)
         n = self.picks.number(picked.rows.panes, picked.weights).astype(np.float64)
-        total, squares, count = _sums(picked.rows, aggregate)
+        total, squares, count = _sums(picked, aggregate)
         with np.errstate(all="ignore"):
             if mean is not None:
                 at = mean[picked.at]
@@ -71,17 +72,32 @@ class Errors:
         return variance, ~alone
 
 
-def _sums(rows: Groups, aggregate: Aggregate) -> tuple[Array, Array, Array]:
+def _sums(picked: PickedRows, aggregate: Aggregate) -> tuple[Array, Array, Array]:
     """Of the values of each row: Σy, Σy² and how many there are."""
-    records = rows.count.astype(np.float64)
+    rows, records = picked.rows, picked.rows.count.astype(np.float64)
     if aggregate.argument is None:
-        return records, records, records
+        return records, _counted_squares(picked, records, records), records
     column = column_of(aggregate.argument)
     counted = rows.states.get(COUNTED.state(column))
     count = records if counted is None else counted[0].astype(np.float64)
     if function_of(aggregate) is COUNT:
-        return count, count, count
+        return count, _counted_squares(picked, records, count), count
     return as_doubles(rows.states[SUMMED.state(column)]), as_doubles(rows.states[SQUARED.state(column)]), count
+
+
+def _counted_squares(picked: PickedRows, records: Array, count: Array) -> Array:
+    """Σy² of what is counted: each record is one, unless it is joined with several rows. Then the squares of weights
+    tell, which all records of a row have in common; of values that are there in some records alone, by their part."""
+    known = next((words for state, words in picked.rows.states.items() if _of_weights(state)), None)
+    if known is None:
+        return count
+    weights = picked.weights.astype(np.float64)
+    with np.errstate(all="ignore"):
+        return as_doubles(known) / (weights * weights) * np.where(records > 0, count / records, 0.0)
+
+
+def _of_weights(state: State) -> bool:
+    return state.kind == SQUARED.kind and state.column.endswith(WEIGHT.name)
 
 
 def added(whole: Operand, read: Operand) -> Operand:

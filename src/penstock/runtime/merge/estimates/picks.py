@@ -6,6 +6,7 @@ negative weight (`runtime.batch.dropped`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,12 +55,24 @@ class WindowPicks:
         np.add.at(sums, at[known], amounts[known])
         return sums
 
+    @property
+    def listed(self) -> tuple[tuple[int, int, int], ...]:
+        """As the driver hears of them."""
+        columns = (self.windows.tolist(), self.weights.tolist(), self.counts.tolist())
+        return tuple(zip(*columns, strict=True))
+
     @cached_property
     def _picked(self) -> Array:
         return np.flatnonzero(self.weights > 0)
 
 
 NO_PICKS = WindowPicks(*(np.empty(0, np.int64) for _ in range(3)))
+
+
+def listed_picks(listed: Sequence[tuple[int, int, int]]) -> WindowPicks:
+    """The same again; they are in order."""
+    columns = np.array(listed, np.int64).reshape(-1, 3).T
+    return WindowPicks(*columns)
 
 
 def picks_of(groups: Groups, shift: int = 0) -> WindowPicks:
