@@ -62,10 +62,12 @@ def together(known: Sequence[StreamState]) -> StreamState:
 
 @dataclass(frozen=True)
 class Clock:
-    """Ties the source's time to the wall's, in microseconds since 1970: at `wall` the stream has come to `source`."""
+    """Ties the source's time to the wall's, in microseconds since 1970: at `wall` the stream has come to `source`, and
+    goes on by `speed` seconds in a second."""
 
     wall: int
     source: int
+    speed: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,20 @@ class Results:
 
     windows: int = 0
     rows: int = 0
+
+
+@dataclass(frozen=True)
+class Timings:
+    """What a batch on live streams took: records that were read, and left unread; instants at which windows closed;
+    whether segments were merged; seconds of the tasks, of closing, and of all that the driver did."""
+
+    read: int
+    left: int
+    instants: int
+    compacted: bool
+    tasks: float
+    closing: float
+    seconds: float
 
 
 @dataclass(frozen=True)

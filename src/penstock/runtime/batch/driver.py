@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 
 import xxhash
 
+from penstock.clock import instant
 from penstock.errors import PenstockError, RunError, StateError
 from penstock.faults import reach
 from penstock.logs import tell
@@ -28,6 +29,7 @@ from penstock.runtime.batch.context import Context
 from penstock.runtime.batch.executor import Executor
 from penstock.runtime.batch.feed import Feed
 from penstock.runtime.batch.held import Held
+from penstock.runtime.batch.live import delays
 from penstock.runtime.batch.merge_job import staged_size
 from penstock.runtime.batch.report import BatchReport, Observer, peaks
 from penstock.runtime.settings import TaskSettings
@@ -45,6 +47,7 @@ from penstock.state.protocol import (
     Staged,
     StreamState,
     TaskReport,
+    Timings,
     Volume,
 )
 from penstock.state.segments.opened import Segments
@@ -63,6 +66,7 @@ class Advanced:
     tasks: Sequence[TaskReport]
     merged: Sequence[MergeReport]
     compacted: Sequence[CompactionReport]
+    closing: float = 0.0  # seconds
 
     @property
     def feeds(self) -> list[TaskReport]:
@@ -72,7 +76,8 @@ class Advanced:
 @dataclass
 class BatchDriver(Generic[Given]):
     """foreachBatch of one run. `failure` keeps the error as it was raised, before Spark wraps it; `opened` are the
-    indexes of segments, as long as they live; `tables` are contents that the run may always go back to."""
+    indexes of segments, as long as they live; `tables` are contents that the run may always go back to, `origin` is
+    what instants are told by (`penstock.clock`)."""
 
     executor: Executor[Any]
     settings: TaskSettings
@@ -84,6 +89,7 @@ class BatchDriver(Generic[Given]):
     failure: PenstockError | None = None
     done: int = 0
     tables: frozenset[str] = frozenset()
+    origin: int = 0
     opened: Segments = field(init=False)
 
     def __post_init__(self) -> None:
@@ -129,6 +135,9 @@ class BatchDriver(Generic[Given]):
         reach("batch.collected")
         collected = time.perf_counter()
         advanced = self._advance(digest, offset, tasks)
+        if is_live(offset):
+            manifest = replace(advanced.manifest, timings=_timings(advanced, collected - started, started))
+            advanced = replace(advanced, manifest=manifest)
         manifest = advanced.manifest
         held.lease.check()
         for sink in self.sinks.values():
@@ -137,6 +146,9 @@ class BatchDriver(Generic[Given]):
             write_windows(checkpoint, name, manifest.results[name].windows, records)
         manifests.put(checkpoint, manifest)
         publish(manifest, self.sinks)
+        if is_live(offset):
+            app = versions.load(checkpoint, offset.plan).app
+            delays.write(checkpoint, app, manifest, advanced.windows, instant(self.origin))
         self.feed.finished(batch)
         self._report(advanced, collected - started, time.perf_counter() - collected)
 
@@ -153,7 +165,9 @@ class BatchDriver(Generic[Given]):
         segments = [*before.segments, *(context.stored(task.segment) for task in tasks)]
         self.opened.keep(segments)
         hfta = Hfta(context, self.sinks, streams, segments, self.opened)
+        began = time.perf_counter()
         hfta.close()
+        closing = time.perf_counter() - began
         floors = open_panes(version, hfta.streams, hfta.opened)
         kept = [s if s.unit else replace(s, unit=str(context.batch)) for s in live(hfta.segments, floors)]
         kept, compacted = compact(context, kept, self.opened, keeps_of(version, floors, hfta.streams))
@@ -175,7 +189,7 @@ class BatchDriver(Generic[Given]):
             staged=(*staged, *empty),
             rows=sum(task.rows for task in tasks),
         )
-        return Advanced(manifest, hfta.accounts, tasks, hfta.reports, compacted)
+        return Advanced(manifest, hfta.accounts, tasks, hfta.reports, compacted, closing)
 
     def _account(self, before: Manifest, tasks: Iterable[TaskReport]) -> Account:
         total = before.account
@@ -208,6 +222,27 @@ class BatchDriver(Generic[Given]):
         )
         for observer in self.observers:
             observer(report, manifest)
+
+
+def is_live(offset: Offset) -> bool:
+    """Whether records of some stream arrive by the clock."""
+    return any(stream.clock is not None for stream in offset.streams.values())
+
+
+def _timings(advanced: Advanced, tasks: float, started: float) -> Timings:
+    account = [task.account.stream for task in advanced.tasks]
+    left = sum(one.triaged for one in account)
+    instants = {end for records in advanced.windows.values() for end in records["end"].tolist()}
+    now = time.perf_counter()
+    return Timings(
+        sum(one.input for one in account) - left,
+        left,
+        len(instants),
+        bool(advanced.compacted),
+        tasks,
+        advanced.closing,
+        now - started,
+    )
 
 
 def moved(before: Manifest, version: Version, offset: Offset, tasks: Sequence[TaskReport]) -> dict[str, StreamState]:
