@@ -14,6 +14,7 @@ from penstock.lang.durations import LONGEST
 from penstock.lang.text import AppText
 from penstock.logical.query import Field, SourceFields, Stream
 from penstock.logical.resolve.addresses import SUFFIX_HINT, address_of
+from penstock.logical.resolve.promises.keep import kept
 from penstock.logical.resolve.scopes import suggestion
 from penstock.logical.types import NOT_READ, TIMESTAMP, TYPE_NAMES, Kind, Type
 
@@ -67,6 +68,7 @@ def resolve_declared(
         unread=unread_of(fields),
         delay=_checked(watermark.delay, "DELAY", text) if watermark else None,
         ahead=_checked(watermark.ahead, "MAX AHEAD", text) if watermark and watermark.ahead else None,
+        keep=kept(declared.overload, text),
     )
 
 
