@@ -14,11 +14,12 @@ from dataclasses import replace
 
 from penstock.logical.query import Query, QuerySet, Side, Stream
 
-OWED = ":owed"  # no stream that is declared has a colon in its name
+OWED = ":owed"  # no stream that is declared is called so
 
 
 def with_owed(app: QuerySet, live: Callable[[Stream], bool]) -> QuerySet:
-    """The app with such streams, where it needs some."""
+    """The app with such streams, where it needs some. Hidden queries promise nothing, and are moved as any others; what
+    reads results stays where it is."""
     mixed = {stream.name for stream in app.streams if live(stream) and _mixed(app, stream.name)}
     if not mixed:
         return app

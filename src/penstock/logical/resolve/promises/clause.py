@@ -41,7 +41,7 @@ def check_promise(
     results = next((one.input for one in sources if one.input.results), None)
     if results is not None:
         fact = f"LIMIT DELAY TO is for queries on streams, and {results.what} is none"
-        raise text.error(delay.span, fact, "leave it out: this query gives its results as soon as those that it reads are there")
+        raise text.error(delay.span, fact, "leave it out: results are there as soon as those that they are made of")
     streams = [one for one in sources if one.input.table is None]
     if len(streams) > 1:
         raise text.error(streams[1].span, "LIMIT DELAY TO in a join of streams is not executable yet", _ONE_STREAM)
@@ -83,10 +83,11 @@ def _check_stream(text: AppText, delay: Duration, stream: Stream) -> None:
 
 def _speed(stream: Stream) -> Fraction | None:
     """How fast a live stream's own time goes; None: it is not live. What is no speed, its source will refuse."""
-    if not stream.source.lower().startswith(REPLAY):
+    given = next((text for key, text in stream.options if key.lower() == "speed"), "1").strip().lower()
+    if not stream.source.lower().startswith(REPLAY) or given == "max":
         return None
     try:
-        speed = float(dict(stream.options).get("speed", "1"))
+        speed = float(given)
     except ValueError:
         return Fraction(1)
     return Fraction(repr(speed)) if isfinite(speed) and speed > 0 else Fraction(1)

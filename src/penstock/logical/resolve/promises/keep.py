@@ -1,4 +1,4 @@
-"""ON OVERLOAD KEEP: what is kept of a stream in a burst. It is judged where a query promises a delay, and nowhere else."""
+"""ON OVERLOAD KEEP: what is kept of a stream in a burst. It is judged only where a query promises a delay."""
 
 from __future__ import annotations
 
