@@ -12,6 +12,7 @@ from penstock.logical.expressions import Aggregate, Column, Computed, Expression
 from penstock.logical.types import BIGINT, STRING, TIMESTAMP, Kind, Type
 from penstock.logical.window import Window
 
+KEPT = 4_096  # records of a window that are kept where KEEP does not say how many
 RESULT_TIMES = ("window_start", "window_end", "ts")  # columns of results as a stream, besides the select list
 
 
