@@ -81,6 +81,11 @@ def _check_stream(text: AppText, delay: Duration, stream: Stream) -> None:
         raise text.error(delay.span, fact, f"promise {least} at least, or shorten DELAY of its WATERMARK")
 
 
+def arrives(stream: Stream) -> bool:
+    """Whether the records of a stream come by the clock."""
+    return _speed(stream) is not None
+
+
 def _speed(stream: Stream) -> Fraction | None:
     """How fast a live stream's own time goes; None: it is not live. What is no speed, its source will refuse."""
     given = next((text for key, text in stream.options if key.lower() == "speed"), "1").strip().lower()
