@@ -40,7 +40,7 @@ ORDER = (
     ("sources.arrow",),
     ("sources.tables",),
     ("sources.registry",),
-    ("sources.stdin",),
+    ("sources.stdin", "sources.live.replay"),
     ("sinks",),
     ("runtime",),
     ("runtime.spark",),

@@ -88,12 +88,17 @@ class CountedFiles(ABC, Generic[File]):
         return even_splits(start, stop, parallelism)
 
     def read(self, split: Split, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        for file, _, start, stop in self._parts(split):
+            yield from self._read(file, start, stop, columns, batch_rows)
+
+    def _parts(self, split: Split) -> Iterator[tuple[File, Position, int, int]]:
+        """The files of a split, where each starts, and which of its records [start, stop) are in the split."""
         at = max(0, bisect_right(self._starts, split.start) - 1)
         while at < len(self.files) and self._starts[at] < split.stop:
             file, base = self.files[at], self._starts[at]
             start, stop = max(0, split.start - base), min(file.rows, split.stop - base)
             if stop > start:
-                yield from self._read(file, start, stop, columns, batch_rows)
+                yield file, base, start, stop
             at += 1
 
     def place(self, at: Position) -> str:

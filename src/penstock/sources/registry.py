@@ -17,6 +17,7 @@ SCHEMES = {
     "pcap": ("penstock.sources.capture.source", "open_pcap"),
     "stdin": ("penstock.sources.stdin", "open_stdin"),
     "generate": ("penstock.sources.generate.source", "open_generate"),
+    "replay": ("penstock.sources.live.replay", "open_replay"),
 }
 
 
@@ -29,7 +30,6 @@ ELSEWHERE = {
     "kafka": FRAMES, "kinesis": FRAMES, "pulsar": FRAMES, "delta": FRAMES, "iceberg": FRAMES,
     "jdbc": FRAMES, "postgres": FRAMES, "postgresql": FRAMES, "mysql": FRAMES, "sqlite": FRAMES,
     "netflow": "write the flows to CSV first, like nfdump -r FILE -o csv > flows.csv, and read csv:flows.csv",
-    "replay": "files are read as fast as they can be; name the source itself, like pcap:trace.pcap",
     "http": LOCAL, "https": LOCAL, "ftp": LOCAL, "s3": LOCAL, "s3a": LOCAL, "gs": LOCAL, "hdfs": LOCAL, "abfss": LOCAL,
 }  # fmt: skip
 

@@ -9,8 +9,9 @@ counted. A task that begins in the middle reads the schema, the dictionaries up 
 
 from __future__ import annotations
 
-import io
+import mmap
 import struct
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +27,8 @@ from penstock.sources.parquet.footers import first_line, plain_schema
 MAGIC, FEATHER_1 = b"ARROW1", b"FEA1"
 RESTORE = "it is damaged: restore it, or leave it out"
 ERRORS = (pa.ArrowException, OSError, ValueError, EOFError, struct.error)  # of files that are damaged
-HEADER, LENGTH = 2, 0  # fields of the flatbuffers Message and RecordBatch
+FILE_START = 8  # of the messages in a file: after the magic, which is filled up
+HEADER, LENGTH, COMPRESSION = 2, 0, 3  # fields of the flatbuffers Message and RecordBatch
 
 
 @dataclass(frozen=True)
@@ -63,46 +65,76 @@ def index_batches(path: str) -> ArrowIndex:
         return _index_file(path) if _is_file(path) else _index_stream(path)
 
 
-def read_batches(path: str, index: ArrowIndex, first: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The record batches of a file from this one on: these columns, in the order of the file."""
-    names = _open(path).schema.names
-    options = ipc.IpcReadOptions(included_fields=[names.index(name) for name in columns], use_threads=False)
-    if not index.places:
-        reader = ipc.open_file(pa.memory_map(path), options=options)
-        yield from map(reader.get_batch, range(first, len(index.rows)))
+def read_batches(
+    path: str, index: ArrowIndex, numbers: Sequence[int], columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """These record batches of a file, by ascending number; they have these columns, among others maybe.
+
+    What is not compressed is not read here: its columns are where the file is mapped into memory. Arrow copies them
+    where some are left out, so there all are taken along.
+    """
+    if not numbers:
         return
+    names, data = _open(path).schema.names, _mapped(path)
+    wanted = [names.index(name) for name in columns] if _compressed(data, index) else None
+    yield from _batches(data, index, numbers, wanted)
+
+
+def _mapped(path: str) -> pa.Buffer:
     with open(path, "rb") as file:
-        yield from ipc.open_stream(Pieces(file, _pieces(index, first)), options=options)
+        return pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-class Pieces(io.RawIOBase):
-    """Some pieces [begin, end) of a file, as if they were one."""
-
-    def __init__(self, file: io.BufferedReader, pieces: list[tuple[int, int]]) -> None:
-        self._file, self._left = file, pieces[::-1]
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        done, room = 0, memoryview(buffer).cast("B")
-        while self._left and done < len(room):
-            begin, end = self._left.pop()
-            self._file.seek(begin)
-            count = self._file.readinto(room[done : done + end - begin])
-            done += count
-            if not count:  # the file has become shorter
-                break
-            if begin + count < end:
-                self._left.append((begin + count, end))
-        return done
+def _compressed(data: pa.Buffer, index: ArrowIndex) -> bool:
+    """Whether the first record batch is: a file is written in one way."""
+    messages = pa.BufferReader(data.slice(index.places[0] if index.places else FILE_START))
+    while (message := ipc.read_message(messages)).type != "record batch":
+        pass
+    described = message.metadata.to_pybytes()
+    return _field(described, _header(described), COMPRESSION) != 0
 
 
-def _pieces(index: ArrowIndex, first: int) -> list[tuple[int, int]]:
-    """Of the stream format: the schema, all dictionaries before a batch, and everything from it on."""
-    schema = min((index.places[0], *(begin for begin, _ in index.dictionaries)))
-    begun = index.places[first]
-    return [(0, schema), *(piece for piece in index.dictionaries if piece[1] <= begun), (begun, index.places[-1])]
+def _batches(
+    data: pa.Buffer, index: ArrowIndex, numbers: Sequence[int], wanted: list[int] | None
+) -> Iterator[pa.RecordBatch]:
+    options = ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
+    if index.places:
+        pieces = pa.PythonFile(Pieces(data, _pieces(index, numbers)), "r")
+        yield from ipc.open_stream(pieces, options=options)
+    else:
+        yield from map(ipc.open_file(pa.BufferReader(data), options=options).get_batch, numbers)
+
+
+class Pieces:
+    """Some pieces [begin, end) of a file's bytes, as if they were one. A message never goes beyond its piece."""
+
+    closed = False  # asked by Arrow
+
+    def __init__(self, data: pa.Buffer, pieces: list[tuple[int, int]]) -> None:
+        self._data, self._left = data, pieces[::-1]
+
+    def read_buffer(self, size: int) -> pa.Buffer:
+        """The bytes themselves, not a copy."""
+        begin, end = self._left.pop() if self._left else (0, 0)
+        found = self._data.slice(min(begin, self._data.size), min(size, end - begin))
+        if begin + found.size < end and found.size:
+            self._left.append((begin + found.size, end))
+        return found
+
+    def read(self, size: int) -> bytes:
+        """The same, where Arrow asks for bytes."""
+        return bytes(self.read_buffer(size).to_pybytes())
+
+    def close(self) -> None:
+        self._left = []
+
+
+def _pieces(index: ArrowIndex, numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Of the stream format: the schema, these record batches, and all dictionaries before the last of them."""
+    begins = sorted([*index.places, *(begin for begin, _ in index.dictionaries)])
+    batches = [(at, begins[bisect_right(begins, at)]) for at in map(index.places.__getitem__, numbers)]
+    dictionaries = (piece for piece in index.dictionaries if piece[0] < batches[-1][0])
+    return [(0, begins[0]), *sorted([*dictionaries, *batches])]
 
 
 def _is_file(path: str) -> bool:
@@ -168,9 +200,13 @@ def _index_stream(path: str) -> ArrowIndex:
 
 def _length(message: bytes) -> int:
     """Rows of a record batch, from the flatbuffer that describes it: no column is touched."""
-    header = _field(message, _pointed(message, 0), HEADER)
-    length = _field(message, _pointed(message, header), LENGTH)
+    length = _field(message, _header(message), LENGTH)
     return int(struct.unpack_from("<q", message, length)[0]) if length else 0
+
+
+def _header(message: bytes) -> int:
+    """Where the table stands that describes a record batch."""
+    return _pointed(message, _field(message, _pointed(message, 0), HEADER))
 
 
 def _pointed(data: bytes, at: int) -> int:

@@ -15,19 +15,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.errors import RunError, SourceError
 from penstock.logical.query import Field
 from penstock.sources.arrow.messages import ERRORS, ArrowHead, ArrowIndex, index_batches, read_batches, read_head
+from penstock.sources.arrow.taking import Taking
 from penstock.sources.base import START, arrow_field, fields
-from penstock.sources.counted import CountedFiles, file_digest, require_quiet
+from penstock.sources.counted import file_digest, require_quiet
 from penstock.sources.files import Address, in_short, regular, starts_of
 from penstock.sources.fit import check_fields
 from penstock.sources.flags import without_columns
+from penstock.sources.live.picking import SkippingFiles
 from penstock.sources.parquet.footers import first_line, require_equal_schema
 from penstock.state.arrivals import FileEntry
 
+Array = np.ndarray
 SUFFIXES = (".arrow", ".arrows", ".feather", ".ipc")
 
 
@@ -57,7 +61,7 @@ class ArrowFile:
 
 
 @dataclass(frozen=True)
-class ArrowSource(CountedFiles[ArrowFile]):
+class ArrowSource(SkippingFiles[ArrowFile]):
     """Files with equal schemas, one after the other. `head` is the first file's; None before there is one."""
 
     head: ArrowHead | None = field(kw_only=True)
@@ -89,13 +93,33 @@ class ArrowSource(CountedFiles[ArrowFile]):
         self._require_unchanged(file.entry())
         starts = starts_of(file.index.rows, START)
         first = bisect_right(starts, start) - 1
-        batches = _guarded(file, read_batches(file.path, file.index, first, columns))
+        batches = _guarded(file, read_batches(file.path, file.index, range(first, len(starts) - 1), columns))
         for number, batch in enumerate(batches, first):
             begin, end = max(start, starts[number]), min(stop, starts[number + 1])
             for at in range(begin, end, batch_rows):
                 yield _checked(file, batch.slice(at - starts[number], min(batch_rows, end - at)), columns)
             if end == stop:
                 return
+
+    def _read_rows(
+        self, file: ArrowFile, rows: Array, columns: Sequence[str], batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches that hold none of them are not even looked at; of a mapped one, only what is taken."""
+        if not columns:
+            yield from (without_columns(min(batch_rows, len(rows) - at)) for at in range(0, len(rows), batch_rows))
+            return
+        self._require_unchanged(file.entry())
+        starts = starts_of(file.index.rows, START)
+        edges = np.searchsorted(rows, starts)
+        numbers = np.flatnonzero(np.diff(edges))  # of batches that hold some
+        batches, taking = _guarded(file, read_batches(file.path, file.index, numbers.tolist(), columns)), Taking()
+        for number in numbers.tolist():
+            batch = next(batches, None)
+            if batch is None:
+                raise _damaged(file, EOFError(f"record batch {number} is missing"))
+            for at in range(edges[number], edges[number + 1], batch_rows):
+                wanted = rows[at : min(edges[number + 1], at + batch_rows)] - starts[number]
+                yield _taken(file, batch, wanted, columns, taking)
 
     def _place(self, file: ArrowFile, row: int) -> str:
         return f"{self.address.name(file.path)}, row {row + 1}"
@@ -131,6 +155,17 @@ def _checked(file: ArrowFile, batch: pa.RecordBatch, columns: Sequence[str]) -> 
     try:
         for array in arrays:
             array.validate(full=True)
+        return pa.record_batch([_ingestible(array) for array in arrays], names=list(columns))
+    except ERRORS as error:
+        raise _damaged(file, error) from error
+
+
+def _taken(
+    file: ArrowFile, batch: pa.RecordBatch, rows: Array, columns: Sequence[str], taking: Taking
+) -> pa.RecordBatch:
+    indices = pa.array(rows)
+    try:
+        arrays = [taking.take(name, batch.column(name), rows, indices) for name in columns]
         return pa.record_batch([_ingestible(array) for array in arrays], names=list(columns))
     except ERRORS as error:
         raise _damaged(file, error) from error

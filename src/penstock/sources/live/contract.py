@@ -79,9 +79,11 @@ def live(source: Source) -> TypeGuard[LiveSource]:
 
 def source_time(clock: Clock, speed: float, now: int) -> int:
     """The source's time at an instant."""
-    return clock.source + int((now - clock.wall) * speed)
+    above, below = speed.as_integer_ratio()  # exact: rounded times would let a window end a microsecond too late
+    return clock.source + (now - clock.wall) * above // below
 
 
 def wall_time(clock: Clock, speed: float, time: int) -> int:
-    """The instant at which a time of the source is reached."""
-    return clock.wall + int((time - clock.source) / speed)
+    """The first instant at which a time of the source is reached."""
+    above, below = speed.as_integer_ratio()
+    return clock.wall - (clock.source - time) * below // above
