@@ -24,14 +24,15 @@ from penstock.faults import reach
 from penstock.logs import tell
 from penstock.runtime import work
 from penstock.runtime.batch.close import Array, Hfta, live, open_panes, stage_empty
-from penstock.runtime.batch.compaction import compact, keeps_of
+from penstock.runtime.batch.compaction import FORCED, MOST, Keep, chosen, compact, keeps_of
 from penstock.runtime.batch.context import Context
 from penstock.runtime.batch.executor import Executor
 from penstock.runtime.batch.feed import Feed
 from penstock.runtime.batch.held import Held
-from penstock.runtime.batch.live import delays
+from penstock.runtime.batch.live import arrivals, delays
+from penstock.runtime.batch.live.patience import COMPACTION, GARBAGE, Patience
 from penstock.runtime.batch.merge_job import staged_size
-from penstock.runtime.batch.report import BatchReport, Observer, peaks
+from penstock.runtime.batch.report import BatchReport, Late, Observer, peaks
 from penstock.runtime.settings import TaskSettings
 from penstock.sinks.base import Sink
 from penstock.state import garbage, versions
@@ -44,6 +45,7 @@ from penstock.state.protocol import (
     MergeReport,
     Offset,
     Results,
+    SegmentRef,
     Staged,
     StreamState,
     TaskReport,
@@ -54,6 +56,7 @@ from penstock.state.segments.opened import Segments
 from penstock.state.versions import Version
 from penstock.state.windows import write_windows
 
+GARBAGE_EVERY = 16  # batches, where there is no time
 Given = TypeVar("Given")  # a batch as the engine's loop hands it over
 
 
@@ -90,6 +93,7 @@ class BatchDriver(Generic[Given]):
     done: int = 0
     tables: frozenset[str] = frozenset()
     origin: int = 0
+    patience: Patience = field(default_factory=Patience)
     opened: Segments = field(init=False)
 
     def __post_init__(self) -> None:
@@ -129,7 +133,9 @@ class BatchDriver(Generic[Given]):
             return
         if self.manifest.batch != batch - 1:
             raise StateError(f"manifest {batch - 1} of {checkpoint} is missing", "restore it from a copy")
-        self.collect_garbage(offset)
+        if self.patience.has_time(GARBAGE, offset.slack) or batch % GARBAGE_EVERY == 0:
+            with self.patience.timed(GARBAGE):
+                self.collect_garbage(offset)
         started = time.perf_counter()
         tasks, offset = self.feed.tasks(given, offset)
         reach("batch.collected")
@@ -146,11 +152,12 @@ class BatchDriver(Generic[Given]):
             write_windows(checkpoint, name, manifest.results[name].windows, records)
         manifests.put(checkpoint, manifest)
         publish(manifest, self.sinks)
+        late = dict[str, Late]()
         if is_live(offset):
             app = versions.load(checkpoint, offset.plan).app
-            delays.write(checkpoint, app, manifest, advanced.windows, instant(self.origin))
+            late = delays.write(checkpoint, app, manifest, advanced.windows, instant(self.origin))
         self.feed.finished(batch)
-        self._report(advanced, collected - started, time.perf_counter() - collected)
+        self._report(advanced, collected - started, time.perf_counter() - collected, late)
 
     def collect_garbage(self, decided: Offset | None = None) -> None:
         """Delete what nobody needs once Spark has committed the newest batch. Versions of tables are only deleted
@@ -170,7 +177,7 @@ class BatchDriver(Generic[Given]):
         closing = time.perf_counter() - began
         floors = open_panes(version, hfta.streams, hfta.opened)
         kept = [s if s.unit else replace(s, unit=str(context.batch)) for s in live(hfta.segments, floors)]
-        kept, compacted = compact(context, kept, self.opened, keeps_of(version, floors, hfta.streams))
+        kept, compacted = self._compacted(context, kept, keeps_of(version, floors, hfta.streams))
         written = [*tasks, *hfta.feeds]
         results = _add_results(before.results, version, hfta)
         staged = [part for report in hfta.reports for part in report.staged]
@@ -191,6 +198,15 @@ class BatchDriver(Generic[Given]):
         )
         return Advanced(manifest, hfta.accounts, tasks, hfta.reports, compacted, closing)
 
+    def _compacted(
+        self, context: Context, kept: list[SegmentRef], keeps: Mapping[str, Keep]
+    ) -> tuple[list[SegmentRef], list[CompactionReport]]:
+        most = MOST if self.patience.has_time(COMPACTION, context.offset.slack) else FORCED
+        if chosen(kept, most) == len(kept):
+            return kept, []
+        with self.patience.timed(COMPACTION):
+            return compact(context, kept, self.opened, keeps, most)
+
     def _account(self, before: Manifest, tasks: Iterable[TaskReport]) -> Account:
         total = before.account
         for task in tasks:
@@ -200,7 +216,7 @@ class BatchDriver(Generic[Given]):
             total = total.book(task.stream, task.account, places)
         return total
 
-    def _report(self, advanced: Advanced, task_seconds: float, merge_seconds: float) -> None:
+    def _report(self, advanced: Advanced, task_seconds: float, merge_seconds: float, late: Mapping[str, Late]) -> None:
         manifest, before = advanced.manifest, self.manifest
         self.manifest = manifest
         merged = [*(one.spent for one in advanced.merged), *(one.spent for one in advanced.compacted)]
@@ -219,6 +235,8 @@ class BatchDriver(Generic[Given]):
             kept=manifest.kept_bytes,
             tasks=(*advanced.tasks, *advanced.feeds),
             joins=tuple(counts for one in advanced.merged for counts in one.joins),
+            arrivals=arrivals.of(manifest.offset, instant(self.origin)),
+            late=late,
         )
         for observer in self.observers:
             observer(report, manifest)

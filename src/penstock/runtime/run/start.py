@@ -22,6 +22,7 @@ from penstock.logical.query import QuerySet
 from penstock.runtime.batch.driver import BatchDriver, publish
 from penstock.runtime.batch.held import Held, committed
 from penstock.runtime.batch.job import STOPPED, Job
+from penstock.runtime.batch.live.patience import Patience
 from penstock.runtime.batch.report import Observer
 from penstock.runtime.engine.base import SPARK, Engine
 from penstock.runtime.engine.inputs import Inputs
@@ -162,16 +163,17 @@ def start(
             overload=Mode(settings.overload),
         )
         feed = engine.feed(job, inputs)
+        patience = Patience()
         all_observers: list[Observer] = [
             history,
             tell_batch,
             TellTables(manifest.offset.tables),
             *observers,
-            Replanning(planner, held),
+            Replanning(planner, held, patience),
         ]
         driver = BatchDriver(
             engine.executor, job.settings, feed, held, sinks, manifest, all_observers,
-            tables=frozenset(job.tables.values()), origin=job.origin,
+            tables=frozenset(job.tables.values()), origin=job.origin, patience=patience,
         )  # fmt: skip
         tell_start(engine.name, app, checkpoint, manifest)
         loop = engine.start(job, driver, inputs)

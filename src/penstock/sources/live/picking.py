@@ -1,8 +1,8 @@
 """Reading picks: the records of a range that its step chooses, and as little as possible of the others.
 
-    read_picks ──► SkippingSource.read_picks          takes its picks out of what it need not decode
-              └──► any other: read, then take         decodes all
-    gathered: few records a batch ──► batches of a size that is worth a task's while
+read_picks ──► SkippingSource.read_picks          takes its picks out of what it need not decode
+          └──► any other: read, then take         decodes all
+gathered: few records a batch ──► batches of a size that is worth a task's while
 """
 
 from __future__ import annotations
@@ -103,9 +103,7 @@ class SkippingFiles(CountedFiles[File]):
     """Files whose records are counted, and that reach some of them without decoding the others."""
 
     @abstractmethod
-    def _read_rows(
-        self, file: File, rows: Array, columns: Sequence[str], batch_rows: int
-    ) -> Iterator[pa.RecordBatch]:
+    def _read_rows(self, file: File, rows: Array, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """These records of a file, ascending; batches may be small."""
 
     def read_picks(

@@ -6,6 +6,8 @@
 | `decide` | asks the scheduler for the next batch, and says in the offset all that a replay must know |
 | `timings` | what batches took, for the scheduler's costs |
 | `unread` | the account of records that nobody looks at, and of those that were dropped |
+| `patience` | what of the driver's own work waits in a burst |
+| `arrivals` | how much waits, and how late results come, for observers |
 | `delays` | how long after the end of its windows a query's results came |
 """
 

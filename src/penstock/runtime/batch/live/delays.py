@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from penstock.logical.query import Query, QuerySet
+from penstock.runtime.batch.report import Late
 from penstock.sources.live.contract import wall_time
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import Clock
 from penstock.state.windows import write_delays
 
 Array = np.ndarray
+MICROSECONDS = 1_000_000
 
 
 def clock_of(app: QuerySet, query: Query, manifest: Manifest) -> Clock | None:
@@ -32,8 +34,15 @@ def delays(app: QuerySet, manifest: Manifest, closed: Mapping[str, Array], now: 
             yield query, now - np.array(ends, np.int64)
 
 
-def write(checkpoint: Path, app: QuerySet, manifest: Manifest, closed: Mapping[str, Array], now: int) -> None:
-    """Keep the delays of the windows that a batch closed."""
+def write(
+    checkpoint: Path, app: QuerySet, manifest: Manifest, closed: Mapping[str, Array], now: int
+) -> dict[str, Late]:
+    """Keep the delays of the windows that a batch closed; what they come to, by query."""
+    found = {}
     for query, late in delays(app, manifest, closed, now):
         windows, number = closed[query.name]["window"], manifest.results[query.name].windows
         write_delays(checkpoint, query.name, number, windows, late, query.promise)
+        promise = None if query.promise is None else query.promise / MICROSECONDS
+        overdue = 0 if query.promise is None else int((late > query.promise).sum())
+        found[query.name] = Late(len(late), int(late.max()) / MICROSECONDS, promise, overdue)
+    return found
