@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from penstock.errors import QueryError
 from penstock.logical.query import Query, QuerySet, Side, Stream
 
 OWED = ":owed"  # no stream that is declared is called so
+
+_EXACT = "promises no delay", "promise one"
 
 
 def with_owed(app: QuerySet, live: Callable[[Stream], bool]) -> QuerySet:
@@ -28,9 +31,30 @@ def with_owed(app: QuerySet, live: Callable[[Stream], bool]) -> QuerySet:
     return QuerySet((*app.streams, *owed), queries, app.tables)
 
 
+def added(app: QuerySet, found: tuple[Query, ...], live: Callable[[Stream], bool]) -> tuple[Query, ...]:
+    """Queries that join a running app, on the streams that are there for their like. Streams cannot come any more."""
+    names, fitting = {stream.name for stream in app.streams}, list[Query]()
+    for query in found:
+        mixed = {s.name for s in app.streams if live(s) and s.name in query.inputs and _mixed_with(app, s.name, query)}
+        for name in sorted(mixed):
+            if query.promise is not None or name + OWED not in names:
+                does, do = ("promises a delay", "promise none") if query.promise is not None else _EXACT
+                raise QueryError(
+                    f"query '{query.name}' {does}, and the queries that run on the live stream '{name}' {do}",
+                    "both kinds must be there when a checkpoint is made: start with them on a new one",
+                )
+        fitting.append(_moved(query, mixed))
+    return tuple(fitting)
+
+
 def owing(stream: str) -> str | None:
     """The declared stream that this one has its records of; None: it is declared itself."""
     return stream.removesuffix(OWED) if stream.endswith(OWED) else None
+
+
+def _mixed_with(app: QuerySet, stream: str, query: Query) -> bool:
+    readers = app.readers(stream)
+    return bool(readers) and any((one.promise is None) != (query.promise is None) for one in readers)
 
 
 def _mixed(app: QuerySet, stream: str) -> bool:
