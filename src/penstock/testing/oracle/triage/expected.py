@@ -5,9 +5,9 @@
                                                   └──► groups with estimates ──► HAVING, ORDER BY, LIMIT, select list
 
 Choices where the design is silent: a time that is not read advances the watermark (the source's index knows it), unless
-the run's own watermarks are given; MAX AHEAD is judged among the records that are read; an average or a sum of which n
-is 1 has no error once a record of the group was picked, whatever its value is; the error of a sum of nothing but NULLs
-is that of zeros; windows of which a record was dropped have no errors, unless they were closed when it came.
+the run's own watermarks are given; a record that is read may be too far ahead of those that were read before it; where
+n is 1 there is no error once a record of the group was picked, whatever its value is; the error of a sum of nothing but
+NULLs is that of zeros; windows of which a record was dropped have no errors, unless they were closed when it came.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock.logical.types import TIMESTAMP
 from penstock.logical.window import TIME
 from penstock.testing.oracle.answers import OracleAnswer, finished, shown, window_accounts, with_bounds, zeros_of
 from penstock.testing.oracle.attributes import Prepared, prepare
-from penstock.testing.oracle.columns import Flags, OracleValues, read_column
+from penstock.testing.oracle.columns import Flags, Numbers, OracleValues, read_column
 from penstock.testing.oracle.expected import Expected, Verdict, Verdicts, account_of, verdicts_of
 from penstock.testing.oracle.membership import Membership, assign
 from penstock.testing.oracle.timeline import NOTHING_CLOSED, Timeline, follow_time
@@ -33,8 +33,8 @@ from penstock.testing.oracle.triage.estimates import (
     groups_with_estimates,
     said_plainly,
     with_estimates,
-    with_tolerances,
 )
+from penstock.testing.oracle.triage.groups import Picked, with_tolerances
 from penstock.testing.oracle.triage.reading import Range, Reading, read_records
 
 
@@ -59,7 +59,7 @@ def expect_triaged(
     root, readers = queries.stream(name), [said_plainly(query) for query in queries.readers(name)]
     _refuse(queries, name)
     reading = read_records(data.num_rows, ranges, key)
-    timeline = _timeline(root, read_column(data.column(root.time), TIMESTAMP), batches, reading, watermarks)
+    timeline = triaged_timeline(root, read_column(data.column(root.time), TIMESTAMP), batches, reading, watermarks)
     prepared = _with_weights(prepare(root, readers, data, timeline), reading)
     judged = {query.name: _judge(query, prepared, reading) for query in readers}
     every = [np.full(data.num_rows, Verdict.MALFORMED, np.int8), *(verdicts for verdicts, _ in judged.values())]
@@ -78,15 +78,15 @@ def _refuse(queries: QuerySet, stream: str) -> None:
             raise ValueError(f"'{query.name}' is no query on windows of time of '{stream}' alone")
 
 
-def _timeline(
+def triaged_timeline(
     stream: Stream,
     time: OracleValues,
     batches: Sequence[int],
     reading: Reading,
     watermarks: Sequence[int | None] | None,
 ) -> Timeline:
-    """Of all records; which times are good, and which one was the first, say those that are read."""
-    every = follow_time(replace(stream, ahead=None), time, batches)
+    """Of all records; which times of those that are read are good, and which one was the first, say these alone."""
+    every = follow_time(stream, time, batches)
     seen = OracleValues(time.array.filter(pa.array(reading.read)), time.fits[reading.read])
     counts = np.bincount(every.arrived[reading.read], minlength=len(batches))
     read = follow_time(stream, seen, counts.tolist())
@@ -111,24 +111,28 @@ def _judge(query: Query, prepared: Prepared, reading: Reading) -> tuple[Verdicts
 
 
 def _answer(query: Query, prepared: Prepared, membership: Membership, exact: Flags, reading: Reading) -> OracleAnswer:
-    read = read_in_windows(membership, exact, reading)
-    groups, names, scales = groups_with_estimates(query, prepared, read)
+    rows, windows = membership.pairs(exact)
+    read = Read(rows, windows, reading.weights[rows], reading.steps[rows].astype(np.int64))
+    picked = _picked(membership, reading)
+    groups, names, scales = groups_with_estimates(query, prepared, read, picked)
     found = finished(query, with_bounds(groups, membership), names)
     emitted = np.asarray(found.column("window_number").to_numpy(), np.int64)
     table = with_tolerances(shown(query, found, zeros_of(query, prepared, exact)), scales)
-    windows = window_accounts(membership, read.windows, emitted)
-    triaged = {window: sum((2**k - 1) * n for k, n in sizes.items()) for window, sizes in read.sizes.items()}
-    windows = [account | {"triaged": triaged.get(account["window"], 0)} for account in windows]
-    return OracleAnswer(table, membership.closing(emitted), windows)
+    accounts = window_accounts(membership, windows, emitted)
+    accounts = [account | {"triaged": picked.triaged(account["window"])} for account in accounts]
+    return OracleAnswer(table, membership.closing(emitted), accounts)
 
 
-def read_in_windows(membership: Membership, exact: Flags, reading: Reading) -> Read:
-    """What counts for a query, and what the stream's picks and holes in its windows are."""
+def _picked(membership: Membership, reading: Reading) -> Picked:
+    """Of the whole stream, whatever the query asks of records."""
     good = membership.timeline.good
-    rows, windows = membership.pairs(exact)
-    sizes: dict[int, Counter[int]] = {}
-    for row, window in zip(*(one.tolist() for one in membership.pairs(good & reading.picked)), strict=True):
-        sizes.setdefault(window, Counter())[int(reading.steps[row])] += 1
     _, holed = membership.pairs(good & reading.dropped)
-    steps = reading.steps.astype(np.int64)
-    return Read(rows, windows, reading.weights[rows], steps[rows], sizes, frozenset(holed.tolist()))
+    return picked_of(*membership.pairs(good & reading.picked), reading, holed)
+
+
+def picked_of(rows: Numbers, windows: Numbers, reading: Reading, holed: Numbers) -> Picked:
+    """From the picks (record, window), and windows of dropped records."""
+    sizes: dict[int, Counter[int]] = {}
+    for step, window in zip(reading.steps[rows].tolist(), windows.tolist(), strict=True):
+        sizes.setdefault(window, Counter())[step] += 1
+    return Picked(sizes, frozenset(holed.tolist()))
