@@ -1,7 +1,7 @@
 """The wall clock, asked in one place so that tests can have it go wrong.
 
-Only what other machines read is stamped with it (`state.lease`). Results depend on the stream's times, and durations
-are measured by clocks that no one sets (`time.monotonic`).
+What other machines read is stamped with it (`state.lease`), and live streams begin by it. Results depend on the
+stream's times, and durations are measured by clocks that no one sets (`time.monotonic`).
 
     PENSTOCK_CLOCK_SKEW=-86400              a day behind
     PENSTOCK_CLOCK_SKEW=jump:+3600@20       right at first; an hour ahead from twenty seconds after the start on
@@ -54,3 +54,14 @@ _started = time.monotonic()
 def now() -> float:
     """Seconds since 1970, as this machine believes."""
     return time.time() + _skew.at(time.monotonic() - _started)
+
+
+def origin() -> int:
+    """Microseconds since 1970 at which the clock that no one sets was at zero, as this machine believes now. Processes
+    of a run that are told the same origin agree on every `instant`, whatever becomes of the wall clock."""
+    return int(now() * 1_000_000) - time.monotonic_ns() // 1000
+
+
+def instant(origin: int) -> int:
+    """Microseconds since 1970, by the clock that no one sets."""
+    return origin + time.monotonic_ns() // 1000

@@ -82,6 +82,7 @@ class Accumulator(ABC):
 
     kind: str  # in files: never to be changed
     measures = False  # whether integers are folded as doubles, too (`Values.floats`)
+    picked = False  # whether it is kept of picks alone; where nothing is stored of it, it is as before the first value
 
     def state(self, column: str) -> State:
         return State(self.kind, column)

@@ -16,8 +16,9 @@ from penstock.aggregates.details.percentiles import MEDIAN, PERCENTILE
 from penstock.aggregates.details.registers import APPROX_COUNT_DISTINCT, REGISTERS
 from penstock.aggregates.extremes import MAX, MIN
 from penstock.aggregates.moments import VARIANCES
+from penstock.aggregates.squares import SQUARED
 from penstock.aggregates.sum import AVERAGE, SUM
-from penstock.logical.expressions import Aggregate, Prefix
+from penstock.logical.expressions import Aggregate, Column, Computed, Prefix
 from penstock.logical.types import Kind
 
 # In the order in which messages list them.
@@ -44,7 +45,8 @@ DISTINCTS: dict[str, DetailFunction] = {
 }
 _OF_DETAILS = (REGISTERS, SPARED, DROPPED)
 ACCUMULATORS: dict[str, Accumulator] = {
-    one.kind: one for one in (COUNTED, *_OF_DETAILS, *(need for function in FUNCTIONS for need in function.needs))
+    one.kind: one
+    for one in (COUNTED, SQUARED, *_OF_DETAILS, *(need for function in FUNCTIONS for need in function.needs))
 }
 
 
@@ -67,6 +69,12 @@ def states_of(aggregates: Iterable[Aggregate]) -> tuple[State, ...]:
             for one in (COUNTED, *function.needs):
                 needed[one.state(argument.name)] = None
     return tuple(needed)
+
+
+def summed_columns(aggregates: Iterable[Aggregate]) -> tuple[str, ...]:
+    """The columns whose sums, or means, are estimated from picks: their squares tell how well."""
+    needed = (a.argument for a in aggregates if not a.distinct and AGGREGATES[a.function] in (SUM, AVERAGE))
+    return tuple(dict.fromkeys(argument.name for argument in needed if isinstance(argument, Column | Computed)))
 
 
 def listed_of(aggregates: Iterable[Aggregate]) -> Aggregate | None:

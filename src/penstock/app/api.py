@@ -18,8 +18,10 @@ from penstock.app.sessions import PROCESS, Sessions
 from penstock.app.settings import planning_of, settings_of
 from penstock.app.streams import is_frame, table_of, typed_fields, with_types
 from penstock.errors import ConfigError, QueryError
+from penstock.logical.owed import with_owed
 from penstock.logical.query import Field, Query, QuerySet, Stream, Table
 from penstock.logical.resolve.app import resolve_app, resolve_queries, resolve_query, resolve_stream
+from penstock.logical.resolve.promises.clause import arrives
 from penstock.runtime.batch.job import columns
 from penstock.runtime.engine.inputs import Inputs
 from penstock.runtime.expressions.known_tables import KnownTables
@@ -29,6 +31,7 @@ from penstock.sharing.plan import SharedPlan, unshared_plan
 from penstock.sources.base import OF_FRAMES, Source
 from penstock.sources.base import fields as source_fields
 from penstock.sources.fit import check_fields, check_window
+from penstock.sources.live.preparing import check_live
 from penstock.sources.registry import open_source
 
 if TYPE_CHECKING:
@@ -228,7 +231,7 @@ class App:
         everything = QuerySet(tuple(self._streams.values()), tuple(self._queries.values()))
         used = {stream.name for query in everything.queries for stream in everything.roots(query)}
         streams = tuple(stream for name, stream in self._streams.items() if name in used)
-        return QuerySet(streams, everything.queries, tuple(self._joined.values()))
+        return with_owed(QuerySet(streams, everything.queries, tuple(self._joined.values())), arrives)
 
     def inputs(self, app: QuerySet) -> Inputs:
         """Open the app's sources and see that they have the columns that queries need, as declared."""
@@ -249,6 +252,7 @@ class App:
     def _open(self, app: QuerySet, stream: Stream) -> Source:
         source = self._source(stream.source, dict(stream.options), stream.fields)
         check_fields(_used(app, stream), source.schema(), f"'{stream.source}'")
+        check_live(stream, source)
         return source
 
     def plans(self, **options: Any) -> tuple[SharedPlan, ...]:

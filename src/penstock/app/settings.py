@@ -16,6 +16,7 @@ from penstock.logical.query import QuerySet
 from penstock.runtime.settings import RunSettings, TaskSettings
 from penstock.sharing.joins.asked import check_asked
 from penstock.sharing.options import Planning
+from penstock.triage.plan import Mode
 
 TASK_SETTINGS = tuple(TaskSettings.__dataclass_fields__)
 WORDS = {"int": "a whole number", "float": "a number", "bool": "True or False", "str": "text"}
@@ -44,6 +45,8 @@ def settings_of(checkpoint: Any, given: Mapping[str, Any]) -> RunSettings:
     for name, value in {**run, **task}.items():
         if isinstance(value, int) and not isinstance(value, bool) and value < 1:
             raise ConfigError(f"{name} must be at least 1, not {value}")
+    if run.get("overload", Mode.TRIAGE) not in tuple(Mode):
+        raise ConfigError(f"unknown overload mode '{run['overload']}'", f"modes are {', '.join(Mode)}")
     if task.get("slots", 1) > 256:
         raise ConfigError(f"slots must be at most 256, not {task['slots']}")
     return RunSettings(task=TaskSettings(**task), **run)

@@ -134,8 +134,17 @@ def _stream_lines(found: dict[str, Any]) -> list[str]:
     for name in found["offset"]["streams"]:
         state = found["streams"][name]
         watermark = "none yet" if state["watermark"] is None else time_text(state["watermark"])
-        lines.append(f"stream      {name}: at row {state['row']:,}, watermark {watermark}")
+        lines.append(f"stream      {name}: at row {state['row']:,}, watermark {watermark}{_waiting(found, name)}")
     return lines
+
+
+def _waiting(found: dict[str, Any], name: str) -> str:
+    """What waited in a live stream when the newest batch was decided."""
+    offset = found["offset"]["streams"][name]
+    if "arrived" not in offset:
+        return ""
+    queued = max(0, offset["arrived"] - offset["row"])
+    return f", {queued:,} records waiting, {offset.get('rate', 0.0):,.0f} a second arriving"
 
 
 def _windows_text(windows: dict[str, Any]) -> str:
@@ -144,6 +153,9 @@ def _windows_text(windows: dict[str, Any]) -> str:
         return closed
     last = windows["kept"][-1]
     counts = ", ".join(f"{part} {last[part]:,}" for part in ("exact", "triaged", "rows"))
+    if "delay" in last:
+        late = sum(bool(one.get("overdue")) for one in windows["kept"])
+        counts += f", {last['delay'] / 1e6:.2f} s after its end" + (f"; {late:,} were overdue" if late else "")
     return f"{closed}, the newest from {time_text(last['start'])} to {time_text(last['end'])}: {counts}"
 
 

@@ -158,6 +158,15 @@ class Watermark:
 
 
 @dataclass(frozen=True)
+class Overload:
+    """ON OVERLOAD KEEP: a kind of summary with its parameters, as written."""
+
+    kind: Word
+    parameters: tuple[exp.Expr, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
 class CreateStream:
     """CREATE STREAM or, with `table`, CREATE TABLE; `columns` is None where the source knows the schema."""
 
@@ -167,7 +176,7 @@ class CreateStream:
     source: Word | None
     options: tuple[tuple[str, str], ...]
     watermark: Watermark | None
-    overload: Span | None
+    overload: Overload | None
 
 
 @dataclass(frozen=True)

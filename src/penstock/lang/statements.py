@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from penstock.lang.ast import ColumnDefinition, CreateQuery, CreateStream, SelectQuery, Statement, Watermark, Word
+from penstock.lang.ast import (
+    ColumnDefinition,
+    CreateQuery,
+    CreateStream,
+    Overload,
+    SelectQuery,
+    Statement,
+    Watermark,
+    Word,
+)
 from penstock.lang.cursor import token_span
 from penstock.lang.selects import SelectGrammar
 from penstock.lang.text import Span
@@ -94,7 +104,7 @@ class _StreamClauses:
         self.source: Word | None = None
         self.options: tuple[tuple[str, str], ...] | None = None
         self.watermark: Watermark | None = None
-        self.overload: Span | None = None
+        self.overload: Overload | None = None
 
     def parse_one(self) -> None:
         cursor, here = self.cursor, self.cursor.here()
@@ -112,8 +122,7 @@ class _StreamClauses:
         elif cursor.take("ON"):
             self._once(self.overload, "ON OVERLOAD", here)
             cursor.expect("OVERLOAD", "KEEP")
-            self._summary()
-            self.overload = here.to(Span(here.start, cursor._prev.end + 1))
+            self.overload = self._summary(here)
         else:
             raise cursor.unexpected("FROM, WITH, WATERMARK, TYPE, ON OVERLOAD or ';'", near=_STREAM_CLAUSES)
 
@@ -121,12 +130,14 @@ class _StreamClauses:
         if present is not None:
             raise self.cursor.app_text.error(here, f"a second {name}", "each clause may be given once")
 
-    def _summary(self) -> None:
-        """What an overloaded stream keeps: a kind of summary with its parameters."""
-        self.cursor.name("a kind of summary after KEEP")
+    def _summary(self, here: Span) -> Overload:
+        """What an overloaded stream keeps; which kinds there are is no matter of grammar."""
+        kind = self.cursor.name("a kind of summary after KEEP")
+        parameters: tuple[exp.Expr, ...] = ()
         if self.cursor.take("("):
-            self.cursor.listed(lambda: self.cursor.expression_())
+            parameters = self.cursor.listed(lambda: self.cursor.expression_())
             self.cursor.expect(")")
+        return Overload(kind, parameters, here.to(token_span(self.cursor._prev)))
 
     def _watermark(self) -> Watermark:
         column = self.cursor.name("the time column after WATERMARK")

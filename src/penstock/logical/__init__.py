@@ -6,6 +6,7 @@
 | `expressions`, `render` | typed expressions, and their text |
 | `window` | windows and panes |
 | `query` | streams, queries, and the set of them that is an app |
+| `owed` | streams of their own for queries that promise no delay, beside others that do |
 | `values` | operators, functions, casts and aggregates: how they are typed (may touch `aggregates`) |
 | `resolve` | makes all of this from parsed text (may touch `lang`, `aggregates`, `values`) |
 

@@ -12,6 +12,7 @@ from penstock.logical.expressions import Aggregate, Column, Computed, Expression
 from penstock.logical.types import BIGINT, STRING, TIMESTAMP, Kind, Type
 from penstock.logical.window import Window
 
+KEPT = 4_096  # records of a window that are kept where KEEP does not say how many
 RESULT_TIMES = ("window_start", "window_end", "ts")  # columns of results as a stream, besides the select list
 
 
@@ -219,6 +220,18 @@ class Query:
     join: Join | None = None
     reads: frozenset[str] = frozenset()  # as of a `Side`
     promise: int | None = None
+
+    @property
+    def weight(self) -> Column | None:
+        """What its records stand for, where a burst may leave some unread: a column of the stream, as it calls it."""
+        if self.promise is None:
+            return None
+        return WEIGHT if self.join is None else Column(side_column(self.join.sides[0].alias, WEIGHT.name), BIGINT)
+
+    @property
+    def weighed(self) -> bool:
+        """Whether its groups are estimated: told apart by what their records stand for until they are finished."""
+        return self.promise is not None and not self.per_tuple
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:

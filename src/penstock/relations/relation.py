@@ -9,7 +9,7 @@ content, so two queries that need the same have the same relation. Planning (`sh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -18,13 +18,14 @@ from penstock.aggregates.base import State
 from penstock.aggregates.count import COUNTED
 from penstock.aggregates.details.function import Loss
 from penstock.aggregates.extremes import GREATEST, LEAST
-from penstock.aggregates.registry import detail_of, states_of
+from penstock.aggregates.registry import detail_of, states_of, summed_columns
 from penstock.aggregates.shape import Shape
+from penstock.aggregates.squares import SQUARED
 from penstock.logical.expressions import Aggregate, Column, Computed, Expression, Prefix
-from penstock.logical.query import Attribute, Query
+from penstock.logical.query import WEIGHT, Attribute, Query
 from penstock.logical.render import render
 from penstock.logical.types import TIMESTAMP, Kind, Type
-from penstock.logical.window import Panes
+from penstock.logical.window import Panes, Window
 from penstock.relations.component import (
     Component,
     Tag,
@@ -184,7 +185,8 @@ def attribute_parts(attribute: Attribute) -> tuple[Part, ...]:
 @dataclass(frozen=True)
 class Wanted:
     """What a query is finished from: its groups, and finer relations whose rows some aggregates are made of; `asked`
-    are the texts of those, for each."""
+    are the texts of those, for each. Of a query that is `weighed` the first of these has the groups told apart by
+    weight."""
 
     groups: Relation
     details: tuple[Relation, ...] = ()
@@ -221,20 +223,45 @@ def wanted_of(query: Query, since: int = 0) -> Wanted:
     groups = relation_of(query, since)
     finer: dict[tuple[tuple[Attribute, ...], Loss | None], list[Relation]] = {}
     asked: dict[tuple[tuple[Attribute, ...], Loss | None], list[str]] = {}
+    if query.weighed:
+        one = weighed_relation(query, groups)
+        finer[one.attributes, one.loss], asked[one.attributes, one.loss] = [one], [""]
     for aggregate in query.aggregates:
         if detail_of(aggregate) is not None:
-            one = detail_relation(groups, aggregate)
+            one = detail_relation(groups, aggregate, query.weight)
             finer.setdefault((one.attributes, one.loss), []).append(one)
             asked.setdefault((one.attributes, one.loss), []).append(render(aggregate))
     return Wanted(groups, tuple(map(together, finer.values())), tuple(map(tuple, asked.values())))
 
 
-def detail_relation(groups: Relation, aggregate: Aggregate) -> Relation:
+def weighed_relation(query: Query, groups: Relation) -> Relation:
+    """The groups of a query, told apart by what their records stand for; with the squares of what is summed up. Where
+    a record may be joined with several rows it counts so often: then also of what is counted."""
+    assert query.weight is not None
+    several = () if query.join is None else (query.weight,)
+    squares = [SQUARED.state(column) for column in (*summed_columns(query.aggregates), *(one.name for one in several))]
+    keys = groups.attributes
+    return named(
+        replace(
+            groups,
+            attributes=(*keys, query.weight),
+            arguments=tuple(sorted({*groups.arguments, *several}, key=lambda argument: argument.name)),
+            states=tuple(sorted({*groups.states, *squares})),
+            slots=len(keys) or None,
+        )
+    )
+
+
+def detail_relation(groups: Relation, aggregate: Aggregate, weight: Column | None = None) -> Relation:
     """The finer relation that an aggregate is made of, if it is stored for that one alone. The keys of the query come
     first and decide the slot: so a slot has whole groups."""
     detail = detail_of(aggregate)
     assert detail is not None
-    added = [detail.attribute, *([] if aggregate.test is None else [aggregate.test])]
+    added = [
+        detail.attribute,
+        *([] if aggregate.test is None else [aggregate.test]),
+        *([] if weight is None else [weight]),
+    ]
     keys, finer = groups.attributes, [one for one in dict.fromkeys(added) if one not in groups.attributes]
     return named(
         replace(
@@ -268,3 +295,14 @@ def bounds_relation(stream: str, panes: Panes, time: str) -> Relation:
     kept = tuple(sorted((COUNTED.state(time), LEAST.state(time), GREATEST.state(time))))
     choice, arguments = Choice(None, frozenset((time,))), (Column(time, TIMESTAMP),)
     return named(Relation("", stream, (), panes, choice, arguments, kept, booked=False))
+
+
+def picks_relations(query: Query, since: int = 0) -> Iterator[tuple[Relation, Window]]:
+    """How many records of each weight lie in each pane of the streams of a query, whatever it says of them: estimates
+    are made of all picks of a stream. With the window that the query has there; only where delays are promised."""
+    if query.promise is not None:
+        for stream in query.inputs:
+            for window in query.windows_on(stream):
+                landmark = since if window.landmark else None
+                made = Relation("", stream, (WEIGHT,), window.panes, Choice(), (), (), landmark, booked=False)
+                yield named(made), window

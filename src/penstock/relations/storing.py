@@ -27,6 +27,7 @@ from penstock.relations.relation import (
     attribute_text,
     bounds_relation,
     named,
+    picks_relations,
     together,
     wanted_of,
 )
@@ -54,7 +55,7 @@ class Stored:
     def _detail_label(self, relation: Relation) -> str:
         """Of a relation that no query is finished from, but whose rows some need in detail."""
         asked = [(reader.query, reader.asks(relation.name)) for reader in self.reading(relation.name)]
-        texts = [f"{query}.{asks[0]}" for query, asks in asked if asks and relation.booked]
+        texts = [f"{query}.{asks[0]}".removesuffix(".") for query, asks in asked if asks and relation.booked]
         return "+".join(texts) or bounds_label(relation)
 
     @cached_property
@@ -77,8 +78,8 @@ class Stored:
 
 
 def bounds_label(relation: Relation) -> str:
-    """Of a relation that belongs to no query: it has the first and last time of each pane of rows."""
-    return f"#{pane_component(relation.panes).text}"
+    """Of a relation that belongs to no query: it has the first and last time of each pane of rows, or its picks."""
+    return f"#{'picks ' if relation.attributes else ''}{pane_component(relation.panes).text}"
 
 
 def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None, sides: SideTables = ALL_EARLY) -> Stored:
@@ -100,7 +101,9 @@ def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None, s
     readers += [_side_reader(one, kept) for one in joined]
     time = app.stream(stream).time
     panes = dict.fromkeys(query.window.panes for query in plain if query.window.axis == ROWS)
-    return Stored((*kept, *(bounds_relation(stream, one, time) for one in panes)), tuple(readers))
+    bounds = (bounds_relation(stream, one, time) for one in panes)
+    picks = (one for query in queries for one, _ in picks_relations(query, (since or {}).get(query.name, 0)))
+    return Stored((*kept, *bounds, *dict.fromkeys(one for one in picks if one.stream == stream)), tuple(readers))
 
 
 @dataclass(frozen=True)

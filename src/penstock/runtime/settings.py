@@ -19,7 +19,7 @@ class TaskSettings:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Options of one run; none of them changes a result."""
+    """Options of one run; none of them changes a result, but for `overload`, and that only in bursts."""
 
     checkpoint: str | None = None
     output: str = "penstock-out"
@@ -28,4 +28,5 @@ class RunSettings:
     parallelism: int | None = None
     planning: Planning = field(default_factory=Planning)
     until: str = "end"
+    overload: str = "triage"
     task: TaskSettings = field(default_factory=TaskSettings)

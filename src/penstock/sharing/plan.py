@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from penstock.logical.query import Field, QuerySet, Stream
+from penstock.aggregates.registry import accumulator_of
+from penstock.logical.query import WEIGHT, Field, QuerySet, Stream
 from penstock.logical.window import ALL
 from penstock.relations.closing import Reader
 from penstock.relations.relation import EXACT, Relation
@@ -112,6 +113,14 @@ class SharedPlan:
         return self.stored.readers
 
     @cached_property
+    def exact(self) -> SharedPlan:
+        """The same for tasks that read all records: they keep nothing that only estimates need."""
+        if not any(WEIGHT.name in relation.types for relation in self.relations):
+            return self
+        kept = tuple(_without_picks(one) for one in self.relations if one.booked or WEIGHT.name not in one.types)
+        return replace(self, stored=replace(self.stored, relations=kept))
+
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """Columns of the stream that some query reads, and the time if one has a window, in the stream's order."""
         used = frozenset().union(*(relation.choice.columns for relation in self.relations))
@@ -136,6 +145,11 @@ class SharedPlan:
         """Relations whose leaves are fed by the stream itself."""
         fed = {name for table in self.tables for name in table.leaves}
         return tuple(r for r in self.relations if r.name not in fed)
+
+
+def _without_picks(relation: Relation) -> Relation:
+    states = tuple(state for state in relation.states if not accumulator_of(state).picked)
+    return relation if states == relation.states else replace(relation, states=states)
 
 
 def unshared_plan(

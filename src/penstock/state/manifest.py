@@ -17,15 +17,17 @@ from penstock.errors import StateError
 from penstock.faults import reach
 from penstock.state import checked
 from penstock.state.account import Account
+from penstock.state.data import sparse
 from penstock.state.files import put_if_absent
-from penstock.state.protocol import Offset, Results, SegmentRef, Staged, StreamState, Volume, Work
+from penstock.state.protocol import Offset, Results, SegmentRef, Staged, StreamState, Timings, Volume, Work
 
 FOLDER = "manifests"
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """State after a batch; results, work and volume are of all batches so far, `staged` and `rows` of this one."""
+    """State after a batch; results, work and volume are of all batches so far, `staged`, `rows` and, of live streams,
+    `timings` of this one."""
 
     batch: int
     digest: str
@@ -39,6 +41,7 @@ class Manifest:
     volume: Volume
     staged: tuple[Staged, ...] = ()
     rows: int = 0
+    timings: Timings | None = sparse(None)
 
     def stream(self, name: str) -> StreamState:
         """What is known of a stream; of one that is new, nothing."""

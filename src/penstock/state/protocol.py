@@ -62,10 +62,12 @@ def together(known: Sequence[StreamState]) -> StreamState:
 
 @dataclass(frozen=True)
 class Clock:
-    """Ties the source's time to the wall's, in microseconds since 1970: at `wall` the stream has come to `source`."""
+    """Ties the source's time to the wall's, in microseconds since 1970: at `wall` the stream has come to `source`, and
+    goes on by `speed` seconds in a second."""
 
     wall: int
     source: int
+    speed: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,20 @@ class Results:
 
 
 @dataclass(frozen=True)
+class Timings:
+    """What a batch on live streams took: records that were read, and left unread; instants at which windows closed;
+    whether segments were merged; seconds of the tasks, of closing, and of all that the driver did."""
+
+    read: int
+    left: int
+    instants: int
+    compacted: bool
+    tasks: float
+    closing: float
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Volume:
     """Bytes of segments that tasks wrote, that were read to close windows, that compactions wrote; bytes of results
     given to sinks; the number of compactions."""
@@ -217,7 +233,8 @@ class TaskReport:
 
 @dataclass(frozen=True)
 class WindowCounts:
-    """Closed windows of a query in columns: number, start and end in microseconds, rows emitted, exact records."""
+    """Closed windows of a query in columns: number, start and end in microseconds, rows emitted, exact records; and
+    about how many were triaged, if any were."""
 
     query: str
     windows: tuple[int, ...]
@@ -226,6 +243,7 @@ class WindowCounts:
     rows: tuple[int, ...]
     exact: tuple[int, ...]
     closed: int = 0  # windows that there were, also those too old to be listed
+    triaged: tuple[int, ...] = sparse(())
 
 
 @dataclass(frozen=True)
@@ -275,11 +293,13 @@ class JoinCounts:
 
 @dataclass(frozen=True)
 class HeldCounts:
-    """Records that the sides of a join hold at instants, as far as one part of it has seen: (instants, counts) each."""
+    """Records that the sides of a join hold at instants, as far as one part of it has seen: (instants, counts) each.
+    Where delays are promised, all its picks: (instant, weight, records)."""
 
     query: str
     sides: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
     counts: JoinCounts
+    picks: tuple[tuple[int, int, int], ...] = sparse(())
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from penstock.errors import StateError
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.window import ROWS, Window
-from penstock.relations.relation import Relation, Wanted, bounds_relation, wanted_of
+from penstock.relations.relation import Relation, Wanted, bounds_relation, picks_relations, wanted_of
 from penstock.relations.storage import Storage, first_storage, next_storages, part_sources, side_sources
 from penstock.sharing.options import Planning
 from penstock.sharing.plan import SharedPlan
@@ -56,15 +56,17 @@ class Version:
 
     def reads(self, query: Query) -> tuple[tuple[Relation, Window], ...]:
         """All relations that a query reads in segments of any storage, each with the window that it reads there."""
+        picks = tuple(picks_relations(query, self.since.get(query.name, 0)))
         if query.join is not None:
             sides = zip(query.join.streams, side_sources(self.storages, query.name, query.join), strict=True)
-            return tuple(dict.fromkeys((source.relation, side.window) for side, of in sides for source in of))
+            found = ((source.relation, side.window) for side, of in sides for source in of)
+            return tuple(dict.fromkeys((*found, *picks)))
         parts = part_sources(self.storages, query.name, len(self.wanted[query.name].relations))
-        found = {source.relation.name: source.relation for part in parts for source in part}
+        read = {source.relation.name: source.relation for part in parts for source in part}
         if query.window.axis == ROWS:
             bounds = bounds_relation(query.stream, query.window.panes, self.app.stream(query.stream).time)
-            found[bounds.name] = bounds
-        return tuple((relation, query.window) for relation in found.values())
+            read[bounds.name] = bounds
+        return (*((relation, query.window) for relation in read.values()), *picks)
 
 
 Plans = Mapping[str, SharedPlan]

@@ -2,7 +2,7 @@
 
 Rows are compared as multisets.  Everything but floating-point values must be equal; those agree to 1e-9 relative
 (NaN equals NaN, -0.0 equals 0.0), found by pairing rows of equal exact values in order of their floats.  A variance
-that is truly zero may be off by what the oracle says in the column's metadata.
+that is truly zero may be off by what the oracle says in the column's metadata, and so may an estimated error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.state.account import by_side
-from penstock.testing.oracle.answers import FLOAT_TOLERANCE, ZERO_KEY
+from penstock.testing.oracle.answers import FLOAT_TOLERANCE, RELATIVE_KEY, ZERO_KEY
 from penstock.testing.oracle.expected import ExpectedAccount
 
 SHOWN = 5
@@ -24,6 +24,7 @@ PARTS = ("exact", "triaged", "late", "filtered", "malformed")
 
 Row = tuple[Any, ...]
 Groups = dict[Row, list[Row]]
+Allowed = tuple[tuple[float, float], ...]  # per column how far a value may be off: relative, and from a true zero
 
 
 def assert_same_rows(actual: pa.Table, expected: pa.Table, context: str) -> None:
@@ -83,14 +84,14 @@ def _accounts(summary: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, An
 
 def _differences(actual: pa.Table, expected: pa.Table) -> tuple[list[Row], list[Row]]:
     """Rows of `actual` without a partner, and rows of `expected` without one."""
-    ours, theirs, zeros = _by_exact_values(expected), _by_exact_values(actual), _zeros(expected)
+    ours, theirs, allowed = _by_exact_values(expected), _by_exact_values(actual), _allowed(expected)
     unexpected: list[Row] = []
     missing: list[Row] = []
     for exact in [*ours, *(key for key in theirs if key not in ours)]:
         left, right = sorted(theirs.get(exact, []), key=_order), sorted(ours.get(exact, []), key=_order)
-        paired = len(left) == len(right) and all(_close(a, b, zeros) for a, b in zip(left, right, strict=True))
+        paired = len(left) == len(right) and all(_close(a, b, allowed) for a, b in zip(left, right, strict=True))
         if not paired:
-            extra, lacking = _unpaired(left, right, zeros)
+            extra, lacking = _unpaired(left, right, allowed)
             unexpected += extra
             missing += lacking
     return unexpected, missing
@@ -106,9 +107,9 @@ def _by_exact_values(table: pa.Table) -> Groups:
     return groups
 
 
-def _zeros(expected: pa.Table) -> tuple[float, ...]:
-    """Per column how far from a true zero a value may be."""
-    return tuple(float((field.metadata or {}).get(ZERO_KEY, b"0")) for field in expected.schema)
+def _allowed(expected: pa.Table) -> Allowed:
+    told = [field.metadata or {} for field in expected.schema]
+    return tuple((float(one.get(RELATIVE_KEY, FLOAT_TOLERANCE)), float(one.get(ZERO_KEY, b"0"))) for one in told)
 
 
 def _comparable(column: pa.ChunkedArray) -> list[Any]:
@@ -122,25 +123,24 @@ def _order(row: Row) -> tuple[Any, ...]:
     return tuple((v is not None, v != v, 0.0 if v != v else v) for v in row if isinstance(v, float) or v is None)
 
 
-def _close(actual: Row, expected: Row, zeros: tuple[float, ...]) -> bool:
-    return all(_same(a, b, zero) for a, b, zero in zip(actual, expected, zeros, strict=True))
+def _close(actual: Row, expected: Row, allowed: Allowed) -> bool:
+    return all(_same(a, b, *far) for a, b, far in zip(actual, expected, allowed, strict=True))
 
 
-def _same(a: Any, b: Any, zero: float) -> bool:
+def _same(a: Any, b: Any, relative: float, zero: float) -> bool:
     if isinstance(a, float) and isinstance(b, float):
-        allowed = zero if b == 0.0 else 0.0
-        return (a != a and b != b) or math.isclose(a, b, rel_tol=FLOAT_TOLERANCE, abs_tol=allowed)
+        return (a != a and b != b) or math.isclose(a, b, rel_tol=relative, abs_tol=zero if b == 0.0 else 0.0)
     return bool(a == b)
 
 
-def _unpaired(left: list[Row], right: list[Row], zeros: tuple[float, ...]) -> tuple[list[Row], list[Row]]:
+def _unpaired(left: list[Row], right: list[Row], allowed: Allowed) -> tuple[list[Row], list[Row]]:
     """Pair rows off greedily: sorting alone may pair wrongly where one row is missing or several floats differ."""
     if len(left) * len(right) > PAIRS:  # a readable diff is not worth minutes
         return left, right
     lacking = list(right)
     extra = []
     for row in left:
-        partner = next((other for other in lacking if _close(row, other, zeros)), None)
+        partner = next((other for other in lacking if _close(row, other, allowed)), None)
         if partner is None:
             extra.append(row)
         else:

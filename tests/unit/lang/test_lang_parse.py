@@ -53,6 +53,8 @@ def test_stream_clauses_in_any_order() -> None:
     assert parsed.watermark.delay.microseconds == 5_000_000
     assert parsed.watermark.ahead is not None
     assert parsed.overload is not None
+    assert parsed.overload.kind.text == "RESERVOIR"
+    assert [size.name for size in parsed.overload.parameters] == ["4096"]
     assert [column.parameters for column in parsed.columns or ()] == [(), ("10",), ()]
 
 

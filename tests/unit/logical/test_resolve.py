@@ -404,13 +404,21 @@ def test_papers_tables_of_several_rows_are_joined() -> None:
     assert [render(key) for side in auction.join.sides for key in side.key] == ["auctionID", "auctionID"]
 
 
-def test_papers_delay_is_refused() -> None:
+def test_papers_delay_needs_another_summary() -> None:
+    """Its stream keeps a histogram, which matters to the query that promises a delay."""
     text = paper(LATER)
-    with pytest.raises(QueryError, match="LIMIT DELAY TO is not executable yet") as caught:
+    with pytest.raises(QueryError, match="KEEP MHIST is not executable yet") as caught:
         app(text, Declared())
     assert caught.value.place is not None
     line = text.splitlines()[caught.value.place.line - 1]
-    assert line[caught.value.place.column - 1 :].startswith("limit delay to")
+    assert line[caught.value.place.column - 1 :].startswith("MHIST")
+    for several in (False, True):
+        resolved = app(text.replace("KEEP MHIST", "KEEP RESERVOIR (100)"), Declared(several=several))
+        assert names(resolved.query(LATER)) == [
+            "count(*)", "exact_count(*)", "estimated_count(*)", "error_count(*)", "ts"
+        ]  # fmt: skip
+        assert resolved.query(LATER).promise == SECOND
+        assert [stream.keep for stream in resolved.streams] == [100]
 
 
 def test_all_papers_are_tried() -> None:

@@ -179,13 +179,14 @@ def test_the_driver_adds_up_what_tasks_report(small: int, tmp_path: Path) -> Non
     closing = np.arange(0, 40, 2)  # more than the ring holds
     least = least_kept(closing)
     assert least == 24
-    one = Tally(closing, *bounds(closing), np.ones(20, np.int64), np.full(20, 3)).report("q", least)
-    other = Tally(closing[-1:], *bounds(closing[-1:]), np.array([4]), np.array([5])).report("q", least)
+    none = np.zeros(20, np.int64)
+    one = Tally(closing, *bounds(closing), np.ones(20, np.int64), np.full(20, 3), none).report("q", least)
+    other = Tally(closing[-1:], *bounds(closing[-1:]), np.array([4]), np.array([5]), np.array([7])).report("q", least)
     write_windows(tmp_path, "q", 20, gathered(closing, [one, other]))
     found = listed(tmp_path, "q", 20)
     assert [window["window"] for window in found] == list(range(24, 40, 2))
     assert found[0] == {"window": 24, "start": 240, "end": 250, "rows": 1, "exact": 3, "triaged": 0}
-    assert found[-1] == {"window": 38, "start": 380, "end": 390, "rows": 5, "exact": 8, "triaged": 0}
+    assert found[-1] == {"window": 38, "start": 380, "end": 390, "rows": 5, "exact": 8, "triaged": 7}
 
 
 # -- delays

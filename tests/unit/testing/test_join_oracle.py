@@ -585,7 +585,7 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
     "the longest prefix is not asked for": (
         expected_module, "matches", lambda table, longest, side, rows: matches(table, False, side, rows)
     ),
-    "windows without pairs give no row": (answers_module, "_groups", None),
+    "windows without pairs give no row": (answers_module, "groups_of", None),
     "ties go any way": (answers_module, "_order", lambda query: ""),
 }  # fmt: skip
 
@@ -595,7 +595,7 @@ def test_a_broken_variant_is_noticed(fault: str, monkeypatch: pytest.MonkeyPatch
     """Some random app shows each of these, in rows or accounts."""
     owner, name, broken = BROKEN[fault]
     if fault == "windows without pairs give no row":
-        groups = answers_module._groups
+        groups = answers_module.groups_of
         broken = lambda query, pairs, instants: groups(query, pairs, pairs.column("instant").unique().to_numpy())  # noqa: E731
     for seed in (1, 2, 5, 36, *range(6, 80)):  # the first few show all of them
         case = random_join_case(seed)

@@ -77,6 +77,14 @@ Master = Annotated[
 Until = Annotated[
     str, typer.Option("--until", help="end: until the sources end; stopped: on, as files arrive, until Ctrl-C.")
 ]
+Overload = Annotated[
+    str,
+    typer.Option(
+        "--overload",
+        metavar="MODE",
+        help="In bursts, where LIMIT DELAY is promised: triage (estimates), drop, summarise, or queue (late).",
+    ),
+]
 Output = Annotated[str, typer.Option("--output", metavar="DIR", help="For queries without INTO.")]
 LogLevel = Annotated[
     str | None,

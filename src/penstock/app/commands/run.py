@@ -23,6 +23,7 @@ from penstock.app.commands.options import (
     Master,
     Memory,
     Output,
+    Overload,
     Parallelism,
     PeakLoad,
     PlanBudget,
@@ -59,6 +60,7 @@ def run(
     task_memory: TaskMemory = None,
     parallelism: Parallelism = None,
     until: Until = "end",
+    overload: Overload = "triage",
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no account.")] = False,
     log_level: LogLevel = None,
@@ -69,7 +71,7 @@ def run(
     loaded = load_app(path, variables, master, conf)
     settings = {
         "output": output, "overwrite": overwrite, "batch_rows": batch_rows,
-        "task_memory": task_memory, "parallelism": parallelism, "until": until,
+        "task_memory": task_memory, "parallelism": parallelism, "until": until, "overload": overload,
         "plan": plan, "alloc": alloc, "tables": tables, "memory": memory, "replan": replan, "peak_load": peak_load,
         "plan_budget": plan_budget, "joins": joins,
     }  # fmt: skip

@@ -8,6 +8,8 @@
 | `nesting` | WITH and subqueries, as hidden queries |
 | `select` | one SELECT, clause by clause |
 | `scopes` | what a name means, before and after grouping |
+| `joins` | several inputs in FROM |
+| `promises` | LIMIT DELAY TO, and ON OVERLOAD KEEP |
 | `grouping`, `windows`, `outputs`, `ordering` | GROUP BY; windows; the select list; ORDER BY and LIMIT |
 
 May touch `lang`, `logical`, `logical.values` and `aggregates`.

@@ -11,6 +11,8 @@ from penstock.lang.text import AppText
 from penstock.logical.query import Query, Stream, Table
 from penstock.logical.resolve.joins.tables import Tables
 from penstock.logical.resolve.nesting import resolve_nested
+from penstock.logical.resolve.promises.clause import check_readable
+from penstock.logical.resolve.promises.keep import reservoir
 from penstock.logical.resolve.scopes import Input, results_input, suggestion, table_input
 from penstock.logical.resolve.streams import SchemaOf, declared_fields, file_stream, resolve_declared
 from penstock.logical.resolve.tables import resolve_table
@@ -59,7 +61,9 @@ class AppCatalog:
             raise text.error(name.span, f"unknown stream or query '{name.text}'", hint)
         if isinstance(found, CreateQuery):
             self._check_path(found, name, text)
-            return results_input(self.query(found, text), found.name.text, self.bounded)
+            query = self.query(found, text)
+            check_readable(query, name, text)
+            return results_input(query, found.name.text, self.bounded)
         if found.table:
             return table_input(self._table(found, name, text))
         return Input(self._stream(found, name, text), found.name.text, bounded=self._bounded(found))
@@ -81,6 +85,7 @@ class AppCatalog:
             sink = statement.sink.text if statement.sink else None
             queries = resolve_nested(name, statement.select, text, self, sink)
             self._path.pop()
+            self._check_keeping(queries[-1], text)
             self.resolved.extend(queries)
             self._results[name] = queries[-1]
         return self._results[name]
@@ -88,6 +93,13 @@ class AppCatalog:
     def _bounded(self, declared: CreateStream) -> bool:
         """A WATERMARK says that windows close while the stream goes on."""
         return self.bounded and declared.watermark is None
+
+    def _check_keeping(self, query: Query, text: AppText) -> None:
+        """What a stream keeps in a burst matters where a delay is promised."""
+        for name in query.inputs if query.promise is not None else ():
+            declared = self.declared.get(name.casefold())
+            if isinstance(declared, CreateStream):
+                reservoir(declared.overload, text)
 
     def _check_path(self, found: CreateQuery, name: Word, text: AppText) -> None:
         path, wanted = self._path, found.name.text
@@ -137,7 +149,11 @@ class FixedCatalog:
         if not found:
             hint = suggestion(name.text, [candidate.name for candidate in known], "the streams and queries")
             raise text.error(name.span, f"unknown stream or query '{name.text}'", hint)
-        return (exact or found)[0]
+        chosen = (exact or found)[0]
+        for query in shown:
+            if chosen.results and query.name == chosen.name:
+                check_readable(query, name, text)
+        return chosen
 
     def file(self, address: Word, text: AppText) -> Input:
         hint = "declare it: app.stream(name, address); or use App.sql, or penstock query"

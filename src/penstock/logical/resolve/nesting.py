@@ -20,6 +20,7 @@ from penstock.logical.resolve.joins.columns import JoinInput
 from penstock.logical.resolve.joins.join import resolve_join
 from penstock.logical.resolve.joins.subqueries import Asked, Inner, check_subquery, split_where
 from penstock.logical.resolve.joins.tables import Tables
+from penstock.logical.resolve.promises.clause import check_promise
 from penstock.logical.resolve.scopes import Input, results_input
 from penstock.logical.resolve.select import FromItem, Named, resolve_select
 
@@ -76,9 +77,11 @@ def resolve_nested(
     sources = [_source(name, source, text, common, inside) for source in query.sources]
     named = Named(name, sink, hidden)
     where, asked = split_where(query.where)
+    inner = tuple(_inner(name, one, text, common, inside) for one in asked)
+    if query.delay is not None:
+        check_promise(text, query.delay, sources, inner, hidden)
     if asked or len(sources) > 1 or sources[0].input.table is not None:
         inputs = tuple(_join_input(made, source) for made, source in zip(sources, query.sources, strict=True))
-        inner = tuple(_inner(name, one, text, common, inside) for one in asked)
         resolved = resolve_join(named, replace(query, where=where), text, inputs, common.tables, inner)
     else:
         resolved = resolve_select(named, query, text, sources[0])

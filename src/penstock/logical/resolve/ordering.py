@@ -18,12 +18,18 @@ from penstock.logical.values.scalars import resolve_constant, resolve_scalar
 
 
 def resolve_order(
-    select: Select, outputs: tuple[OutputColumn, ...], grouping: Grouping, columns: StreamColumns, per_tuple: bool
+    select: Select,
+    listed: tuple[OutputColumn, ...],
+    outputs: tuple[OutputColumn, ...],
+    grouping: Grouping,
+    columns: StreamColumns,
+    per_tuple: bool,
 ) -> tuple[Order, ...]:
-    """Entries are outputs by name or number, or expressions of what groups have (of records, if nothing is grouped)."""
+    """Entries are columns of the select list by number or outputs by name, or expressions of what groups have (of
+    records, if nothing is grouped)."""
     found: list[Order] = []
     for entry in select.order:
-        expression = _named(entry, outputs, columns.text)
+        expression = _named(entry, listed, outputs, columns.text)
         if expression is None and per_tuple:
             expression = _of_tuples(entry, grouping, columns)
         elif expression is None:
@@ -41,14 +47,16 @@ def _entries(entry: ast.OrderTerm, expression: Expression) -> list[Order]:
     return [own] if entry.nulls in ("", usual) else [Order(IsNull(expression), entry.nulls == "FIRST"), own]
 
 
-def _named(entry: ast.OrderTerm, outputs: tuple[OutputColumn, ...], text: AppText) -> Expression | None:
+def _named(
+    entry: ast.OrderTerm, listed: tuple[OutputColumn, ...], outputs: tuple[OutputColumn, ...], text: AppText
+) -> Expression | None:
     node = unwrap(entry.expression)
     if isinstance(node, exp.Literal) and not node.is_string:
         position = constants.whole(node.name) or 0
-        if not 1 <= position <= len(outputs):
+        if not 1 <= position <= len(listed):
             fact = f"ORDER BY {node.name} names no column of the select list"
-            raise text.error(span_of(node), fact, f"the select list has {len(outputs)} of them")
-        return outputs[position - 1].expression
+            raise text.error(span_of(node), fact, f"the select list has {len(listed)} of them")
+        return listed[position - 1].expression
     if isinstance(node, exp.Column) and node.args.get("table") is None and not isinstance(node.this, exp.Star):
         word = word_of(node)
         return next((output.expression for output in outputs if word.same(output.name)), None)

@@ -12,7 +12,7 @@ from penstock.errors import QueryError
 from penstock.lang.ast import Item, Word, span_of
 from penstock.lang.text import AppText
 from penstock.logical.expressions import Bucket, Column, Computed, Expression, Prefix, WindowEnd
-from penstock.logical.query import Attribute, Field, Query, Stream, Table, results_stream
+from penstock.logical.query import WEIGHT, Attribute, Field, Query, Stream, Table, results_stream
 from penstock.logical.types import NOT_READ, Kind
 from penstock.logical.values import constants
 from penstock.logical.values.aggregates import is_aggregate, resolve_aggregate
@@ -106,6 +106,11 @@ class StreamColumns:
     def times(self) -> frozenset[str]:
         """Columns that are the stream's time."""
         return self.input.times
+
+    @property
+    def weight(self) -> Column:
+        """How many records of the stream one stands for."""
+        return WEIGHT
 
     def starred(self, star: exp.Expr) -> list[Item]:
         """The columns that `*` or `P.*` stands for, in its place."""

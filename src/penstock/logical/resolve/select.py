@@ -21,6 +21,7 @@ from penstock.logical.resolve.grouping import Grouping, group_scope, resolve_gro
 from penstock.logical.resolve.listing import check_listed
 from penstock.logical.resolve.ordering import resolve_limit, resolve_order
 from penstock.logical.resolve.outputs import WINDOW_COLUMNS, grouped_outputs, key_name, spell_out, tuple_outputs
+from penstock.logical.resolve.promises.columns import check_estimable, promised_outputs
 from penstock.logical.resolve.scopes import Input, StreamColumns, TupleScope
 from penstock.logical.resolve.windows import resolve_window
 from penstock.logical.values.aggregates import uses_aggregates
@@ -70,20 +71,20 @@ def resolve_clauses(named: Named, select: Select, columns: StreamColumns, window
     added = () if window.whole else WINDOW_COLUMNS
     outputs = (tuple_outputs if per_tuple else grouped_outputs)(select, grouping, columns, added)
     _check_distinct(select, grouping, outputs, text)
-    having = _having(select, grouping, columns, outputs)
-    order = resolve_order(select, outputs, grouping, columns, per_tuple)
+    check_estimable(select, window, text)
+    shown = promised_outputs(select, outputs, grouping, columns, per_tuple)
+    having = _having(select, grouping, columns, shown)
+    order = resolve_order(select, outputs, shown, grouping, columns, per_tuple)
     limit = resolve_limit(select, text)
-    if select.delay:
-        raise text.error(select.delay.span, "LIMIT DELAY TO is not executable yet")
     check_listed(select, outputs, having, order, grouping, text)
-    computed = [*(output.expression for output in outputs), having, *(entry.expression for entry in order)]
+    computed = [*(output.expression for output in shown), having, *(entry.expression for entry in order)]
     return Query(
         name=named.name,
         stream="",
         window=window,
         where=None,
-        keys=_keys(select, grouping, outputs, text),
-        select=outputs,
+        keys=_keys(select, grouping, shown, text),
+        select=shown,
         having=having,
         aggregates=_aggregates(expression for expression in computed if expression is not None),
         sink=named.sink,
@@ -91,6 +92,7 @@ def resolve_clauses(named: Named, select: Select, columns: StreamColumns, window
         limit=limit,
         per_tuple=per_tuple,
         hidden=named.hidden,
+        promise=select.delay.microseconds if select.delay else None,
     )
 
 

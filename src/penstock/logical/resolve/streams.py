@@ -12,8 +12,10 @@ from penstock.errors import QueryError, SourceError
 from penstock.lang.ast import ColumnDefinition, CreateStream, Duration, Watermark, Word
 from penstock.lang.durations import LONGEST
 from penstock.lang.text import AppText
+from penstock.logical.owed import OWED
 from penstock.logical.query import Field, SourceFields, Stream
 from penstock.logical.resolve.addresses import SUFFIX_HINT, address_of
+from penstock.logical.resolve.promises.keep import kept
 from penstock.logical.resolve.scopes import suggestion
 from penstock.logical.types import NOT_READ, TIMESTAMP, TYPE_NAMES, Kind, Type
 
@@ -53,6 +55,8 @@ def resolve_declared(
 ) -> Stream:
     """The stream of a CREATE STREAM that a query reads."""
     name = declared.name
+    if name.text.endswith(OWED):
+        raise text.error(name.span, *_own_ending(name.text))
     if declared.columns is None:
         fields = source_fields(source, dict(declared.options), schema_of, text)
     else:
@@ -67,6 +71,7 @@ def resolve_declared(
         unread=unread_of(fields),
         delay=_checked(watermark.delay, "DELAY", text) if watermark else None,
         ahead=_checked(watermark.ahead, "MAX AHEAD", text) if watermark and watermark.ahead else None,
+        keep=kept(declared.overload, text),
     )
 
 
@@ -90,6 +95,11 @@ def source_fields(source: Word, options: Mapping[str, str], schema_of: SchemaOf,
     if not fields:
         raise text.error(source.span, "the source has no columns that can be read", "declare the stream's columns")
     return fields
+
+
+def _own_ending(name: str) -> tuple[str, str]:
+    """Fact and hint for a stream that is called as penstock calls some of its own."""
+    return f"a stream cannot be called '{name}'", f"names that end in '{OWED}' are for streams that penstock makes"
 
 
 def _checked(duration: Duration, what: str, text: AppText) -> int:
@@ -163,6 +173,8 @@ def make_stream(
     ahead: int | None = None,
 ) -> Stream:
     """A stream without SQL text, as `App.stream` declares it."""
+    if name.endswith(OWED):
+        raise QueryError(*_own_ending(name))
     chosen = time_column(fields) if time is None else time
     if chosen is None:
         fact, _ = no_time(name, fields)

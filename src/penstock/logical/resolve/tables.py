@@ -20,7 +20,7 @@ def resolve_table(declared: CreateStream, source: Word, text: AppText, tables: T
     if declared.watermark is not None:
         raise text.error(declared.watermark.column.span, "a table has no WATERMARK", "is it a stream? CREATE STREAM")
     if declared.overload is not None:
-        raise text.error(declared.overload, "a table is read once, and never overloaded", "leave ON OVERLOAD out")
+        raise text.error(declared.overload.span, "a table is read once, and never overloaded", "leave ON OVERLOAD out")
     options = dict(declared.options)
     refresh = _refresh(declared, options.pop(REFRESH, None), text)
     match = options.pop(MATCH, None)

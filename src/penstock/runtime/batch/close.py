@@ -18,7 +18,7 @@ from penstock.logical.query import Query, QuerySet, Side, side_name
 from penstock.logical.window import ROWS, Window
 from penstock.relations.closing import part_name
 from penstock.relations.joining import placing_key, side_relation
-from penstock.relations.relation import named
+from penstock.relations.relation import named, picks_relations
 from penstock.relations.storage import Storage, part_sources, side_sources, side_table
 from penstock.runtime.batch.context import Context, Streams, inputs_state, roots_state
 from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
@@ -90,7 +90,7 @@ class Hfta:
     def _join_due(self, query: Query, storages: list[Storage]) -> JoinDue:
         join, version = query.join, self.context.version
         assert join is not None
-        wanted, since = version.wanted[query.name], version.since.get(query.name, 0)
+        wanted, since = version.wanted[query.name], self._since(query)
         found = side_sources(storages, query.name, join)
         sides = tuple(
             SideReading(
@@ -110,7 +110,9 @@ class Hfta:
         wanting = JoinWanting(query, groups, tuple(details))
         number = self.context.offset.n
         counted = number <= COUNTED or number % COUNTED == 0
-        reading = JoinReading(query.window, sides[: len(join.sides)], inner=sides[len(join.sides) :], counted=counted)
+        picks = next((one for one, _ in picks_relations(query, since)), None)
+        sides, inner = sides[: len(join.sides)], sides[len(join.sides) :]
+        reading = JoinReading(query.window, sides, inner=inner, counted=counted, picks=picks)
         first, beyond = self.span(query)
 
         def blocks(side: SideReading) -> Iterator[Block]:
@@ -135,7 +137,12 @@ class Hfta:
     def _reading(self, wanting: Wanting) -> Reading:
         query = wanting.query
         stream = self.app.stream(query.stream)
-        return Reading(query.window, wanting.sources, stream.name, stream.time, self.landmark(query))
+        picks = next((one for one, _ in picks_relations(query, self._since(query))), None)
+        return Reading(query.window, wanting.sources, stream.name, stream.time, self.landmark(query), picks)
+
+    def _since(self, query: Query) -> int:
+        """The version that brought a query."""
+        return self.context.version.since.get(query.name, 0)
 
     def span(self, query: Query) -> tuple[int, int]:
         """The windows of a query that this batch closes."""

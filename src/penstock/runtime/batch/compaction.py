@@ -31,7 +31,8 @@ from penstock.state.protocol import CompactionReport, SegmentRef
 from penstock.state.segments import opened as indexes
 from penstock.state.versions import Version
 
-MOST = 12  # live units
+MOST = 12  # live units,
+FORCED = 48  # and in a burst, where there is no time
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,11 @@ class Keep:
     reach: int
 
 
-def chosen(segments: Sequence[SegmentRef]) -> int:
-    """How many of the first segments stay as they are; those after them are merged."""
+def chosen(segments: Sequence[SegmentRef], most: int = MOST) -> int:
+    """How many of the first segments stay as they are; those after them are merged, if there are more than so many
+    units."""
     units = [list(unit) for _, unit in itertools.groupby(segments, lambda segment: segment.unit)]
-    if len(units) <= MOST:
+    if len(units) <= most:
         return len(segments)
     sizes = [sum(segment.bytes for segment in unit) for unit in units]
     newer = list(itertools.accumulate(reversed(sizes), initial=0))[-2::-1]
@@ -59,10 +61,14 @@ def chosen(segments: Sequence[SegmentRef]) -> int:
 
 
 def compact(
-    context: Context, segments: Sequence[SegmentRef], opened: indexes.Segments, keeps: Mapping[str, Keep]
+    context: Context,
+    segments: Sequence[SegmentRef],
+    opened: indexes.Segments,
+    keeps: Mapping[str, Keep],
+    most: int = MOST,
 ) -> tuple[list[SegmentRef], list[CompactionReport]]:
     """(segments afterwards, reports of the tasks)."""
-    at = chosen(segments)
+    at = chosen(segments, most)
     if at == len(segments):
         return list(segments), []
     reach("compaction.start")

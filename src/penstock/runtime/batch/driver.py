@@ -18,18 +18,21 @@ from typing import Any, Generic, TypeVar
 
 import xxhash
 
+from penstock.clock import instant
 from penstock.errors import PenstockError, RunError, StateError
 from penstock.faults import reach
 from penstock.logs import tell
 from penstock.runtime import work
 from penstock.runtime.batch.close import Array, Hfta, live, open_panes, stage_empty
-from penstock.runtime.batch.compaction import compact, keeps_of
+from penstock.runtime.batch.compaction import FORCED, MOST, Keep, chosen, compact, keeps_of
 from penstock.runtime.batch.context import Context
 from penstock.runtime.batch.executor import Executor
 from penstock.runtime.batch.feed import Feed
 from penstock.runtime.batch.held import Held
+from penstock.runtime.batch.live import arrivals, delays
+from penstock.runtime.batch.live.patience import COMPACTION, GARBAGE, Patience
 from penstock.runtime.batch.merge_job import staged_size
-from penstock.runtime.batch.report import BatchReport, Observer, peaks
+from penstock.runtime.batch.report import BatchReport, Late, Observer, peaks
 from penstock.runtime.settings import TaskSettings
 from penstock.sinks.base import Sink
 from penstock.state import garbage, versions
@@ -42,15 +45,18 @@ from penstock.state.protocol import (
     MergeReport,
     Offset,
     Results,
+    SegmentRef,
     Staged,
     StreamState,
     TaskReport,
+    Timings,
     Volume,
 )
 from penstock.state.segments.opened import Segments
 from penstock.state.versions import Version
 from penstock.state.windows import write_windows
 
+GARBAGE_EVERY = 16  # batches, where there is no time
 Given = TypeVar("Given")  # a batch as the engine's loop hands it over
 
 
@@ -63,6 +69,7 @@ class Advanced:
     tasks: Sequence[TaskReport]
     merged: Sequence[MergeReport]
     compacted: Sequence[CompactionReport]
+    closing: float = 0.0  # seconds
 
     @property
     def feeds(self) -> list[TaskReport]:
@@ -72,7 +79,8 @@ class Advanced:
 @dataclass
 class BatchDriver(Generic[Given]):
     """foreachBatch of one run. `failure` keeps the error as it was raised, before Spark wraps it; `opened` are the
-    indexes of segments, as long as they live; `tables` are contents that the run may always go back to."""
+    indexes of segments, as long as they live; `tables` are contents that the run may always go back to, `origin` is
+    what instants are told by (`penstock.clock`)."""
 
     executor: Executor[Any]
     settings: TaskSettings
@@ -84,6 +92,8 @@ class BatchDriver(Generic[Given]):
     failure: PenstockError | None = None
     done: int = 0
     tables: frozenset[str] = frozenset()
+    origin: int = 0
+    patience: Patience = field(default_factory=Patience)
     opened: Segments = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,12 +133,17 @@ class BatchDriver(Generic[Given]):
             return
         if self.manifest.batch != batch - 1:
             raise StateError(f"manifest {batch - 1} of {checkpoint} is missing", "restore it from a copy")
-        self.collect_garbage(offset)
+        if self.patience.has_time(GARBAGE, offset.slack) or batch % GARBAGE_EVERY == 0:
+            with self.patience.timed(GARBAGE):
+                self.collect_garbage(offset)
         started = time.perf_counter()
         tasks, offset = self.feed.tasks(given, offset)
         reach("batch.collected")
         collected = time.perf_counter()
         advanced = self._advance(digest, offset, tasks)
+        if is_live(offset):
+            manifest = replace(advanced.manifest, timings=_timings(advanced, collected - started, started))
+            advanced = replace(advanced, manifest=manifest)
         manifest = advanced.manifest
         held.lease.check()
         for sink in self.sinks.values():
@@ -137,8 +152,12 @@ class BatchDriver(Generic[Given]):
             write_windows(checkpoint, name, manifest.results[name].windows, records)
         manifests.put(checkpoint, manifest)
         publish(manifest, self.sinks)
+        late = dict[str, Late]()
+        if is_live(offset):
+            app = versions.load(checkpoint, offset.plan).app
+            late = delays.write(checkpoint, app, manifest, advanced.windows, instant(self.origin))
         self.feed.finished(batch)
-        self._report(advanced, collected - started, time.perf_counter() - collected)
+        self._report(advanced, collected - started, time.perf_counter() - collected, late)
 
     def collect_garbage(self, decided: Offset | None = None) -> None:
         """Delete what nobody needs once Spark has committed the newest batch. Versions of tables are only deleted
@@ -153,10 +172,12 @@ class BatchDriver(Generic[Given]):
         segments = [*before.segments, *(context.stored(task.segment) for task in tasks)]
         self.opened.keep(segments)
         hfta = Hfta(context, self.sinks, streams, segments, self.opened)
+        began = time.perf_counter()
         hfta.close()
+        closing = time.perf_counter() - began
         floors = open_panes(version, hfta.streams, hfta.opened)
         kept = [s if s.unit else replace(s, unit=str(context.batch)) for s in live(hfta.segments, floors)]
-        kept, compacted = compact(context, kept, self.opened, keeps_of(version, floors, hfta.streams))
+        kept, compacted = self._compacted(context, kept, keeps_of(version, floors, hfta.streams))
         written = [*tasks, *hfta.feeds]
         results = _add_results(before.results, version, hfta)
         staged = [part for report in hfta.reports for part in report.staged]
@@ -175,7 +196,16 @@ class BatchDriver(Generic[Given]):
             staged=(*staged, *empty),
             rows=sum(task.rows for task in tasks),
         )
-        return Advanced(manifest, hfta.accounts, tasks, hfta.reports, compacted)
+        return Advanced(manifest, hfta.accounts, tasks, hfta.reports, compacted, closing)
+
+    def _compacted(
+        self, context: Context, kept: list[SegmentRef], keeps: Mapping[str, Keep]
+    ) -> tuple[list[SegmentRef], list[CompactionReport]]:
+        most = MOST if self.patience.has_time(COMPACTION, context.offset.slack) else FORCED
+        if chosen(kept, most) == len(kept):
+            return kept, []
+        with self.patience.timed(COMPACTION):
+            return compact(context, kept, self.opened, keeps, most)
 
     def _account(self, before: Manifest, tasks: Iterable[TaskReport]) -> Account:
         total = before.account
@@ -186,7 +216,7 @@ class BatchDriver(Generic[Given]):
             total = total.book(task.stream, task.account, places)
         return total
 
-    def _report(self, advanced: Advanced, task_seconds: float, merge_seconds: float) -> None:
+    def _report(self, advanced: Advanced, task_seconds: float, merge_seconds: float, late: Mapping[str, Late]) -> None:
         manifest, before = advanced.manifest, self.manifest
         self.manifest = manifest
         merged = [*(one.spent for one in advanced.merged), *(one.spent for one in advanced.compacted)]
@@ -205,9 +235,32 @@ class BatchDriver(Generic[Given]):
             kept=manifest.kept_bytes,
             tasks=(*advanced.tasks, *advanced.feeds),
             joins=tuple(counts for one in advanced.merged for counts in one.joins),
+            arrivals=arrivals.of(manifest.offset, instant(self.origin)),
+            late=late,
         )
         for observer in self.observers:
             observer(report, manifest)
+
+
+def is_live(offset: Offset) -> bool:
+    """Whether records of some stream arrive by the clock."""
+    return any(stream.clock is not None for stream in offset.streams.values())
+
+
+def _timings(advanced: Advanced, tasks: float, started: float) -> Timings:
+    account = [task.account.stream for task in advanced.tasks]
+    left = sum(one.triaged for one in account)
+    instants = {end for records in advanced.windows.values() for end in records["end"].tolist()}
+    now = time.perf_counter()
+    return Timings(
+        sum(one.input for one in account) - left,
+        left,
+        len(instants),
+        bool(advanced.compacted),
+        tasks,
+        advanced.closing,
+        now - started,
+    )
 
 
 def moved(before: Manifest, version: Version, offset: Offset, tasks: Sequence[TaskReport]) -> dict[str, StreamState]:

@@ -9,28 +9,32 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.errors import RunError, why
 from penstock.faults import reach
+from penstock.logical.query import QuerySet
 from penstock.runtime.batch.in_step import batch_limits
 from penstock.runtime.batch.job import END, Job, columns, parallelism_now
+from penstock.runtime.batch.live.decide import LiveDecider
+from penstock.runtime.batch.live.unread import lost, lost_records, picks_alone, triaged
 from penstock.runtime.batch.offsets import decide, epoch_of, in_order, manifest_before, position, ranges_of
 from penstock.runtime.batch.outcome import told
 from penstock.runtime.expressions.refreshing import Refresher
 from penstock.runtime.settings import TaskSettings
 from penstock.sources.base import Position, Source, Split, even_splits
-from penstock.sources.live.contract import live
+from penstock.sources.live.contract import Blocks, live
 from penstock.sources.live.picking import read_picks
 from penstock.sources.tail import with_arrivals
 from penstock.state import versions
 from penstock.state.garbage import SEGMENTS, segment_name
 from penstock.state.manifest import Manifest
-from penstock.state.protocol import Offset, TaskReport
+from penstock.state.protocol import Offset, StreamOffset, TaskReport
 from penstock.triage.picks import DROP, Picks, key_of
 
 LEAST_LIVE = 16_384  # records of a live stream: a task for fewer costs more than it saves
@@ -39,8 +43,9 @@ LEAST_LIVE = 16_384  # records of a live stream: a task for fewer costs more tha
 @dataclass(frozen=True)
 class FusedSplit:
     """One task's share of a batch: some rows of one stream, a source that can read them, and the batch's first row;
-    `sampled`: the task leaves a sample. Of a live stream `picks` say which of the rows are read (None: all), and
-    `greatest` is the greatest time before them."""
+    `sampled`: the task leaves a sample. Of a live stream `picks` say which of the rows are read (None: all),
+    `greatest` is the greatest time before them, and `lost` what is known of rows that are dropped; `time` is the
+    stream's time column."""
 
     task: int
     stream: str
@@ -51,6 +56,8 @@ class FusedSplit:
     sampled: bool
     picks: Picks | None = None
     greatest: int | None = None
+    time: str = ""
+    lost: Blocks | None = None
 
     @property
     def step(self) -> int:
@@ -58,9 +65,21 @@ class FusedSplit:
         return 0 if self.picks is None or self.picks.k == DROP else self.picks.k
 
     @property
+    def picked(self) -> np.ndarray | None:
+        """The positions of the records that are read; None: all of them."""
+        if self.picks is None or self.picks.k == DROP:
+            return None
+        return self.picks.rows(self.split.start, self.split.stop)
+
+    @property
     def unread(self) -> int:
         """Records that nobody looks at."""
         return 0 if self.picks is None else self.picks.unread(self.split.start, self.split.stop)
+
+
+def _as_known(live: StreamOffset, made: StreamOffset) -> StreamOffset:
+    """What was decided about a live stream, with what is known of any before a batch."""
+    return replace(live, watermark=made.watermark, greatest=made.greatest, first=made.first)
 
 
 class FusedReader:
@@ -71,12 +90,15 @@ class FusedReader:
         self.checkpoint = Path(job.checkpoint)
         self.sources = dict(job.sources)
         self._refresher = Refresher(self.checkpoint, job.tables)
+        self._live = LiveDecider(job) if any(live(source) for source in job.sources.values()) else None
 
     def decided(self, begin: Offset) -> Offset:
         """The offset of the next batch; `begin` itself if there is none now."""
         if begin.end:
             return begin
         before = manifest_before(self.checkpoint, begin)
+        if self._live is not None:
+            return self._decided_live(begin, before, self._live)
         rows, ends = {}, {}
         if self.job.until != END:
             for name, source in self.sources.items():
@@ -93,13 +115,31 @@ class FusedReader:
             return begin
         return decide(self.checkpoint, begin, before, rows, ends, self._refresher)
 
+    def _decided_live(self, begin: Offset, before: Manifest | None, decider: LiveDecider) -> Offset:
+        """The same where records of some streams arrive by the clock; what does not is read beside them."""
+        found = decider.decided(begin, before, self._app())
+        if found is None:
+            return begin
+        rows = {name: one.row for name, one in found.streams.items()}
+        ends = {name: one.end for name, one in found.streams.items()}
+        for name, source in self.sources.items():
+            if name not in rows:
+                at = position(begin, name)
+                rows[name] = source.cut(at, self.job.batch_rows) if at < source.rows() else at
+                ends[name] = rows[name] >= source.rows()
+        made = decide(self.checkpoint, begin, before, rows, ends, self._refresher)
+        known = {name: _as_known(found.streams[name], made.streams[name]) for name in found.streams}
+        return replace(made, streams={**made.streams, **known}, slack=found.slack)
+
+    def _app(self) -> QuerySet:
+        number = versions.newest(self.checkpoint)
+        assert number is not None  # written before the query starts
+        return versions.load(self.checkpoint, number).app
+
     def _limits(self, begin: Offset, before: Manifest | None) -> dict[str, int]:
         """How many records of each stream the next batch may have."""
         unread = frozenset(name for name, source in self.sources.items() if position(begin, name) < source.rows())
-        number = versions.newest(self.checkpoint)
-        assert number is not None  # written before the query starts
-        app = versions.load(self.checkpoint, number).app
-        return batch_limits(app, {} if before is None else before.streams, unread, self.job.batch_rows)
+        return batch_limits(self._app(), {} if before is None else before.streams, unread, self.job.batch_rows)
 
     def splits(self, begin: Offset, offset: Offset) -> list[FusedSplit]:
         """The tasks of the batch that goes from one offset to the next."""
@@ -108,6 +148,7 @@ class FusedReader:
         for name, decided in offset.streams.items():
             source, first = self.sources[name], position(begin, name)
             one = in_order(app, offset, name)
+            time = app.stream(name).time
             for start, stop, k in ranges_of(first, decided):
                 picks = None if k == 0 else Picks(k, key_of(self.job.seed, name))
                 for split in self._splits(source, start, stop, picks, one):
@@ -117,7 +158,10 @@ class FusedReader:
                     else:
                         seen, greatest = split.start if app.stream(name).ahead is None else first, None
                     narrow = source.narrowed(Split(seen, split.stop))
-                    splits.append(FusedSplit(number, name, split, narrow, offset, seen, sampled, picks, greatest))
+                    lost = source.index(split.start, split.stop) if k == DROP and live(source) else None
+                    splits.append(
+                        FusedSplit(number, name, split, narrow, offset, seen, sampled, picks, greatest, time, lost)
+                    )
         return splits
 
     def _splits(
@@ -173,6 +217,8 @@ def _run(settings: TaskSettings, checkpoint: Path, share: FusedSplit) -> TaskRep
     use_folder(checkpoint)
     offset, split, source = share.offset, share.split, share.source
     plan = versions.load(checkpoint, offset.plan).plans[share.stream]
+    whole = plan
+    plan = picks_alone(plan) if share.lost is not None else plan if share.picks is not None else plan.exact
     name = segment_name(offset.batch, f"{share.task:04d}", uuid.uuid4().hex[:8])
     batches = _readable(_records(share, columns(plan), settings.chunk_rows), share.stream)
     epoch = epoch_of(offset, share.stream, split.start, greatest=share.greatest, step=share.step)
@@ -180,13 +226,18 @@ def _run(settings: TaskSettings, checkpoint: Path, share: FusedSplit) -> TaskRep
     times = source.read(before, [plan.stream.time], settings.chunk_rows)
     seen = _readable(times, share.stream) if before.stop > before.start else iter(())
     sample = path_of(checkpoint, share.stream) if share.sampled else None
-    return run_task(plan, settings, epoch, batches, checkpoint / SEGMENTS / name, seen, sample)
+    report = run_task(plan, settings, epoch, batches, checkpoint / SEGMENTS / name, seen, sample, share.picked)
+    if share.lost is not None:
+        return lost(report, whole, share.unread)
+    return triaged(report, whole, share.unread) if share.unread else report
 
 
 def _records(share: FusedSplit, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
     """The records of a task: all of its split, or picks."""
     picks = share.picks
-    if share.split.stop <= share.split.start or (picks is not None and picks.k == DROP):
+    if share.lost is not None:
+        return lost_records(share.lost, share.split.start, share.time)
+    if share.split.stop <= share.split.start:
         return iter(())
     if picks is None:
         return share.source.read(share.split, names, batch_rows)

@@ -11,6 +11,7 @@ from pathlib import Path
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import SharedPlan
 from penstock.sources.base import Source
+from penstock.triage.plan import Mode
 
 END, STOPPED = "end", "stopped"
 
@@ -19,8 +20,8 @@ END, STOPPED = "end", "stopped"
 class Job:
     """One app on one checkpoint. `until`: the run ends with its sources, or goes on until it is stopped; `sampling`:
     tasks leave samples for the planner; `live`: a file with the parallelism of now, where that changes during a run;
-    `tables`: of those that are read again, what the run has read when it began, by name; `seed`: of the picks of live
-    streams."""
+    `tables`: of those that are read again, what the run has read when it began, by name. Of live streams `seed` is that
+    of picks, `origin` what processes tell instants by (`penstock.clock`), and `overload` what happens in a burst."""
 
     sources: Mapping[str, Source]
     settings: TaskSettings
@@ -32,6 +33,8 @@ class Job:
     live: str = ""
     tables: Mapping[str, str] = field(default_factory=dict)
     seed: str = ""
+    origin: int = 0
+    overload: Mode = Mode.TRIAGE
 
 
 def columns(plan: SharedPlan) -> list[str]:

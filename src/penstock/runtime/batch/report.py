@@ -7,7 +7,7 @@ and the planner (`replan`) observe.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import JoinCounts, Memory, Offset, Spent, TaskReport, Volume
@@ -44,11 +44,33 @@ def _most(memory: list[Memory]) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
+class Arrival:
+    """A live stream as a batch left it: records that waited, those that arrive in a second, how many seconds ago the
+    newest arrived that a batch has taken (none: no record waits), and one of how many was read where fewest were."""
+
+    queued: int
+    rate: float
+    lag: float
+    step: int
+
+
+@dataclass(frozen=True)
+class Late:
+    """Windows of a query that a batch closed: the greatest delay and what is promised, in seconds, and how many came
+    later than that."""
+
+    windows: int
+    delay: float
+    promise: float | None
+    overdue: int
+
+
+@dataclass(frozen=True)
 class BatchReport:
     """`total` is the number of records in all, where that is known; `watermarks` are of the declared streams; `closed`
     windows; `finished_at` by the monotonic clock; `volume` and `kept` as of `state.manifest`, the first of this batch;
     `tasks` are those of streams, and of results that queries read; `joins` are what merge tasks
-    found in joins."""
+    found in joins. `arrivals` are of live streams, `late` of queries on them whose windows closed."""
 
     batch: int
     rows: int
@@ -64,6 +86,8 @@ class BatchReport:
     kept: int
     tasks: tuple[TaskReport, ...] = ()
     joins: tuple[JoinCounts, ...] = ()
+    arrivals: Mapping[str, Arrival] = field(default_factory=dict)
+    late: Mapping[str, Late] = field(default_factory=dict)
 
     @property
     def behind(self) -> int | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +23,8 @@ from penstock.kernels.tables.fold import from_order_bits
 from penstock.kernels.tables.merge import distinct
 from penstock.logical.expressions import (
     COUNT,
+    ESTIMATED,
+    EXACT,
     ITEM,
     Aggregate,
     Bucket,
@@ -31,6 +33,7 @@ from penstock.logical.expressions import (
     Expression,
     Listed,
     Prefix,
+    Triaged,
     WindowEnd,
 )
 from penstock.logical.query import Order, Query, column_of
@@ -41,6 +44,8 @@ from penstock.relations.component import WHOLE, Component, inet6_component, null
 from penstock.relations.relation import IPV4_BITS
 from penstock.runtime.expressions.evaluate import Addresses, Operand, Scope, evaluate, truth
 from penstock.runtime.expressions.operands import decoded
+from penstock.runtime.merge.estimates.errors import added, adds
+from penstock.runtime.merge.estimates.estimated import Estimated
 from penstock.runtime.merge.ordering import Ranked
 from penstock.sinks.schema import TIME, result_schema
 from penstock.state.segments.groups import Groups
@@ -72,12 +77,14 @@ def finish(
     bounds: WindowBounds,
     details: Details = NO_DETAILS,
     listing: Listing | None = None,
+    estimated: Estimated | None = None,
 ) -> Ranked:
-    """The result rows of these groups; every group must be complete. Strings stay dictionary-encoded."""
+    """The result rows of these groups; every group must be complete. Strings stay dictionary-encoded. Where delays are
+    promised the groups are whole by estimate, and `estimated` tells what was read of them."""
     if listing is not None:
         details = {aggregate: partial(_repeated, made, listing.at) for aggregate, made in details.items()}
         groups = groups.take(listing.at)
-    columns, schema = Finisher(query, groups, details, listing, bounds), result_schema(query)
+    columns, schema = Finisher(query, groups, details, listing, bounds, estimated), result_schema(query)
     arrays = [columns.arrow(output.expression, schema.types[n]) for n, output in enumerate(query.select)]
     if not query.window.whole:
         arrays += [_times(place) for place in bounds.of(groups.panes)]
@@ -115,9 +122,10 @@ class Finisher:
         details: Details,
         listing: Listing | None = None,
         bounds: WindowBounds | None = None,
+        estimated: Estimated | None = None,
     ) -> None:
         self._query, self._groups, self._details, self._listing = query, groups, details, listing
-        self._bounds = bounds
+        self._bounds, self._estimated = bounds, estimated
         self.scope = Scope(self.operand, len(groups), grouped=True)
 
     def operand(self, expression: Expression) -> Operand:
@@ -130,6 +138,8 @@ class Finisher:
                 return self._aggregate(expression)
             case Listed():
                 return self._listed(expression)
+            case Triaged(of, what):
+                return self._triaged(of, what)
             case Prefix(column, length):
                 return Operand(self._addresses(column.name, length), self._present(column.name))
             case Column() | Computed():
@@ -213,6 +223,26 @@ class Finisher:
         if aggregate.type.kind is Kind.INET:
             return Operand(self._given_addresses(column, answer.values), answer.valid)
         return Operand(self._typed(aggregate.type, value_component(column), answer.values), answer.valid)
+
+    def _triaged(self, of: Expression, what: str) -> Operand:
+        """What was read, what is estimated besides, or how far that may be off."""
+        assert self._estimated is not None
+        if what == EXACT:
+            return evaluate(of, self._read.scope)
+        if what == ESTIMATED and adds(of):
+            return added(evaluate(of, self.scope), evaluate(of, self._read.scope))
+        if what == ESTIMATED:
+            return replace(evaluate(of, self.scope), valid=np.zeros(self.scope.rows, bool))
+        column = of.argument if isinstance(of, Aggregate) else None
+        name = None if column is None else column_of(column)
+        records = kept_of(name, self._groups.count, self._groups.states).count
+        return self._estimated.errors.of(of, evaluate(of, self.scope), records)
+
+    @cached_property
+    def _read(self) -> Finisher:
+        """The same of the records that were read."""
+        assert self._estimated is not None
+        return Finisher(self._query, self._estimated.read, self._estimated.details, None, self._bounds)
 
     def _listed(self, listed: Listed) -> Operand:
         """A column of the rows that an aggregate gives."""

@@ -106,7 +106,8 @@ def wanting_of(query: Query, wanted: Wanted, found: Sequence[tuple[StoredSource,
 class Reading:
     """What queries that are read together have in common: their windows, and what is stored of them.
 
-    `time` is the stream's time column, `landmark` where landmark windows begin.
+    `time` is the stream's time column, `landmark` where landmark windows begin, `picks` has the records by weight where
+    delays are promised.
     """
 
     window: Window
@@ -114,6 +115,7 @@ class Reading:
     stream: str
     time: str
     landmark: int | None = None
+    picks: Relation | None = None
 
     @cached_property
     def bounds(self) -> Relation | None:
@@ -124,7 +126,7 @@ class Reading:
     def relations(self) -> tuple[str, ...]:
         """All that is read."""
         names = tuple(source.relation.name for source in self.sources)
-        return names if self.bounds is None else (*names, self.bounds.name)
+        return (*names, *(one.name for one in (self.bounds, self.picks) if one is not None))
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,13 @@ def placed(relation: Relation, groups: Groups, rows: Groups) -> Array:
     return Merge(bare, pieces, Vocabulary()).numbers()[len(groups) :]
 
 
+def folded(
+    relation: Relation, pieces: Sequence[Piece], words: Mapping[Component, Dictionary], at: list[Array], groups: int
+) -> tuple[Array, dict[State, tuple[Array, ...]]]:
+    """count(*) and states of so many groups, made of rows whose groups are known; no piece is empty."""
+    return Merge(relation, pieces, words).folded(at, groups)
+
+
 def regrouped_numbers(relation: Relation, rows: Groups) -> Array:
     """The number of every row's group in a coarser relation, whose keys the rows have."""
     return Merge(relation, [Piece(GroupRows(rows), rows.panes)], rows.dictionaries).numbers()
@@ -225,7 +232,7 @@ class Merge:
             panes = np.repeat(cells, np.diff(ends[self._slots - 1 :: self._slots], prepend=0))
         keyed = {part.component: components[part.component] for part in self._relation.parts[1:]}
         named = sorted(self._dictionaries.keys() & {*self._coded_states.values(), *keyed})
-        counts, states = self._folded([at[a:b] for a, b in pairwise(edges)], found.shape[1])
+        counts, states = self.folded([at[a:b] for a, b in pairwise(edges)], found.shape[1])
         made = Groups(panes, keyed, {name: self._dictionaries[name] for name in named}, counts, states)
         return self._with_own_words(made) if self._joined else made, at
 
@@ -328,9 +335,11 @@ class Merge:
                 wide.add(state)
         return narrow.widened(frozenset(nullable), frozenset(wide))
 
-    def _folded(self, at: list[Array], groups: int) -> tuple[Array, dict[State, tuple[Array, ...]]]:
+    def folded(self, at: list[Array], groups: int) -> tuple[Array, dict[State, tuple[Array, ...]]]:
         """count(*) and the states of the groups."""
-        kept = {state: form for state, form in self._shape.forms(self._relation.states).items() if form.words}
+        met = {state for piece in self._pieces for state in piece.rows.states}
+        forms = self._shape.forms(self._relation.states).items()
+        kept = {s: form for s, form in forms if form.words and (s in met or not form.accumulator.picked)}
         tables = {state: _fresh(form, groups) for state, form in kept.items()}
         adding = {state for state, form in kept.items() if form.accumulator.adds(form.facts)}
         counts = np.zeros(groups, np.int64)
@@ -338,6 +347,8 @@ class Merge:
             kernels.add_stored(rows, *self._stored(number, RECORDS), counts)
             stored = self._pieces[number].rows.states
             for state, form in kept.items():
+                if form.accumulator.picked and state not in stored:
+                    continue
                 names = stored.get(state, [RECORDS])  # a state that was left out is count(*)
                 if state in adding:
                     kernels.add_stored(rows, *self._stored(number, names[0]), tables[state].reshape(-1))

@@ -39,7 +39,18 @@ def close_rolled_up(merged: MergedOnce, source: StoredSource, wanted: Relation) 
 
 def rolled_up(groups: Groups, wanted: Relation) -> tuple[Groups, Array]:
     """Groups merged into coarser ones, and which of those each is in; `panes`, which are windows here, stay."""
-    return regrouped(wanted, with_keys_of(groups, wanted), groups.panes)
+    coarse = with_keys_of(groups, wanted)
+    if _tells_apart(groups, wanted):
+        return coarse, np.arange(len(groups))
+    return regrouped(wanted, coarse, groups.panes)
+
+
+def _tells_apart(groups: Groups, wanted: Relation) -> bool:
+    """Whether the groups differ in what is left of their keys: all that goes is the same in all of them, as the weight
+    is where all records were read."""
+    kept = {part.component for part in wanted.parts if not part.drop}
+    gone = [values for name, values in groups.components.items() if name not in kept]
+    return len(groups) > 0 and all(one[-1] == one[0] and (one == one[0]).all() for one in gone)
 
 
 def with_keys_of(groups: Groups, wanted: Relation) -> Groups:

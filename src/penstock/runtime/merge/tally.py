@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.runtime.merge.estimates.picks import NO_PICKS, WindowPicks
 from penstock.state import rings
 from penstock.state.protocol import WindowCounts
 from penstock.state.windows import fresh
@@ -22,33 +23,40 @@ SPARSE = 4  # windows in a range for each count: beyond it they are sorted, not 
 
 @dataclass(frozen=True)
 class Tally:
-    """Windows of an item, ascending: start and end in microseconds, number of result rows and of exact records."""
+    """Windows of an item, ascending: start and end in microseconds, number of result rows, of records that were read
+    and, about, of those that a burst left unread."""
 
     windows: Array
     starts: Array
     ends: Array
     rows: Array
     exact: Array
+    triaged: Array
 
     def report(self, query: str, least: int) -> WindowCounts:
         """For the driver: windows from `least` on."""
         kept = self.windows >= least
         columns = (self.windows, self.starts, self.ends, self.rows, self.exact)
         numbers, starts, ends, rows, exact = (tuple(column[kept].tolist()) for column in columns)
-        return WindowCounts(query, numbers, starts, ends, rows, exact, len(kept))
+        triaged = tuple(self.triaged[kept].tolist()) if self.triaged.any() else ()
+        return WindowCounts(query, numbers, starts, ends, rows, exact, len(kept), triaged)
 
 
 def tally(
-    exact: Sequence[tuple[Array, Array]], emitted: Array, bounds: Callable[[Array], tuple[Array, Array]]
+    exact: Sequence[tuple[Array, Array]],
+    emitted: Array,
+    bounds: Callable[[Array], tuple[Array, Array]],
+    picks: WindowPicks = NO_PICKS,
 ) -> Tally:
-    """From `per_window` of the groups of each pass, the window of every result row, and where windows begin and end."""
+    """From `per_window` of the groups of each pass, the window of every result row, where windows begin and end, and
+    their picks."""
     windows, counts = exact[0]
     if len(exact) > 1:
         windows, counts = per_window(*(np.concatenate(parts) for parts in zip(*exact, strict=True)))
     rows = np.zeros(len(windows), np.int64)
     some, number = per_window(emitted, np.ones(len(emitted), np.int64))
     rows[np.searchsorted(windows, some)] = number
-    return Tally(windows, *bounds(windows), rows, counts)
+    return Tally(windows, *bounds(windows), rows, counts, picks.triaged(windows))
 
 
 def per_window(windows: Array, amounts: Array) -> tuple[Array, Array]:
@@ -84,4 +92,6 @@ def gathered(windows: Array, reports: Iterable[WindowCounts]) -> Array:
         records["start"][at], records["end"][at] = report.starts, report.ends
         records["rows"][at] += np.array(report.rows, np.int64)
         records["exact"][at] += np.array(report.exact, np.int64)
+        if report.triaged:  # of whole windows, whatever part of one a task has
+            records["triaged"][at] = report.triaged
     return records

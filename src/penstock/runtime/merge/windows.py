@@ -20,10 +20,13 @@ import pyarrow as pa
 from penstock.aggregates.extremes import GREATEST, LEAST
 from penstock.logical.window import ROWS, Window
 from penstock.relations.closing import slots_hold
+from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
 from penstock.relations.storing import fineness
 from penstock.runtime.merge.closer import closed_groups, joined_groups
 from penstock.runtime.merge.details.reduced import PartRows, Shares, reduced
+from penstock.runtime.merge.estimates.made import estimated
+from penstock.runtime.merge.estimates.picks import NO_PICKS, WindowPicks, picks_of
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece, cells_of
 from penstock.runtime.merge.items import FOREVER, Cut, Part, Reading, Wanting, by_slots, of_whole_groups
@@ -39,7 +42,7 @@ from penstock.state.segments.read import Block, Handles
 from penstock.state.segments.vocabulary import Vocabulary
 
 Array = np.ndarray
-Finished = tuple[Ranked, tuple[Array, Array]]  # rows, and the records of each window
+Finished = tuple[Ranked, tuple[Array, Array]]  # rows, and the records of each window that were read
 PIECE = 1 << 16  # rows that are taken at a time
 SHORT = 256  # rows: runs shorter than that are not read one by one
 
@@ -71,6 +74,7 @@ class Merged:
 def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments: TaskSegments) -> Iterator[Merged]:
     """Merge one item and finish its queries, one after the other; in passes where it has some."""
     bounds = window_bounds(reading, cut, segments)
+    picks = window_picks(reading.picks, reading.window, cut, segments)
 
     def merged_once(turn: int, share: Cut = cut) -> MergedOnce:
         return MergedOnce(
@@ -100,14 +104,18 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
         return finished(one, groups, lambda part: [partial(part_rows, part, lambda: merged)])
 
     def finished(one: Wanting, groups: Groups, shares: Shares) -> Finished:
-        details, listing = reduced(one, groups, shares)
-        ranked = finish(one.query, groups, bounds, details, listing)
+        if one.query.weighed:
+            known, details = estimated(one, groups, shares, picks)
+            ranked = finish(one.query, known.whole, bounds, details, None, known)
+        else:
+            details, listing = reduced(one, groups, shares)
+            ranked = finish(one.query, groups, bounds, details, listing)
         return ranked, per_window(groups.panes, groups.count)
 
     def joined(one: Wanting, found: Iterable[Finished]) -> Merged:
         ranked, exacts = zip(*found, strict=True)
         rows = first_rows(one.query, ranked[0].joined(ranked[1:]) if len(ranked) > 1 else ranked[0])
-        return Merged(one.query.name, rows.table, tally(exacts, rows.windows, bounds.of))
+        return Merged(one.query.name, rows.table, tally(exacts, rows.windows, bounds.of, picks))
 
     # The coarse ones from what the fine ones made.
     ordered = sorted(wanting, key=lambda one: -fineness(one.groups.wanted))
@@ -248,7 +256,7 @@ def chosen_rows(
                     yield start, stop, inside[low:high] - start
 
 
-# -- where windows begin and end
+# -- where windows begin and end, and what was picked of them
 
 
 @dataclass(frozen=True)
@@ -280,3 +288,13 @@ def window_bounds(reading: Reading, cut: Cut, segments: TaskSegments) -> Bounds:
     order = np.argsort(groups.panes)
     (low,), (high,) = (groups.states[one.state(reading.time)] for one in (LEAST, GREATEST))
     return Bounds(window, None, groups.panes[order], low[order], high[order])
+
+
+def window_picks(
+    picks: Relation | None, window: Window, cut: Cut, segments: TaskSegments, shift: int = 0
+) -> WindowPicks:
+    """The picks of a cut's windows, whose numbers are less by `shift`; all of the stream's, whatever the cut has."""
+    if picks is None:
+        return NO_PICKS
+    whole = replace(cut, low=0, high=FOREVER, passes=1, first=cut.first + shift, beyond=cut.beyond + shift)
+    return picks_of(merge_windows(window, StoredSource(picks), whole, segments, Share()), shift)

@@ -6,13 +6,14 @@ A run without shared plans loads nothing of what chooses them: that is most of w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from penstock.logical.query import QuerySet
 from penstock.logs import tell
 from penstock.runtime.batch.held import Held
+from penstock.runtime.batch.live.patience import PLANNING, Patience
 from penstock.runtime.batch.report import BatchReport
 from penstock.sharing.joins.asked import unpriced_choices
 from penstock.sharing.joins.choice import JoinChoice
@@ -98,17 +99,21 @@ class Replanning:
 
     planner: RunPlanner
     held: Held
+    patience: Patience = field(default_factory=Patience)
 
     def __call__(self, report: BatchReport, manifest: Manifest) -> None:
         """Unless somebody is changing the app just now, or has since the batch was decided: its counters belong to
         other plans."""
         held = self.held
+        if not self.patience.has_time(PLANNING, manifest.offset.slack):
+            return
         if held.changing.acquire(blocking=False):
             try:
                 version = held.version
                 if manifest.ended or version.number != manifest.offset.plan:
                     return
-                better = self.planner.next(held.path, version, report.tasks, report.joins, manifest)
+                with self.patience.timed(PLANNING):
+                    better = self.planner.next(held.path, version, report.tasks, report.joins, manifest)
                 if better is not None:
                     held.amend(better)
                     _tell(report.batch, version, better)

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError, QueryError, StateError
+from penstock.logical.owed import added
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.resolve.app import resolve_query
+from penstock.logical.resolve.promises.clause import arrives
 from penstock.runtime.batch.held import Held
 from penstock.runtime.expressions.known_tables import KnownTables
 from penstock.runtime.planning.planners import RunPlanner
@@ -113,7 +115,7 @@ def _difference(old: object, new: object) -> str:
         "delay": "its watermark delay", "ahead": "its MAX AHEAD", "window": "its window", "where": "its WHERE",
         "keys": "its GROUP BY", "select": "its select list", "having": "its HAVING", "stream": "what it reads",
         "sink": "its sink", "order": "its ORDER BY", "limit": "its LIMIT", "per_tuple": "its DISTINCT",
-        "join": "what it joins",
+        "join": "what it joins", "promise": "its LIMIT DELAY", "keep": "its ON OVERLOAD KEEP",
     }  # fmt: skip
     for name in old.__dataclass_fields__:  # type: ignore[attr-defined]
         if name != "aggregates" and getattr(old, name) != getattr(new, name):  # those follow from the others
@@ -153,7 +155,7 @@ class Amending:
         if name.casefold() in taken:
             raise QueryError(f"the name '{name}' is taken, or a dropped query had it", "choose another name")
         uri = sink if isinstance(sink, str) else None
-        found = self._resolved(last.app, name, select, uri)
+        found = added(last.app, self._resolved(last.app, name, select, uri), arrives)
         app = QuerySet(last.app.streams, (*last.app.queries, *found), last.app.tables)
         for one in found:
             for root in app.roots(one):

@@ -17,6 +17,7 @@ from penstock.runtime.engine.base import Engine, Loop
 from penstock.runtime.run import active
 from penstock.runtime.run.changes import Amending
 from penstock.runtime.run.history import History
+from penstock.runtime.run.lateness import shown_arrivals
 from penstock.runtime.run.results import as_pandas, by_window
 from penstock.runtime.run.shown import Summary, run_html
 from penstock.runtime.run.summary import RunTimes, shown_volume, shown_watermark, summarise, window_account
@@ -103,7 +104,8 @@ class Run:
             active.forget(self)
 
     def progress(self) -> dict[str, Any]:
-        """Rows so far, rows in all, windows closed, watermark, bytes written, read and kept."""
+        """Rows so far, rows in all, windows closed, watermark, bytes written, read and kept; of live streams the
+        records that wait."""
         manifest = self._driver.manifest
         return {
             "batch": manifest.batch,
@@ -112,6 +114,7 @@ class Run:
             "windows": manifest.windows,
             "watermark": shown_watermark(manifest.watermarks),
             "bytes": shown_volume(manifest.volume, manifest.kept_bytes),
+            "live": shown_arrivals(self._history.reports[-1] if self._history.reports else None),
             "active": self._ended_at is None,
         }
 

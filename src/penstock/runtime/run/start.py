@@ -15,12 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.clock import origin
 from penstock.errors import ConfigError, StateError
 from penstock.faults import reach
 from penstock.logical.query import QuerySet
 from penstock.runtime.batch.driver import BatchDriver, publish
 from penstock.runtime.batch.held import Held, committed
 from penstock.runtime.batch.job import STOPPED, Job
+from penstock.runtime.batch.live.patience import Patience
 from penstock.runtime.batch.report import Observer
 from penstock.runtime.engine.base import SPARK, Engine
 from penstock.runtime.engine.inputs import Inputs
@@ -36,6 +38,7 @@ from penstock.runtime.settings import RunSettings
 from penstock.sinks.base import Owner, Sink
 from penstock.sinks.schema import open_query_sink
 from penstock.sources.base import Position, Source, kept_sources
+from penstock.sources.live.preparing import prepared
 from penstock.sources.tail import check_files, continued
 from penstock.state import identity, versions
 from penstock.state import lease as leases
@@ -44,6 +47,7 @@ from penstock.state.files import local_path
 from penstock.state.garbage import SEGMENTS
 from penstock.state.identity import Identity
 from penstock.state.manifest import Manifest, first_manifest
+from penstock.triage.plan import Mode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,6 +85,7 @@ def open_run(engine: str, app: QuerySet, inputs: Inputs, functions: Mapping[str,
     try:
         held = Held(checkpoint, Owner(mine.id, str(checkpoint)), lease)
         sources = continued(checkpoint, kept_sources(checkpoint, inputs.sources), settings.until == STOPPED)
+        sources = prepared(app, sources)
         tables = _keep_tables(checkpoint, app)
         manifest = manifests.newest(checkpoint) or first_manifest()
         opened = Opened(checkpoint, sinks, places, mine, lease, held, manifest, sources, tables)
@@ -154,18 +159,21 @@ def start(
             planner.sampling,
             tables=opened.tables,
             seed=mine.id,
+            origin=origin(),
+            overload=Mode(settings.overload),
         )
         feed = engine.feed(job, inputs)
+        patience = Patience()
         all_observers: list[Observer] = [
             history,
             tell_batch,
             TellTables(manifest.offset.tables),
             *observers,
-            Replanning(planner, held),
+            Replanning(planner, held, patience),
         ]
         driver = BatchDriver(
             engine.executor, job.settings, feed, held, sinks, manifest, all_observers,
-            tables=frozenset(job.tables.values()),
+            tables=frozenset(job.tables.values()), origin=job.origin, patience=patience,
         )  # fmt: skip
         tell_start(engine.name, app, checkpoint, manifest)
         loop = engine.start(job, driver, inputs)

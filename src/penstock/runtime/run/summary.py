@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from penstock.logical.query import Query, side_name
 from penstock.runtime.batch.report import Peaks
 from penstock.runtime.run.history import History
+from penstock.runtime.run.lateness import shown_arrivals, shown_delays
 from penstock.runtime.work import totals
 from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.plan import SharedPlan
@@ -59,6 +60,7 @@ def summarise(
                 "path": sinks[query.name].place(),
                 "accounting": query_account(query, account),
                 "last_windows": window_account(checkpoint, manifest, query.name, NEWEST),
+                **_delays(checkpoint, manifest, query),
             }
             for query in version.app.queries
             if not query.hidden
@@ -93,11 +95,18 @@ def summarise(
             for r in reports
         ],
         "memory": {} if history.peaks is None else _shown_memory(history.peaks),
+        "live": shown_arrivals(reports[-1] if reports else None),
         "tables": {name: to_data(table) for name, table in manifest.offset.tables.items()},
         "ended": manifest.ended,
         "checkpoint": str(checkpoint),
         "spark": {"version": spark_version},
     }
+
+
+def _delays(checkpoint: Path, manifest: Manifest, query: Query) -> dict[str, Any]:
+    """How late its results came, if its streams are live."""
+    found = shown_delays(checkpoint, manifest, query)
+    return {} if found is None else {"delays": found}
 
 
 def query_account(query: Query, account: Account) -> dict[str, Any]:

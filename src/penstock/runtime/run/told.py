@@ -36,6 +36,8 @@ def tell_batch(report: BatchReport, manifest: Manifest) -> None:
     seconds, behind = report.task_seconds + report.merge_seconds, report.behind
     lag = "" if behind is None else f", {behind:,} records behind" if behind else ", caught up"
     closed = f"{_counted(report.closed, 'window')} closed"
+    overdue = sum(one.overdue for one in report.late.values())
+    closed += f" ({overdue:,} later than promised)" if overdue else ""
     tell(
         "batch",
         f"batch {report.batch}: {_counted(report.rows, 'record')}, {closed}, {seconds:.2f} s{lag}",
@@ -46,10 +48,22 @@ def tell_batch(report: BatchReport, manifest: Manifest) -> None:
         behind=behind,
         watermarks=dict(report.watermarks),
         kept_bytes=report.kept,
+        **_live(report),
     )
     if report.volume.compactions:
         text = f"batch {report.batch}: small segments merged into {report.volume.compacted:,} bytes"
         tell("compaction", text, batch=report.batch, bytes=report.volume.compacted, kept_bytes=report.kept)
+
+
+def _live(report: BatchReport) -> dict[str, Any]:
+    """What a log says besides where streams are live."""
+    if not report.arrivals:
+        return {}
+    return {
+        "arrivals": {name: to_data(one) for name, one in report.arrivals.items()},
+        "delays": {name: to_data(one) for name, one in report.late.items()},
+        "triaged": sum(task.account.stream.triaged for task in report.tasks),
+    }
 
 
 @dataclass

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables.pack import ALL_VALID
 from penstock.logical.expressions import Column, Computed, Expression, Prefix, RecordNumber, Sound, walk
-from penstock.logical.query import Field
+from penstock.logical.query import WEIGHT, Field
 from penstock.logical.types import Kind
 from penstock.logical.window import ALL, ROWS, TIME
 from penstock.relations.component import Component, inet6_component
@@ -80,6 +80,7 @@ class Columns:
         asked = (*predicates, *self._computed)
         self._read = _read(asked)
         self._of_records = _of_records(asked)
+        self._weighed = any(WEIGHT in r.attributes for r in plan.relations)
         self.types = {f.name: f.type for f in self._fields} | {c.name: c.type for c in self._computed}
         prefixes = {(a.column.name, a.length) for r in plan.relations for a in r.attributes if isinstance(a, Prefix)}
         self._codes = Codes(self.types, prefixes)
@@ -112,8 +113,8 @@ class Columns:
             times.judge(self._column(self._time, batch), [])
         self.times.greatest = times.greatest
 
-    def take(self, batch: pa.RecordBatch, row: int) -> Records:
-        """The records of a batch whose first one stands at position `row` of the stream."""
+    def take(self, batch: pa.RecordBatch, places: Array) -> Records:
+        """The records of a batch, which stand at these positions of the stream."""
         rows, faults = batch.num_rows, _given(batch)
         known = _any_of(faults, rows)
         columns: dict[str, Ingested] = {}
@@ -121,9 +122,10 @@ class Columns:
             column = columns[field.name] = self._column(field, batch)
             if column.bad is not None:
                 faults.append((f"{field.name} is not a valid {field.type}", column.bad & ~known))
+        if self._weighed:
+            columns[WEIGHT.name] = self._weights(batch)
         times, timely = self._judged_times(columns, faults, rows)
         operands: dict[Expression, Operand] = {one: self._operand(one, columns[one.name]) for one in self._read}
-        places = np.arange(row, row + rows)
         operands |= {one: self._of_record(one, columns, places) for one in self._of_records}
         scope = Scope(operands.__getitem__, rows, versions=self._epoch.tables)
         for made in self._computed:
@@ -132,6 +134,12 @@ class Columns:
         return Records(
             columns, times, places, timely, _readable(batch), faults, self.times.first, scope, self.dictionaries
         )
+
+    def _weights(self, batch: pa.RecordBatch) -> Ingested:
+        """What the records stand for; a batch that says so itself is of records that nobody has read."""
+        if WEIGHT.name in batch.schema.names:
+            return numeric(WEIGHT.type, batch.column(WEIGHT.name))
+        return Ingested(np.full(batch.num_rows, 1 << self._epoch.step), ALL_VALID)
 
     def _judged_times(self, columns: Mapping[str, Ingested], faults: Faults, rows: int) -> tuple[Array, Array | None]:
         if self._time is None:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.aggregates.shape import Growth, Shape
@@ -42,6 +43,7 @@ from penstock.state.account import TaskAccount
 from penstock.state.protocol import Memory, Spent, TaskReport
 from penstock.state.segments.write import SegmentWriter
 
+Array = np.ndarray
 ROW_BYTES = 64  # of a typical group with its share of the index
 
 
@@ -55,8 +57,10 @@ class Task:
         epoch: Epoch,
         writer: SegmentWriter,
         sample: Path | None = None,
+        picked: Array | None = None,
     ) -> None:
         self.plan, self._settings, self.writer, self._sample = plan, settings, writer, sample
+        self._picked = picked  # positions of the records, where not all of a range are read
         takers = takers_of(plan.stored)
         each = tuple(dict.fromkeys((*(taker for of in takers.values() for taker in of), *judges_of(plan.stored))))
         self._takers = {relation: tuple(taker.name for taker in of) for relation, of in takers.items()}
@@ -69,7 +73,7 @@ class Task:
         self._growth = Growth([state for relation in plan.relations for state in relation.states], self._shape)
         self._capped = {r.name: r.loss.cap for r in plan.relations if r.loss is not None and r.loss.cap}
         self.sampler = Sampler()
-        self._row = epoch.row
+        self._row, self._taken = epoch.row, 0
         self.seconds = 0.0  # without reading
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> None:
@@ -90,7 +94,7 @@ class Task:
         if batch.num_rows:
             self._chunk(batch)
             reach("task.chunk")
-            self._row += batch.num_rows
+            self._taken += batch.num_rows
             if self.columns.nbytes > self._settings.task_memory // 2:
                 self.end()
                 self.columns.reset()
@@ -123,11 +127,17 @@ class Task:
 
     def _choose(self, batch: pa.RecordBatch) -> tuple[Records, Chosen]:
         """Which records are for which relation, and their components."""
-        records = self.columns.take(batch, self._row)
+        records = self.columns.take(batch, self._places(batch.num_rows))
         fates = self._selection.judge(records)
         self.ledger.book(records, fates)
         masks = {relation: fates.taken(takers) for relation, takers in self._takers.items()}
         return records, self._keys.choose(records, masks)
+
+    def _places(self, rows: int) -> Array:
+        """Where the next records stand in the stream."""
+        if self._picked is not None:
+            return self._picked[self._taken : self._taken + rows]
+        return np.arange(self._row + self._taken, self._row + self._taken + rows)
 
     def _fit(self, records: Records, chosen: Chosen) -> None:
         """Make layout and shape hold this chunk; the tables are rewritten if they did not."""
@@ -183,16 +193,17 @@ def run_task(
     path: Path,
     before: Iterable[pa.RecordBatch] = (),
     sample: Path | None = None,
+    picked: Array | None = None,
 ) -> TaskReport:
     """Aggregate a split into a segment at `path`.
 
     `before` has the times of the batch that stand before the split, where the stream has MAX AHEAD; `sample` is where
-    to leave a sample of the records.
+    to leave a sample of the records. `picked` are the positions of the records, where they are picks.
     """
     started = time.perf_counter()
     note_baseline()
     with SegmentWriter(path, settings.slots) as writer:
-        task = Task(plan, settings, epoch, writer, sample)
+        task = Task(plan, settings, epoch, writer, sample, picked)
         task.look_back(before)
         task.run(batches)
         survey = task.sampler.survey(plan.relations)

@@ -3,6 +3,7 @@
 | module | what it does |
 | --- | --- |
 | `contract` | what a live source can tell: what has arrived, and how its times stand to the clock |
+| `preparing` | live sources made ready for a run |
 | `picking` | reads the picks of a range, without decoding the rest where the source can |
 """
 

@@ -1,8 +1,8 @@
 """Reading picks: the records of a range that its step chooses, and as little as possible of the others.
 
-    read_picks ──► SkippingSource.read_picks          takes its picks out of what it need not decode
-              └──► any other: read, then take         decodes all
-    gathered: few records a batch ──► batches of a size that is worth a task's while
+read_picks ──► SkippingSource.read_picks          takes its picks out of what it need not decode
+          └──► any other: read, then take         decodes all
+gathered: few records a batch ──► batches of a size that is worth a task's while
 """
 
 from __future__ import annotations
@@ -106,9 +106,7 @@ class SkippingFiles(CountedFiles[File]):
     least_step: ClassVar[int] = 2
 
     @abstractmethod
-    def _read_rows(
-        self, file: File, rows: Array, columns: Sequence[str], batch_rows: int
-    ) -> Iterator[pa.RecordBatch]:
+    def _read_rows(self, file: File, rows: Array, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """These records of a file, ascending; batches may be small."""
 
     def read_picks(

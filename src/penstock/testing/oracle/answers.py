@@ -27,6 +27,7 @@ from penstock.testing.oracle.sums import SPREADS, function_of
 
 FLOAT_TOLERANCE = 1e-9  # relative, of sums, averages and variances of doubles
 ZERO_KEY = b"penstock.zero"  # metadata of a result column: how far from a true zero a value may be
+RELATIVE_KEY = b"penstock.relative"  # and how far from any other, relative to it, where that is not FLOAT_TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -41,22 +42,31 @@ class OracleAnswer:
 def answer(query: Query, prepared: Prepared, membership: Membership, exact: Flags) -> OracleAnswer:
     """Rows of all windows, from the records in `exact`."""
     rows, windows = membership.pairs(exact)
+    names = names_of(query)
+    pairs = pa.table({"row": rows, "window_number": windows})
+    groups = records_of(query, prepared, pairs, names) if query.per_tuple else groups_of(query, prepared, pairs, names)
+    found = finished(query, with_bounds(groups, membership), names)
+    emitted = np.asarray(found.column("window_number").to_numpy(), np.int64)
+    zeros = zeros_of(query, prepared, exact)
+    table = shown(query, found, zeros)
+    return OracleAnswer(table, membership.closing(emitted), window_accounts(membership, windows, emitted))
+
+
+def names_of(query: Query) -> dict[Expression, str]:
+    """How the tables of groups, and of records, call what select list, HAVING and ORDER BY ask for."""
     names: dict[Expression, str] = {Bucket(): "window_number", WindowEnd(): "window_end"}
     names |= {key.attribute: f"k{i}" for i, key in enumerate(query.keys)}
-    names |= {aggregate: f"a{i}" for i, aggregate in enumerate(query.aggregates)}
-    pairs = pa.table({"row": rows, "window_number": windows})
-    groups = _tuples(query, prepared, pairs, names) if query.per_tuple else _groups(query, prepared, pairs, names)
+    return names | {aggregate: f"a{i}" for i, aggregate in enumerate(query.aggregates)}
+
+
+def with_bounds(groups: pa.Table, membership: Membership) -> pa.Table:
     numbers = np.asarray(groups.column("window_number").to_numpy(), np.int64)
     for name, times in zip(("window_start", "window_end"), membership.bounds(numbers), strict=True):
         groups = groups.append_column(name, pa.array(times, pa.int64()))
-    found = _finish(query, groups, names)
-    emitted = np.asarray(found.column("window_number").to_numpy(), np.int64)
-    zeros = _zeros(query, prepared, exact)
-    table = _shown(query, found, zeros)
-    return OracleAnswer(table, membership.closing(emitted), _window_accounts(membership, windows, emitted))
+    return groups
 
 
-def _window_accounts(membership: Membership, counted: Numbers, emitted: Numbers) -> list[dict[str, int]]:
+def window_accounts(membership: Membership, counted: Numbers, emitted: Numbers) -> list[dict[str, int]]:
     """Per window, ascending: the records that count in it (`counted` has their windows), and rows after all clauses."""
     numbers, exact = np.unique(counted, return_counts=True)
     starts, ends = membership.bounds(numbers)
@@ -70,13 +80,13 @@ def _window_accounts(membership: Membership, counted: Numbers, emitted: Numbers)
 # -- records and groups
 
 
-def _tuples(query: Query, prepared: Prepared, pairs: pa.Table, names: Mapping[Expression, str]) -> pa.Table:
+def records_of(query: Query, prepared: Prepared, pairs: pa.Table, names: Mapping[Expression, str]) -> pa.Table:
     keys = [f"{prepared.names[key.attribute]} AS {names[key.attribute]}" for key in query.keys]
     text = f"SELECT {', '.join(['window_number', *keys])} FROM pairs JOIN input USING (row)"
     return run(text, {}, pairs=pairs, input=prepared.table)
 
 
-def _groups(query: Query, prepared: Prepared, pairs: pa.Table, names: Mapping[Expression, str]) -> pa.Table:
+def groups_of(query: Query, prepared: Prepared, pairs: pa.Table, names: Mapping[Expression, str]) -> pa.Table:
     inputs = prepared.names
     keys = [f"{inputs[key.attribute]} AS {names[key.attribute]}" for key in query.keys]
     aggregates = [f"{_aggregate_sql(a, inputs)} AS {names[a]}" for a in query.aggregates]
@@ -121,7 +131,7 @@ def _aggregate_sql(aggregate: Aggregate, inputs: Mapping[Expression, str]) -> st
 # -- results
 
 
-def _finish(query: Query, groups: pa.Table, names: Mapping[Expression, str]) -> pa.Table:
+def finished(query: Query, groups: pa.Table, names: Mapping[Expression, str]) -> pa.Table:
     translator = NamedTable(names)
     select = [
         f"CAST({translator.sql(output.expression)} AS {SQL_TYPES[output.expression.type.kind]}) AS o{i}"
@@ -146,7 +156,7 @@ def _order(query: Query, translator: NamedTable) -> str:
     return f" ORDER BY {', '.join(entries)}" if entries else ""
 
 
-def _shown(query: Query, found: pa.Table, zeros: Mapping[str, float]) -> pa.Table:
+def shown(query: Query, found: pa.Table, zeros: Mapping[str, float]) -> pa.Table:
     outputs = [*((o.name, o.expression.type) for o in query.select)]
     outputs += [("window_start", TIMESTAMP), ("window_end", TIMESTAMP)]
     columns, fields = [], []
@@ -161,20 +171,19 @@ def _printed(array: pa.Array, kind: Type) -> pa.Array:
     return printed(array.cast(pa.string())) if kind.kind in (Kind.INET, Kind.PREFIX) else array
 
 
-def _zeros(query: Query, prepared: Prepared, exact: Flags) -> dict[str, float]:
+def zeros_of(query: Query, prepared: Prepared, exact: Flags) -> dict[str, float]:
     """How much rounding may leave of a variance that is truly zero: 1e-18 of the square of the greatest value."""
     allowed: dict[str, float] = {}
     for output in query.select:
         expression = output.expression
         if isinstance(expression, Aggregate) and expression.function in SPREADS and expression.argument is not None:
             column = prepared.table.column(prepared.names[expression.argument]).filter(pa.array(exact))
-            greatest = _greatest(column.cast(pa.float64(), safe=False))
-            deviation = FLOAT_TOLERANCE * greatest
+            deviation = FLOAT_TOLERANCE * greatest(column.cast(pa.float64(), safe=False))
             allowed[output.name] = deviation if expression.function.startswith("stddev") else deviation * deviation
     return allowed
 
 
-def _greatest(column: pa.ChunkedArray) -> float:
+def greatest(column: pa.ChunkedArray) -> float:
     """The greatest finite magnitude."""
     finite = pc.filter(column, pc.is_finite(column))
     return float(pc.max(pc.abs(finite)).as_py() or 0.0)

@@ -114,8 +114,8 @@ def expect(
     return Expected(
         {one.query.name: one.answer.table for one in judged if not one.query.hidden},
         {one.query.name: one.answer.windows for one in judged if not one.query.hidden},
-        {one.query.name: _account(one.verdicts) for one in judged},
-        _account(np.minimum.reduce([worst, *direct])),
+        {one.query.name: account_of(one.verdicts) for one in judged},
+        account_of(np.minimum.reduce([worst, *direct])),
         timeline.watermarks,
     )
 
@@ -151,13 +151,13 @@ def _judge_results(
 
 def _judge(query: Query, prepared: Prepared, since: Since | None) -> _Judged:
     membership = assign(query.window, prepared.timeline, since)
-    verdicts = _verdicts(query, prepared, membership)
+    verdicts = verdicts_of(query, prepared, membership)
     if since is not None:
         verdicts[prepared.timeline.arrived < since.first_batch] = NOT_READ
     return _Judged(query, verdicts, answer(query, prepared, membership, verdicts == Verdict.EXACT))
 
 
-def _verdicts(query: Query, prepared: Prepared, membership: Membership) -> Verdicts:
+def verdicts_of(query: Query, prepared: Prepared, membership: Membership) -> Verdicts:
     """Malformed is judged first, then filtered, then late."""
     good = prepared.timeline.good
     for name in query.columns:
@@ -169,6 +169,6 @@ def _verdicts(query: Query, prepared: Prepared, membership: Membership) -> Verdi
     return verdicts
 
 
-def _account(verdicts: Verdicts) -> ExpectedAccount:
+def account_of(verdicts: Verdicts) -> ExpectedAccount:
     counts = np.bincount(verdicts, minlength=len(Verdict))
     return ExpectedAccount(int(counts[: len(Verdict)].sum()), *(int(counts[verdict]) for verdict in Verdict))

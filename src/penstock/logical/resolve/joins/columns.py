@@ -12,7 +12,7 @@ from penstock.errors import QueryError
 from penstock.lang.ast import Item, WindowClause, Word, span_of
 from penstock.lang.text import AppText, Span
 from penstock.logical.expressions import Column, Expression
-from penstock.logical.query import side_column
+from penstock.logical.query import WEIGHT, side_column
 from penstock.logical.resolve.scopes import Input, StreamColumns, column_node, suggestion, word_of
 from penstock.logical.rewrite import unqualified
 
@@ -50,6 +50,12 @@ class JoinedColumns(StreamColumns):
     @property
     def times(self) -> frozenset[str]:
         return frozenset(side_column(one.alias, name) for one in self.inputs for name in one.input.times)
+
+    @property
+    def weight(self) -> Column:
+        """Of the only stream: several promise no delay."""
+        (alias,) = (one.alias for one in self.inputs if not one.table)
+        return Column(side_column(alias, WEIGHT.name), WEIGHT.type)
 
     def starred(self, star: exp.Expr) -> list[Item]:
         """Inputs in the order of FROM; names that several have are told apart by the input."""

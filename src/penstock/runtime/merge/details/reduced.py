@@ -16,9 +16,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from penstock.aggregates.base import FinishedValues
+from penstock.aggregates.count import multiplied
 from penstock.aggregates.details.function import DetailFunction, DetailRows
 from penstock.aggregates.registry import detail_of, function_of, listed_of, parameters_of
-from penstock.logical.expressions import Aggregate
+from penstock.logical.expressions import Aggregate, Column
 from penstock.logical.query import Query, column_of
 from penstock.relations.component import value_component
 from penstock.relations.relation import detail_relation
@@ -54,13 +55,17 @@ class PartRows(NamedTuple):
 Shares = Callable[[Part], Sequence[Callable[[], PartRows]]]  # of a part: each has some of its rows
 
 
-def reduced(wanting: Detailed, groups: Groups, shares: Shares) -> tuple[Details, Listing | None]:
-    """What the detailed aggregates of a query are in its groups, and the rows that one of them gives."""
+def reduced(
+    wanting: Detailed, groups: Groups, shares: Shares, weighted: bool = False
+) -> tuple[Details, Listing | None]:
+    """What the detailed aggregates of a query are in its groups, and the rows that one of them gives. `weighted`: each
+    record counts as often as it stands for."""
+    weight = wanting.query.weight if weighted else None
     made = [one for one in wanting.query.aggregates if detail_of(one) is not None]
     listed = listed_of(made)
     found: dict[Aggregate, list[DetailRows]] = {aggregate: [] for aggregate in made if aggregate is not listed}
     items, number = list[Groups](), np.zeros(len(groups), np.int64)
-    for part in wanting.details:
+    for part in wanting.details[int(wanting.query.weighed) :]:
         of_part, passes = [one for one in made if _is_of(one, part, wanting)], shares(part)
         for make in passes:
             rows, place = make()
@@ -72,7 +77,7 @@ def reduced(wanting: Detailed, groups: Groups, shares: Shares) -> tuple[Details,
                     items.append(candidates(aggregate, rows, at, here))
                     number += here
                     continue
-                taken = _rows(aggregate, rows, at)
+                taken = _rows(aggregate, rows, at, weight)
                 found[aggregate].append(taken if len(passes) == 1 else _function(aggregate).squeeze(taken))
     results = {aggregate: partial(_result, aggregate, rows, len(groups)) for aggregate, rows in found.items()}
     return results, None if listed is None else _listing(listed, items, wanting, groups, number)
@@ -93,16 +98,18 @@ def _function(aggregate: Aggregate) -> DetailFunction:
 
 def _is_of(aggregate: Aggregate, part: Part, wanting: Detailed) -> bool:
     """Whether an aggregate is made of the rows of this part."""
-    one, other = detail_relation(wanting.groups.wanted, aggregate), part.wanted
+    one, other = detail_relation(wanting.groups.wanted, aggregate, wanting.query.weight), part.wanted
     return (one.attributes, one.loss) == (other.attributes, other.loss)
 
 
-def _rows(aggregate: Aggregate, rows: Groups, at: Array) -> DetailRows:
-    """The rows whose value is there, and for which the test is true."""
+def _rows(aggregate: Aggregate, rows: Groups, at: Array, weight: Column | None) -> DetailRows:
+    """The rows whose value is there, and for which the test is true; counted by `weight`, if that is given."""
     detail = detail_of(aggregate)
     assert detail is not None
     column, taken = column_of(detail.attribute), counted(aggregate, rows)
     numbers, counts = rows.components[value_component(column)], rows.count
+    if weight is not None:
+        counts = multiplied(counts, rows.components[value_component(weight.name)])
     states = {state: rows.states[state] for state in detail.states if state in rows.states}
     if not taken.all():
         only = np.flatnonzero(taken)

@@ -6,15 +6,16 @@ the others' counts (seed aggregation-join, Definition 6). Extremes stay as they 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from penstock.aggregates.base import BOUND, State, TooMany
+from penstock.aggregates.base import BOUND, Facts, State, TooMany
 from penstock.aggregates.count import multiplied
 from penstock.aggregates.registry import ACCUMULATORS
 from penstock.aggregates.shape import Shape
+from penstock.aggregates.squares import SQUARED
 from penstock.aggregates.values import Into
 from penstock.errors import RunError
 from penstock.kernels.dictionary import Dictionary
@@ -22,6 +23,7 @@ from penstock.kernels.tables.merge import distinct
 from penstock.logical.expressions import Column, Computed, Expression
 from penstock.logical.query import Attribute, Join, Query
 from penstock.logical.rewrite import inputs_read, own
+from penstock.logical.types import Kind
 from penstock.relations.component import Component, dictionary_component
 from penstock.relations.joining import atoms, class_attribute, side_of
 from penstock.relations.relation import Relation, named
@@ -41,6 +43,7 @@ from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary
 
 Array = np.ndarray
+Words = tuple[Array, ...]
 WORD = 1 << 62
 
 
@@ -220,6 +223,7 @@ class Folder:
         found: dict[State, tuple[Array, ...]] = {}
         join = self._query.join
         assert join is not None
+        squares = self._squares(pairs, at, groups)
         for argument in self._fine.arguments:
             alias = side_of(argument, join)
             number = next(n for n, one in enumerate(self._sides) if one.alias == alias)
@@ -229,10 +233,28 @@ class Folder:
                 if state.column == argument.name:
                     mine = State(state.kind, own(argument, one.alias).name)
                     words = one.groups.states.get(mine)
-                    if words is not None:
+                    if words is not None and ACCUMULATORS[state.kind].picked:
+                        found[state] = squares(words)
+                    elif words is not None:
                         taken = tuple(word[of] for word in words)
                         found[state] = self._folded(state, argument, one, mine, taken, times, at, groups)
         return found
+
+    def _squares(self, pairs: Pairs, at: Array, groups: int) -> Callable[[Words], Words]:
+        """What makes the squares of groups from those of the rows of the one stream that delays are promised for: a
+        record that comes m times into a group has m times its value there."""
+        of = pairs.streams[0]
+
+        def squared(words: Words) -> Words:
+            both, times = np.unique(of * groups + at, return_counts=True)
+            taken = tuple(word[both // groups] for word in words)
+            value, rest = SQUARED.repeated(taken, (times * times).astype(np.int64))
+            table = np.zeros((groups, 2))
+            where = Into((table, 0, both % groups, 0, len(both)), np.arange(len(both), dtype=np.int32))
+            SQUARED.fold_partials(where, Facts(Kind.DOUBLE), (value, rest), None)
+            return tuple(np.ascontiguousarray(table[:, word]) for word in range(2))
+
+        return squared
 
     def _folded(
         self,

@@ -6,7 +6,7 @@ finished (`spread`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -17,8 +17,10 @@ from penstock.relations.relation import Relation
 from penstock.runtime.merge.closer import joined_groups
 from penstock.runtime.merge.counting import Work
 from penstock.runtime.merge.details.reduced import PartRows, reduced
+from penstock.runtime.merge.estimates.made import estimated
+from penstock.runtime.merge.estimates.picks import NO_PICKS, WindowPicks
 from penstock.runtime.merge.finish import finish
-from penstock.runtime.merge.items import Cut
+from penstock.runtime.merge.items import Cut, Part
 from penstock.runtime.merge.join.combined import Joined, finer_relation
 from penstock.runtime.merge.join.living.fit import takes
 from penstock.runtime.merge.join.living.folding import TooManyPlaces
@@ -29,7 +31,7 @@ from penstock.runtime.merge.join.sides import read_sides
 from penstock.runtime.merge.ordering import first_rows
 from penstock.runtime.merge.tally import per_window, tally
 from penstock.runtime.merge.whole import group_of_nothing
-from penstock.runtime.merge.windows import Merged, TaskSegments
+from penstock.runtime.merge.windows import Merged, TaskSegments, window_picks
 from penstock.state.protocol import JoinCounts
 from penstock.state.segments.groups import Groups
 
@@ -69,7 +71,16 @@ def join_item(
     (one,) = wanting
     part = joined_part(reading, one, cut, segments)
     windows, exact = existing([part.held], len(reading.sides))
-    yield replace(finished(one, part.groups, windows, exact, join_bounds(reading)), counts=part.work)
+    picks = join_picks(reading, cut, segments)
+    yield replace(finished(one, part.groups, windows, exact, join_bounds(reading), picks), counts=part.work)
+
+
+def join_picks(reading: JoinReading, cut: Cut, segments: TaskSegments) -> WindowPicks:
+    """The picks of the one stream of a join whose delay is promised, by instant."""
+    if reading.picks is None:
+        return NO_PICKS
+    window = reading.sides[0].side.window
+    return window_picks(reading.picks, window, cut, segments, reading.shift(window))
 
 
 @dataclass(frozen=True)
@@ -138,7 +149,14 @@ def combined_part(reading: JoinReading, one: JoinWanting, cut: Cut, segments: Ta
     return JoinedPart(groups, tuple(counts), work.of_merged(sides, groups))
 
 
-def finished(one: JoinWanting, found: Sequence[Groups], windows: Array, exact: Array, bounds: JoinBounds) -> Merged:
+def finished(
+    one: JoinWanting,
+    found: Sequence[Groups],
+    windows: Array,
+    exact: Array,
+    bounds: JoinBounds,
+    picks: WindowPicks = NO_PICKS,
+) -> Merged:
     """The result rows of joined groups, whole ones. Aggregates of everything have a row at every instant."""
     query, (groups, *details) = one.query, found
     if query.window.whole and not len(windows):  # that of all records is there, whatever it holds
@@ -146,9 +164,18 @@ def finished(one: JoinWanting, found: Sequence[Groups], windows: Array, exact: A
     if not query.keys and not query.per_tuple:
         groups = _with_nothing(groups, one.groups.wanted, windows)
     rows_of = dict(zip(one.details, details, strict=True))
-    values, listing = reduced(one, groups, lambda part: [lambda: PartRows(rows_of[part], lambda groups: None)])
-    rows = first_rows(query, finish(query, groups, bounds, values, listing))
-    return Merged(query.name, rows.table, tally([(windows, exact)], rows.windows, bounds.of))
+
+    def shares(part: Part) -> list[Callable[[], PartRows]]:
+        return [lambda: PartRows(rows_of[part], lambda groups: None)]
+
+    if query.weighed:
+        known, values = estimated(one, groups, shares, picks)
+        ranked = finish(query, known.whole, bounds, values, None, known)
+    else:
+        values, listing = reduced(one, groups, shares)
+        ranked = finish(query, groups, bounds, values, listing)
+    rows = first_rows(query, ranked)
+    return Merged(query.name, rows.table, tally([(windows, exact)], rows.windows, bounds.of, picks))
 
 
 def existing(parts: Iterable[Sequence[tuple[Array, Array]]], sides: int) -> tuple[Array, Array]:

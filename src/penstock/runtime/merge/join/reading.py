@@ -50,13 +50,15 @@ class SideReading:
 @dataclass(frozen=True)
 class JoinReading:
     """`window` numbers the instants: number k is where its k-th window ends. `inner` are streams that EXISTS asks.
-    `counted`: tasks say what its sides hold, for the choice of its plan."""
+    `counted`: tasks say what its sides hold, for the choice of its plan. `picks` has the records of its stream by
+    weight, where delays are promised."""
 
     window: Window
     sides: tuple[SideReading, ...]
     largest: int = 0  # the side with the most rows
     inner: tuple[SideReading, ...] = ()
     counted: bool = True
+    picks: Relation | None = None
 
     @property
     def streams(self) -> tuple[SideReading, ...]:
@@ -65,7 +67,8 @@ class JoinReading:
     @property
     def relations(self) -> tuple[str, ...]:
         """All that is read."""
-        return tuple(source.relation.name for side in self.streams for source in side.sources)
+        names = (source.relation.name for side in self.streams for source in side.sources)
+        return (*names, *([] if self.picks is None else [self.picks.name]))
 
     def shift(self, window: Window) -> int:
         """What the number of an instant is less than that of a side's window that ends there."""

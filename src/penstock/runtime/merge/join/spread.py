@@ -16,8 +16,9 @@ import numpy as np
 from penstock.logical.window import Window
 from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.closer import closed_groups
+from penstock.runtime.merge.estimates.picks import listed_picks
 from penstock.runtime.merge.items import TOGETHER, Cut, MergeItem, row_bytes, whole_windows, window_sizes
-from penstock.runtime.merge.join.item import JoinBounds, existing, finished, join_bounds, joined_part
+from penstock.runtime.merge.join.item import JoinBounds, existing, finished, join_bounds, join_picks, joined_part
 from penstock.runtime.merge.join.reading import JoinReading, JoinWanting
 from penstock.runtime.merge.merge import Share
 from penstock.runtime.merge.once import MergedOnce
@@ -32,12 +33,14 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class SpreadReading:
-    """Joined parts: their instants with the records of all sides there, and where windows begin."""
+    """Joined parts: their instants with the records of all sides there, where windows begin, and the picks as (instant,
+    weight, records)."""
 
     window: Window
     bounds: JoinBounds
     windows: tuple[int, ...]
     exact: tuple[int, ...]
+    picks: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def panes(self) -> Window:
@@ -55,14 +58,17 @@ def write_part(
             writer.add(relation.name, groups, [], relation.slot_key)
             writer.end_run(groups.dictionaries)
     held = tuple((tuple(windows.tolist()), tuple(counts.tolist())) for windows, counts in part.held)
-    return HeldCounts(one.query.name, held, part.work)
+    picks = join_picks(reading, cut, segments)
+    return HeldCounts(one.query.name, held, part.work, picks.listed)
 
 
 def gathered_parts(reading: JoinReading, held: Iterable[HeldCounts]) -> SpreadReading:
     """All parts of a join together."""
+    held = list(held)
     parts = [[(np.array(w, np.int64), np.array(c, np.int64)) for w, c in one.sides] for one in held]
     windows, exact = existing(parts, len(reading.sides))
-    return SpreadReading(reading.window, join_bounds(reading), tuple(windows.tolist()), tuple(exact.tolist()))
+    picks = tuple(sorted({pick for one in held for pick in one.picks}))
+    return SpreadReading(reading.window, join_bounds(reading), tuple(windows.tolist()), tuple(exact.tolist()), picks)
 
 
 def spread_items(
@@ -90,4 +96,4 @@ def spread_item(
     groups = [closed_groups(merged, (StoredSource(part.wanted),), part.wanted) for part in one.parts]
     numbers, counts = np.array(reading.windows, np.int64), np.array(reading.exact, np.int64)
     mine = (numbers >= cut.first) & (numbers < cut.beyond)
-    yield finished(one, groups, numbers[mine], counts[mine], reading.bounds)
+    yield finished(one, groups, numbers[mine], counts[mine], reading.bounds, listed_picks(reading.picks))

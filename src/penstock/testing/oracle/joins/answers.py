@@ -41,10 +41,10 @@ def answer(query: JoinSpec, inputs: Inputs, instants: Numbers, starts: Numbers) 
 
     `instants` are those at which a window exists, `starts` of their windows.
     """
-    pairs = _pairs(query, inputs)
-    rows = pairs if query.keys is None else _groups(query, pairs, instants)
+    pairs = pairs_of(query, inputs)
+    rows = pairs if query.keys is None else groups_of(query, pairs, instants)
     windows = pa.table({"instant": instants, "window_start": starts, "window_end": instants})
-    return _shown(query, _finished(query, rows, windows), _zeros(query, pairs))
+    return shown(query, finished(query, rows, windows), zeros_of(query, pairs))
 
 
 def aggregates_of(query: JoinSpec) -> tuple[AggregateOf, ...]:
@@ -55,17 +55,15 @@ def aggregates_of(query: JoinSpec) -> tuple[AggregateOf, ...]:
 # -- pairs
 
 
-def _pairs(query: JoinSpec, inputs: Inputs) -> pa.Table:
+def pairs_of(query: JoinSpec, inputs: Inputs) -> pa.Table:
     """One row per combination of records and rows of tables, with all keys and arguments."""
-    chosen = [f"{_typed(term)} AS {slot(term.text)}" for term in dict.fromkeys(query.key_terms)]
-    chosen += [f"{_argument(one)} AS {_argument_slot(one)}" for one in aggregates_of(query)]
+    chosen = [f"{typed(term)} AS {slot(term.text)}" for term in dict.fromkeys(query.key_terms)]
+    chosen += [f"{argument_of(one)} AS {argument_slot(one)}" for one in aggregates_of(query)]
     first = query.sides[0].alias
     conditions = [term.sql for term in query.conditions]
     conditions += [ask_sql(ask, f'"{first}".instant') for ask in query.asks]
-    text = (
-        f"SELECT {', '.join([f'{chr(34)}{first}{chr(34)}.instant AS instant', f'1 AS {ONE}', *chosen])} "
-        f"FROM {_joined(query)} WHERE {' AND '.join(conditions) or 'true'}"
-    )
+    said = [f'"{first}".instant AS instant', f'"{first}".{ROW} AS {ROW}', f"1 AS {ONE}", *chosen]
+    text = f"SELECT {', '.join(said)} FROM {_joined(query)} WHERE {' AND '.join(conditions) or 'true'}"
     given = {f"bag_{alias}": table for alias, table in inputs.bags.items()}
     given |= {f"rows_{alias}": table for alias, table in inputs.tables.items()}
     given |= {f"match_{alias}": table for alias, table in inputs.matches.items()}
@@ -90,25 +88,25 @@ def _joined(query: JoinSpec) -> str:
     return text
 
 
-def _typed(term: Term) -> str:
+def typed(term: Term) -> str:
     value = f"CAST({term.sql} AS {SQL_TYPES[term.type.kind]})"
     # Adding zero turns -0.0 into 0.0 and leaves everything else.
     return f"({value} + 0.0)" if term.type.kind is Kind.DOUBLE else value
 
 
-def _argument(one: AggregateOf) -> str:
-    value = "1" if one.argument is None else _typed(one.argument)
+def argument_of(one: AggregateOf) -> str:
+    value = "1" if one.argument is None else typed(one.argument)
     return value if one.test is None else f"(CASE WHEN {one.test.sql} THEN {value} END)"
 
 
-def _argument_slot(one: AggregateOf) -> str:
+def argument_slot(one: AggregateOf) -> str:
     return f"a{one.slot}"
 
 
 # -- groups
 
 
-def _groups(query: JoinSpec, pairs: pa.Table, instants: Numbers) -> pa.Table:
+def groups_of(query: JoinSpec, pairs: pa.Table, instants: Numbers) -> pa.Table:
     keys = [slot(term.text) for term in dict.fromkeys(query.key_terms)]
     aggregates = aggregates_of(query)
     chosen = ["instant", *keys, *(f"{_computed(one)} AS {one.slot}" for one in aggregates)]
@@ -132,7 +130,7 @@ def _in_python(one: AggregateOf) -> bool:
 
 
 def _computed(one: AggregateOf) -> str:
-    column = _argument_slot(one)
+    column = argument_slot(one)
     inside = f"DISTINCT {column}" if one.distinct else column
     if _in_python(one):
         return f"list({inside}) FILTER ({column} IS NOT NULL)"
@@ -143,7 +141,7 @@ def _computed(one: AggregateOf) -> str:
 # -- results
 
 
-def _finished(query: JoinSpec, rows: pa.Table, windows: pa.Table) -> pa.Table:
+def finished(query: JoinSpec, rows: pa.Table, windows: pa.Table) -> pa.Table:
     select = [
         f"CAST({_result(query, output.term)} AS {SQL_TYPES[output.term.type.kind]}) AS o{i}"
         for i, output in enumerate(query.outputs)
@@ -168,7 +166,7 @@ def _order(query: JoinSpec) -> str:
     return f" ORDER BY {', '.join(entries)}" if entries else ""
 
 
-def _shown(query: JoinSpec, found: pa.Table, zeros: Mapping[str, float]) -> pa.Table:
+def shown(query: JoinSpec, found: pa.Table, zeros: Mapping[str, float]) -> pa.Table:
     outputs: list[tuple[str, Type]] = [(output.name, output.term.type) for output in query.outputs]
     outputs += [("window_start", TIMESTAMP), ("window_end", TIMESTAMP)]
     columns, fields = [], []
@@ -184,13 +182,13 @@ def _shown(query: JoinSpec, found: pa.Table, zeros: Mapping[str, float]) -> pa.T
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _zeros(query: JoinSpec, pairs: pa.Table) -> dict[str, float]:
+def zeros_of(query: JoinSpec, pairs: pa.Table) -> dict[str, float]:
     """How far rounding may be from a true zero: of a variance by 1e-18 of the square of the greatest value."""
     allowed: dict[str, float] = {}
     for output in query.outputs:
         one = next((a for a in output.term.aggregates if a.term == output.term), None)
         if one is not None and one.function in SPREADS:
-            deviation = FLOAT_TOLERANCE * _greatest(pairs.column(_argument_slot(one)))
+            deviation = FLOAT_TOLERANCE * _greatest(pairs.column(argument_slot(one)))
             allowed[output.name] = deviation if one.function.startswith("stddev") else deviation * deviation
     return allowed
 

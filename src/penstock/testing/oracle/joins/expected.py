@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.logical.types import STRING, TIMESTAMP, Kind
-from penstock.testing.oracle.columns import Numbers
+from penstock.testing.oracle.columns import Flags, Numbers
 from penstock.testing.oracle.expected import ExpectedAccount, Verdict, Verdicts
 from penstock.testing.oracle.joins.answers import Inputs, answer
 from penstock.testing.oracle.joins.bags import Stay, bag, candidates, stay
@@ -58,8 +58,9 @@ class ExpectedApp:
 
 
 @dataclass
-class _World:
-    """What is known so far: data and course by the name of a stream or query."""
+class World:
+    """What is known so far: data and course by the name of a stream or query. `unread` are records that a run did not
+    read, by stream; whose, it says with the oracle of promised delays."""
 
     app: AppSpec
     log: RunLog
@@ -68,14 +69,16 @@ class _World:
     courses: dict[str, Course]
     fields: dict[str, tuple[FieldSpec, ...]]
     found: dict[str, ExpectedJoin] = field(default_factory=dict)
+    unread: Mapping[str, Flags] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class _Held:
+class Held:
     """All that a query's rows follow from."""
 
     query: JoinSpec
     marks: Numbers
+    stays: Mapping[str, Stay]
     verdicts: Mapping[str, Verdicts]
     inputs: Inputs
     instants: Numbers
@@ -87,32 +90,32 @@ def expect_joins(app: AppSpec, data: Mapping[str, pa.Table], log: RunLog) -> Exp
 
     Raises RunError where an integer sum does not fit BIGINT: the run must end with a message.
     """
-    world = _begin(app, data, log)
+    world = begin(app, data, log)
     for query in app.queries:
-        world.found[query.name] = _answered(_hold(world, query))
+        world.found[query.name] = _answered(hold(world, query))
         _publish(world, query)
-    return ExpectedApp(world.found, {stream.name: _stream_account(world, stream.name) for stream in app.streams})
+    return ExpectedApp(world.found, {stream.name: stream_account(world, stream.name) for stream in app.streams})
 
 
 def inputs_of(app: AppSpec, data: Mapping[str, pa.Table], log: RunLog) -> Iterator[tuple[JoinSpec, Inputs]]:
     """What every query is answered from; only those that others read are answered."""
-    world = _begin(app, data, log)
+    world = begin(app, data, log)
     read = {side.source for query in app.queries for side in query.streams}
     for query in app.queries:
-        held = _hold(world, query)
+        held = hold(world, query)
         yield query, held.inputs
         if query.name in read:
             world.found[query.name] = _answered(held)
             _publish(world, query)
 
 
-def _begin(app: AppSpec, data: Mapping[str, pa.Table], log: RunLog) -> _World:
+def begin(app: AppSpec, data: Mapping[str, pa.Table], log: RunLog) -> World:
     streams = {stream.name: stream_course(stream, data[stream.name], log) for stream in app.streams}
     fields = {stream.name: stream.fields for stream in app.streams}
-    return _World(app, log, dict(data), streams, dict(streams), fields)
+    return World(app, log, dict(data), streams, dict(streams), fields)
 
 
-def _hold(world: _World, query: JoinSpec) -> _Held:
+def hold(world: World, query: JoinSpec) -> Held:
     marks = reached(world.streams, sorted(world.app.roots(query)), world.log)
     stays, values = _sides(world, query, marks)
     named = [(t.alias, t.table) for t in query.tables] + [(a.alias, a.table) for a in query.asks if a.side is None]
@@ -122,19 +125,21 @@ def _hold(world: _World, query: JoinSpec) -> _Held:
         for table in query.tables
     }
     judged = {s.alias: verdicts(query, s.alias, values[s.alias], stays[s.alias], found, tables) for s in query.streams}
+    for side in query.streams:
+        judged[side.alias][world.unread.get(side.source, [])] = Verdict.TRIAGED
     bags, numbers = _bags(query, stays, values, judged)
     instants = query.offset + numbers * query.slide
-    return _Held(query, marks, judged, Inputs(bags, tables, found), instants, _starts(query, stays, instants))
+    return Held(query, marks, stays, judged, Inputs(bags, tables, found), instants, _starts(query, stays, instants))
 
 
-def _answered(held: _Held) -> ExpectedJoin:
+def _answered(held: Held) -> ExpectedJoin:
     rows = answer(held.query, held.inputs, held.instants, held.starts)
     emitted = np.asarray(rows.column("instant").to_numpy(), np.int64)
-    windows = _windows(held.inputs.bags, held.instants, held.starts, emitted)
+    windows = windows_of(held.inputs.bags, held.instants, held.starts, emitted)
     return ExpectedJoin(rows.drop_columns(["instant"]), held.verdicts, windows, evaluated_in(held.marks, emitted))
 
 
-def _sides(world: _World, query: JoinSpec, marks: Numbers) -> tuple[dict[str, Stay], dict[str, Values]]:
+def _sides(world: World, query: JoinSpec, marks: Numbers) -> tuple[dict[str, Stay], dict[str, Values]]:
     stays, values = {}, {}
     for side in query.streams:
         course = world.courses[side.source]
@@ -185,7 +190,7 @@ def _start(side: Side, stay: Stay, instants: Numbers) -> Numbers:
     return np.full(len(instants), stay.start or 0, np.int64)
 
 
-def _windows(
+def windows_of(
     bags: Mapping[str, pa.Table], instants: Numbers, starts: Numbers, emitted: Numbers
 ) -> list[dict[str, int]]:
     held = np.concatenate([table.column("instant").to_numpy() for table in bags.values()])
@@ -197,7 +202,7 @@ def _windows(
     ]
 
 
-def _publish(world: _World, query: JoinSpec) -> None:
+def _publish(world: World, query: JoinSpec) -> None:
     """The results as a stream: ts is the end of the window, and prefixes are text."""
     found = world.found[query.name]
     table, ends = found.rows, found.rows.column("window_end")
@@ -209,7 +214,7 @@ def _publish(world: _World, query: JoinSpec) -> None:
     world.courses[query.name] = results_course(np.asarray(ends.cast(pa.int64()).to_numpy(), np.int64), found.arrived)
 
 
-def _stream_account(world: _World, stream: str) -> ExpectedAccount:
+def stream_account(world: World, stream: str) -> ExpectedAccount:
     """For each record the first that applies to any side of any query."""
     count = world.data[stream].num_rows
     sides = [

@@ -1,0 +1,140 @@
+"""The next batch of live streams: what of them has arrived by now, and what the scheduler makes of it.
+
+    clock ──► arrived, dues ──► triage.planned ──► ranges, tick ──► offset
+                    measured costs ──┘
+
+All that was decided stands in the offset: a replay reads the same records, and asks no clock. A run that begins, anew
+or on a checkpoint, first has a batch without records (workers start, and that takes seconds); the clock starts with
+the batch after it, where the stream was left: downtime does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from penstock.clock import instant
+from penstock.logical.query import QuerySet
+from penstock.runtime.batch.job import END, Job
+from penstock.runtime.batch.live.dues import FAR, MICROSECONDS, Seen, dues_of
+from penstock.runtime.batch.live.timings import Measured
+from penstock.sources.base import Position, Source
+from penstock.sources.live.contract import LiveSource, live, source_time
+from penstock.state.manifest import Manifest
+from penstock.state.protocol import Clock, Offset, StreamOffset, StreamState
+from penstock.triage.picks import joined
+from penstock.triage.plan import Due, Mode, Plan, Queue, fixed_step
+from penstock.triage.scheduler import planned
+
+RECENTLY = 1.0  # seconds over which the rate of arrival is taken
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Where a batch ends in each live stream, and the seconds it has left for what can wait."""
+
+    streams: Mapping[str, StreamOffset]
+    slack: float | None = None
+
+
+class LiveDecider:
+    """Decides about live streams, batch after batch; one for each run, in the process that decides."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.sources: dict[str, LiveSource] = {n: source for n, source in job.sources.items() if live(source)}
+        self._clocks: dict[str, Clock] = {}
+        self._measured = Measured()
+        self._begun = False
+
+    def decided(self, begin: Offset, before: Manifest | None, app: QuerySet) -> Decided | None:
+        """The next batch; None: wait."""
+        if not self._begun:  # workers start, and clocks after that
+            self._begun = True
+            kept = {name: _moved(begin.stream(name), begin.stream(name).row, ()) for name in self.sources}
+            return Decided({name: replace(one, clock=begin.stream(name).clock) for name, one in kept.items()})
+        now = instant(self._job.origin)
+        self._measured.take(before, now)
+        seen = [self._seen(name, begin, app, now) for name in self.sources if not begin.stream(name).end]
+        queues = [self._queue(app, one, before) for one in seen]
+        plan = self._planned(now, queues)
+        if plan is None and not any(self._over(one, one.start) for one in seen):
+            return None
+        self._measured.decided(now)
+        streams = {one.stream.name: self._cut(one, queue, plan) for one, queue in zip(seen, queues, strict=True)}
+        ended = {name: begin.stream(name) for name in self.sources if name not in streams}
+        return Decided({**streams, **ended}, None if plan is None else plan.slack)
+
+    def _seen(self, name: str, begin: Offset, app: QuerySet, now: int) -> Seen:
+        source, start = self.sources[name], Position(begin.stream(name).row)
+        clock = self._clocks.get(name)
+        if clock is None:
+            clock = self._clocks[name] = replace(source.anchored(now, start), speed=source.speed)
+        arrived = Position(max(start, source.arrived(clock, now)))
+        since = max(clock.wall, now - int(RECENTLY * MICROSECONDS))
+        seconds = max(0.1, (now - since) / MICROSECONDS)
+        rate = max(0.0, (arrived - source.arrived(clock, since)) / seconds)
+        return Seen(app.stream(name), source, clock, now, start, arrived, rate)
+
+    def _queue(self, app: QuerySet, seen: Seen, before: Manifest | None) -> Queue:
+        known = StreamState() if before is None else before.stream(seen.stream.name)
+        dues = dues_of(app, seen, known.watermark)
+        if known.first is None and any(w.landmark for q in app.readers(seen.stream.name) for w in [q.window]):
+            dues = tuple(replace(due, most=0) for due in dues)  # a landmark window begins at the first record
+        promised = any(query.promise is not None for query in app.readers(seen.stream.name))
+        return Queue(seen.stream.name, seen.start, seen.arrived, seen.rate, dues, promised)
+
+    def _planned(self, now: int, queues: Sequence[Queue]) -> Plan | None:
+        costs, mode = self._measured.costs, self._job.overload
+        fixed = self._fixed(queues) if mode is Mode.SUMMARISE else 0
+        return planned(now / MICROSECONDS, queues, costs, mode, self._job.batch_rows, fixed)
+
+    def _fixed(self, queues: Sequence[Queue]) -> int:
+        """One k for all records: the least that keeps up with the streams' peaks."""
+        peak = sum(_peak(self.sources[queue.stream]) for queue in queues if queue.promised)
+        apart = [b.ready - a.ready for q in queues for a, b in zip(q.dues, q.dues[1:], strict=False)]
+        return fixed_step(peak, max(min(apart, default=10.0), 1.0), self._measured.costs)
+
+    def _cut(self, seen: Seen, queue: Queue, plan: Plan | None) -> StreamOffset:
+        """The end of the batch in one stream."""
+        ranges = () if plan is None else tuple((int(stop), k) for stop, k in plan.ranges.get(queue.stream, ()))
+        row = Position(ranges[-1][0] if ranges else seen.start)
+        made = _moved(StreamOffset(), row, joined(ranges))
+        return replace(
+            made,
+            end=self._over(seen, row),
+            reached=seen.source.reached(row),
+            tick=_tick(seen, queue.dues, row),
+            clock=seen.clock,
+            arrived=seen.arrived,
+            rate=round(seen.rate, 1),
+        )
+
+    def _over(self, seen: Seen, row: Position) -> bool:
+        """Whether the stream has ended with this record."""
+        return self._job.until == END and row >= seen.source.rows()
+
+
+def _moved(before: StreamOffset, row: int, ranges: Sequence[tuple[int, int]]) -> StreamOffset:
+    """An end of a batch; where all of it is read, nothing more is said of that."""
+    plain = all(k == 0 for _, k in ranges)
+    return StreamOffset(row, before.end, ranges=() if plain else tuple(ranges))
+
+
+def _tick(seen: Seen, dues: Sequence[Due], row: Position) -> int | None:
+    """The time that the clock has come to, where that closes a window and no record before it is left."""
+    now = seen.now / MICROSECONDS
+    ready = [due for due in dues if due.ready <= now and due.stop < FAR]
+    return source_time(seen.clock, seen.clock.speed, seen.now) if row >= seen.arrived and ready else None
+
+
+def _peak(source: Source) -> float:
+    """The most records that arrive in a second of the wall, by the index."""
+    assert live(source)
+    blocks = source.index(Position(0), source.rows())
+    at = blocks.greatest / MICROSECONDS / source.speed
+    after = np.searchsorted(at, at + 1.0, "right") - 1
+    rates = (blocks.stops[after] - blocks.stops) / np.maximum(at[after] - at, 1.0)
+    return float(max(rates.max(initial=0.0), blocks.stops[-1] / max(1.0, at[-1] - at[0])))

@@ -1,0 +1,40 @@
+"""What batches took, from the manifests that the driver writes, for the costs that the scheduler counts on."""
+
+from __future__ import annotations
+
+from penstock.runtime.batch.live.dues import MICROSECONDS
+from penstock.state.manifest import Manifest
+from penstock.triage.costs import BatchTimes, Estimator
+from penstock.triage.plan import Costs
+
+
+class Measured:
+    """The costs so far. A batch goes from the moment at which it was decided to the one at which the next one is asked
+    for: what lies between its tasks and its closing is what each batch costs, whatever is in it."""
+
+    def __init__(self) -> None:
+        self._estimator = Estimator()
+        self._batch = -1  # the newest that was taken
+        self._decided_at: int | None = None
+
+    @property
+    def costs(self) -> Costs:
+        return self._estimator.costs
+
+    def decided(self, now: int) -> None:
+        """A batch begins."""
+        self._decided_at = now
+
+    def take(self, before: Manifest | None, now: int) -> None:
+        """Learn from the newest batch, once."""
+        if before is None or before.timings is None or before.batch == self._batch:
+            return
+        self._batch = before.batch
+        told = before.timings
+        if self._decided_at is None:
+            return
+        whole = max(told.seconds, (now - self._decided_at) / MICROSECONDS)
+        self._estimator = self._estimator.after(
+            BatchTimes(told.read, told.left, told.instants, told.compacted, told.tasks, told.closing, whole)
+        )
+        self._decided_at = None

@@ -1,0 +1,69 @@
+"""The scheduler: which records the next micro-batch takes, and of which of them one in 2^k is read.
+
+Records are taken in the order of their deadlines (`deadlines`), as many as a batch may hold:
+
+* its end leaves each later deadline the time that its records need at their greatest step;
+* it is short enough that a burst that begins meanwhile can still be met (`span`);
+* while a step is not forced yet, but will be if records go on coming like this, it is short, too: what is read in full
+  then is paid for by what comes behind it.
+
+Streams without promises get what time is left when all others are read in full. No engine, no clock: `now` comes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+from penstock.triage.deadlines import Outlook, outlook
+from penstock.triage.draft import filled
+from penstock.triage.owed import shared
+from penstock.triage.plan import Costs, Due, Mode, Plan, Queue, fixed_step
+from penstock.triage.ranges import ranged
+
+__all__ = ["Costs", "Due", "Mode", "Plan", "Queue", "fixed_step", "planned"]
+
+LEAST = 2  # batches' worth of work that a batch waits for
+CALM, GROWTH = 0.75, 1.5  # of a burst: the share of the time that its unread records take, and how a rate may grow
+SHORT = 3  # the same, of the span of a batch where a promise leaves less
+
+
+def planned(
+    now: float, queues: Sequence[Queue], costs: Costs, mode: Mode, batch_rows: int, fixed: int = 0
+) -> Plan | None:
+    """The next batch, or None: nothing is worth one yet, look again in some milliseconds.
+
+    At most `batch_rows` records are read. `fixed` is the k of `summarise` (`fixed_step`).
+    """
+    promised = [queue for queue in queues if queue.promised]
+    span = _span(now, promised, costs)
+    view = outlook(now, promised, costs, mode, batch_rows, fixed, span)
+    draft = filled(view, costs, span, batch_rows, sum(queue.rate for queue in promised))
+    slack = min(draft.exact, default=inf)
+    left = min(slack, span - costs.batch - draft.spent)
+    owed = shared(now, [queue for queue in queues if not queue.promised], costs, left, batch_rows - draft.read)
+    worth = draft.spent + owed.spent
+    if not (draft.closes or owed.closes or worth >= LEAST * costs.batch or (worth > 0 and _pressed(now, view, costs))):
+        return None
+    steps = {**draft.taken, **owed.taken}
+    ranges = {q.stream: ranged(q.start, steps.get(q.stream, ()), mode is Mode.DROP) for q in queues}
+    return Plan(ranges, slack - owed.spent, any(one < 0 for one in draft.least))
+
+
+def _span(now: float, queues: Sequence[Queue], costs: Costs) -> float:
+    """How long a batch may take: if a burst begins with it, the windows' records can still be left unread in time."""
+    load = max(CALM, GROWTH * costs.skip * sum(queue.rate for queue in queues))
+    free = max(0.0, 1 - load)
+    ahead = [due for queue in queues for due in queue.dues if due.ready > now]
+    longest = min((due.due - due.ready + free * (due.ready - now) for due in ahead), default=inf)
+    return max(SHORT * costs.batch, longest - costs.batch - costs.close)
+
+
+def _pressed(now: float, view: Outlook, costs: Costs) -> bool:
+    """Whether what waits cannot all be read once the windows can close: better now, while there is nothing to do."""
+    work = 0.0
+    for one in view.segments:
+        work += (one.records + one.coming) * costs.full
+        if one.ready > now and work > one.due - one.ready - costs.batch - costs.close:
+            return view.forced > 0 or work >= costs.batch / LEAST
+    return False

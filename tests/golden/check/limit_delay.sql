@@ -1,7 +1,0 @@
-CREATE STREAM packets (
-  ts TIMESTAMP, seen TIMESTAMP, src INET, dst INET, sport INT, proto TINYINT,
-  bytes BIGINT, rate DOUBLE, up BOOLEAN, host STRING
-) FROM 'pcap:trace.pcap';
-
-CREATE QUERY q AS
-  SELECT src, count(*) AS n FROM packets [RANGE '5 minutes'] GROUP BY src LIMIT DELAY TO '1 second';

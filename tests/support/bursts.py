@@ -1,0 +1,245 @@
+"""The scheduler against a virtual clock: streams whose rates change, batches that take what their costs say.
+
+Rates are constant between breaks, so what has arrived by an instant is one interpolation. A record's time is when it
+arrives. Beside a run stands the clairvoyant: it knows all arrivals and costs, needs one batch for each window, and
+gives the windows the steps of least error, which need not be powers of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import floor, inf
+from random import Random
+
+import numpy as np
+
+from penstock.triage.picks import DROP
+from penstock.triage.plan import greatest
+from penstock.triage.scheduler import Costs, Due, Mode, Plan, Queue, planned
+
+SOON = 0.01  # seconds until a scheduler that waits is asked again, at least
+UNKNOWN = 1 << 62  # where a window ends whose end has not arrived
+MEASURED = 0.5  # seconds over which a rate is taken
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Arrivals as rates between breaks (seconds), and windows of `every` seconds; `delay` is the watermark's."""
+
+    name: str
+    breaks: tuple[float, ...]
+    rates: tuple[float, ...]
+    every: float
+    promise: float = inf  # seconds after a window's end
+    delay: float = 0.0
+    most: int = 12
+
+    @property
+    def end(self) -> float:
+        return self.breaks[-1]
+
+    @property
+    def windows(self) -> int:
+        return round(self.end / self.every)
+
+    def arrived(self, times: object) -> np.ndarray:
+        return np.interp(times, self.breaks, self._counts())  # type: ignore[arg-type]
+
+    def _counts(self) -> np.ndarray:
+        return np.concatenate([[0.0], np.cumsum(np.diff(self.breaks) * self.rates)])
+
+
+@dataclass
+class Live:
+    """A stream in a run: what was taken of it, and when its windows closed."""
+
+    stream: Stream
+    start: int = 0
+    closed: int = 0
+    late: list[float] = field(default_factory=list)  # seconds after the due time, by window
+    stops: list[int] = field(default_factory=lambda: [0])
+    steps: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        stream = self.stream
+        self.counts = stream._counts()
+        ends = np.arange(1, stream.windows + 1) * stream.every
+        self.ends = ends
+        self.ready = ends + stream.delay
+        self.positions = np.ceil(np.interp(ends, stream.breaks, self.counts) - 1e-6).astype(int)
+        self.needed = np.floor(np.interp(self.ready, stream.breaks, self.counts) + 1e-6).astype(int) + 1
+
+    def arrived(self, now: float) -> int:
+        return floor(float(np.interp(now, self.stream.breaks, self.counts)) + 1e-6)
+
+    def queue(self, now: float) -> Queue:
+        arrived, before = self.arrived(now), self.arrived(now - MEASURED)
+        dues = []
+        for number in range(self.closed, len(self.ends)):
+            stop, ready = int(self.needed[number]), float(self.ready[number])
+            due = float(self.ends[number]) + self.stream.promise
+            dues.append(Due(stop if stop <= arrived else UNKNOWN, ready, due, self.stream.most))
+            if self.ends[number] > now:
+                break
+        promised = self.stream.promise < inf
+        return Queue(self.stream.name, self.start, arrived, (arrived - before) / MEASURED, tuple(dues), promised)
+
+    def take(self, ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """Records that are read, and those left unread."""
+        read = left = 0
+        for stop, k in ranges:
+            records = stop - self.start
+            assert records > 0
+            assert k in (0, DROP) or not (self.start | stop) & ((1 << k) - 1)
+            reads = 0 if k == DROP else records >> k
+            read, left = read + reads, left + records - reads
+            self.stops.append(stop)
+            self.steps.append(k)
+            self.start = stop
+        return read, left
+
+    def closing(self, queue: Queue, now: float) -> int:
+        """How many instants close with the batch that was just taken, planned at `now`."""
+        count = 0
+        for due in queue.dues:
+            if self.start >= due.stop or (due.ready <= now and self.start >= min(due.stop, queue.arrived)):
+                count += 1
+            else:
+                break
+        return count
+
+    def close(self, count: int, now: float) -> None:
+        for number in range(self.closed, self.closed + count):
+            self.late.append(now - float(self.ends[number]) - self.stream.promise)
+        self.closed += count
+
+    def variance(self) -> np.ndarray:
+        """Of the count of each window, as if every record were counted: Σ records·(2^k − 1)."""
+        weights = np.array([(1 << k) - 1 if k != DROP else np.inf for k in self.steps], float)
+        sums = np.concatenate([[0.0], np.cumsum(np.diff(self.stops) * weights)])
+        return np.diff(np.interp(np.concatenate([[0], self.positions]), self.stops, sums))
+
+
+@dataclass
+class Told:
+    """One batch: when it was planned and what for."""
+
+    now: float
+    queues: Sequence[Queue]
+    costs: Costs
+    plan: Plan
+    seconds: float
+    closed: int
+
+
+@dataclass
+class Run:
+    lives: list[Live]
+    batches: list[Told]
+    ended: float
+
+    @property
+    def late(self) -> float:
+        """The most that a promised window was late."""
+        return max((late for live in self.lives if live.stream.promise < inf for late in live.late), default=-inf)
+
+    @property
+    def longest(self) -> float:
+        return max(told.seconds for told in self.batches)
+
+
+def simulated(
+    streams: Sequence[Stream],
+    costs: Costs,
+    *,
+    mode: Mode = Mode.TRIAGE,
+    batch_rows: int = 1 << 40,
+    fixed: int = 0,
+    noise: float = 0.0,
+    believed: Costs | None = None,
+    estimate: Estimating | None = None,
+    dice: Random | None = None,
+    patience: float = inf,
+) -> Run:
+    """Until all windows are closed, or `patience` seconds after the last record.
+
+    The scheduler goes by `believed` costs, or by what `estimate` measures; a batch's true costs vary by `noise`.
+    """
+    lives = [Live(stream) for stream in streams]
+    batches: list[Told] = []
+    now, end = 0.0, max(stream.end for stream in streams)
+    breaks = np.unique(np.concatenate([stream.breaks for stream in streams]))
+    while any(live.closed < len(live.ends) for live in lives) and now < end + patience:
+        queues = [live.queue(now) for live in lives]
+        known = estimate.costs() if estimate else believed or costs
+        rows = estimate.batch_rows(batch_rows) if estimate else batch_rows
+        plan = planned(now, queues, known, mode, rows, fixed)
+        if plan is None:
+            now += _pause(now, queues, known, breaks)
+            continue
+        read = left = closed = 0
+        closing = []
+        for live, queue in zip(lives, queues, strict=True):
+            reads, lefts = live.take(plan.ranges.get(queue.stream, ()))
+            read, left = read + reads, left + lefts
+            closing.append(live.closing(queue, now))
+        assert read <= rows
+        closed = sum(closing)
+        assert read or left or closed, (now, queues, plan)
+        luck = 1 + noise * (2 * dice.random() - 1) if dice else 1.0
+        tasks, merge = costs.reading(read + left, read) * luck, costs.close * closed * luck
+        seconds = costs.batch * luck + tasks + merge
+        batches.append(Told(now, queues, known, plan, seconds, closed))
+        now += seconds
+        for live, count in zip(lives, closing, strict=True):
+            live.close(count, now)
+        if estimate:
+            estimate.measure(read, left, closed, tasks, merge, seconds)
+    return Run(lives, batches, now)
+
+
+class Estimating:
+    """What a run measures of itself; the tests stand `triage.costs` behind it."""
+
+    def costs(self) -> Costs:
+        raise NotImplementedError
+
+    def batch_rows(self, most: int) -> int:
+        return most
+
+    def measure(self, read: int, left: int, closed: int, tasks: float, merge: float, whole: float) -> None:
+        raise NotImplementedError
+
+
+def _pause(now: float, queues: Sequence[Queue], costs: Costs, breaks: np.ndarray) -> float:
+    """Until something may have changed: a window can close, a rate changes, or there is work for a batch."""
+    ready = min((due.ready for queue in queues for due in queue.dues if due.ready > now), default=inf)
+    after = int(np.searchsorted(breaks, now + 1e-9))
+    changes = float(breaks[after]) if after < len(breaks) else inf
+    work = sum(queue.arrived - queue.start for queue in queues) * costs.full
+    rate = sum(queue.rate for queue in queues) * costs.full
+    full = (2 * costs.batch - work) / rate if rate > 0 else 0.0
+    return max(SOON, min(ready - now, changes - now, full if full > 0 else SOON, 1.0))
+
+
+def clairvoyant(stream: Stream, costs: Costs) -> np.ndarray:
+    """The variance of each window's count with the best steps: equal ones, as long as no deadline forbids.
+
+    Σ records·step is least, with Σ records/step given by the deadlines, along the tightest string below them.
+    """
+    live = Live(stream)
+    records = np.diff(np.concatenate([[0], live.positions])).astype(float)
+    each = costs.close + costs.batch
+    times = live.ends + stream.promise - each * np.arange(1, len(records) + 1)
+    spare = np.diff(np.concatenate([[0.0], times - np.cumsum(records) * costs.skip]))
+    found = np.zeros(len(records))
+    start = 0
+    while start < len(records):
+        work, time = np.cumsum(records[start:]) * (costs.full - costs.skip), np.cumsum(spare[start:])
+        steps = np.where(time > 0, work / np.where(time > 0, time, 1.0), np.where(work > 0, np.inf, 0.0))
+        stop = start + int(np.argmax(steps)) + 1
+        found[start:stop] = steps[stop - start - 1]
+        start = stop
+    most = float(1 << greatest(Mode.TRIAGE, stream.most, 0))
+    return records * (np.clip(found, 1.0, most) - 1)
