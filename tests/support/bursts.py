@@ -243,3 +243,102 @@ def clairvoyant(stream: Stream, costs: Costs) -> np.ndarray:
         start = stop
     most = float(1 << greatest(Mode.TRIAGE, stream.most, 0))
     return records * (np.clip(found, 1.0, most) - 1)
+
+
+# -- arrivals
+
+
+def random_streams(dice: Random, costs: Costs, load: float) -> list[Stream]:
+    """One to three streams that together stay below `load` of what can be left unread in the time."""
+    count = dice.choice((1, 1, 1, 2, 3))
+    end = 0.0
+    found = []
+    for number in range(count):
+        every = dice.choice((2.0, 3.0, 5.0, 10.0, 20.0))
+        if count == 1 and dice.random() < 0.2:
+            every = 1.0
+        end = end or every * dice.randint(4, 12)
+        found.append((number, every))
+    end = max(end, 2 * max(every for _, every in found))
+    closing = sum((costs.close + 2 * costs.batch) / every for _, every in found)
+    peak = load * max(0.05, 1 - closing) / costs.skip / count
+    streams = []
+    for number, every in found:
+        windows = int(end / every)
+        least = 2 * costs.batch + count * costs.close + costs.batch
+        promise = dice.choice((1.0, 1.5, 3.0, 10.0)) * least
+        delay = dice.choice((0.0, 0.0, 0.5))
+        breaks, rates = pattern(dice, windows * every, peak, 1 / costs.full / count)
+        streams.append(Stream(f"s{number}", breaks, rates, every, promise + delay, delay))
+    return streams
+
+
+def pattern(dice: Random, end: float, peak: float, capacity: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Breaks and the rates between them: at most `peak`, in several shapes around what can be read in full."""
+    kind = dice.choice(("steady", "step", "on and off", "bursts", "sinusoid", "random", "stairs"))
+    pieces = 1 if kind == "steady" else dice.randint(2, 24)
+    if kind in ("bursts", "random"):
+        inner = sorted(dice.uniform(0, end) for _ in range(pieces - 1))
+    else:
+        inner = [end * number / pieces for number in range(1, pieces)]
+    top = min(peak, capacity * dice.choice((0.5, 0.9, 1.1, 2, 5, 10, 30)))
+    low = capacity * dice.choice((0.0, 0.1, 0.5, 0.9))
+    match kind:
+        case "steady":
+            rates = [top]
+        case "step":
+            rates = [low if number < pieces // 2 else top for number in range(pieces)]
+        case "on and off" | "bursts":
+            rates = [top if number % 2 else low for number in range(pieces)]
+        case "sinusoid":
+            waves = dice.uniform(0.5, 4)
+            rates = [top * (1 - np.cos(2 * np.pi * waves * number / pieces)) / 2 for number in range(pieces)]
+        case "random":
+            rates = [dice.uniform(0, 1) ** 3 * top for _ in range(pieces)]
+        case _:
+            rates = [top * number / pieces for number in range(pieces)]
+    return (0.0, *inner, end), tuple(min(float(rate), peak) for rate in rates)
+
+
+def random_costs(dice: Random) -> Costs:
+    full = 10 ** dice.uniform(-7, -5)
+    batch = dice.uniform(0.05, 0.4)
+    return Costs(batch, full, full / dice.uniform(3, 20), dice.uniform(0.05, 0.5))
+
+
+def forced(told: Told, mode: Mode = Mode.TRIAGE) -> bool:
+    """Whether each record that a batch leaves unread lies before a deadline that reading all would miss.
+
+    Worked out again, from what the scheduler was told: all that waits is read, what is to come is left unread.
+    """
+    promised = [queue for queue in told.queues if queue.promised]
+    dues = sorted({due.due for queue in promised for due in queue.dues})
+    allowed = {queue.stream: queue.start for queue in promised}
+    costs, now = told.costs, told.now
+    for instant in dues:
+        records = coming = 0.0
+        closes, reach = 0, {}
+        for queue in promised:
+            mine = [due for due in queue.dues if due.due <= instant]
+            closes += len(mine)
+            if mine:
+                reach[queue.stream] = stop = max(queue.start, min(mine[-1].stop, queue.arrived))
+                records += stop - queue.start
+                if mine[-1].stop > queue.arrived:
+                    coming += queue.rate * max(0.0, mine[-1].ready - now)
+        # at the least one batch now and one for every window that ends too late for the one before
+        count, last = 1, now
+        for due in sorted((due for queue in promised for due in queue.dues if due.due <= instant), key=lambda d: d.due):
+            queue_has = any(due in queue.dues and due.stop <= queue.arrived for queue in promised)
+            if due.ready > last and not queue_has:
+                count, last = count + 1, max(due.ready, due.due - costs.batch - costs.close)
+        needed = records * costs.full + coming * costs.skip + closes * costs.close + count * costs.batch
+        if needed > instant - now - 1e-9:
+            allowed.update(reach)
+    for queue in promised:
+        start = queue.start
+        for stop, k in told.plan.ranges[queue.stream]:
+            if k and stop > allowed[queue.stream]:
+                return False
+            start = stop
+    return True
