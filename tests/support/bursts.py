@@ -14,6 +14,7 @@ from random import Random
 
 import numpy as np
 
+from penstock.triage import costs as costing
 from penstock.triage.picks import DROP
 from penstock.triage.plan import greatest
 from penstock.triage.scheduler import Costs, Due, Mode, Plan, Queue, planned
@@ -158,7 +159,7 @@ def simulated(
     fixed: int = 0,
     noise: float = 0.0,
     believed: Costs | None = None,
-    estimate: Estimating | None = None,
+    estimate: costing.Estimate | None = None,
     dice: Random | None = None,
     patience: float = inf,
 ) -> Run:
@@ -172,8 +173,8 @@ def simulated(
     breaks = np.unique(np.concatenate([stream.breaks for stream in streams]))
     while any(live.closed < len(live.ends) for live in lives) and now < end + patience:
         queues = [live.queue(now) for live in lives]
-        known = estimate.costs() if estimate else believed or costs
-        rows = estimate.batch_rows(batch_rows) if estimate else batch_rows
+        known = costing.costs(estimate) if estimate else believed or costs
+        rows = costing.rows(estimate, batch_rows) if estimate else batch_rows
         plan = planned(now, queues, known, mode, rows, fixed)
         if plan is None:
             now += _pause(now, queues, known, breaks)
@@ -195,21 +196,9 @@ def simulated(
         for live, count in zip(lives, closing, strict=True):
             live.close(count, now)
         if estimate:
-            estimate.measure(read, left, closed, tasks, merge, seconds)
+            timing = costing.Timing(read, left, closed, False, tasks, merge, seconds, seconds)
+            estimate = costing.measured(estimate, timing)
     return Run(lives, batches, now)
-
-
-class Estimating:
-    """What a run measures of itself; the tests stand `triage.costs` behind it."""
-
-    def costs(self) -> Costs:
-        raise NotImplementedError
-
-    def batch_rows(self, most: int) -> int:
-        return most
-
-    def measure(self, read: int, left: int, closed: int, tasks: float, merge: float, whole: float) -> None:
-        raise NotImplementedError
 
 
 def _pause(now: float, queues: Sequence[Queue], costs: Costs, breaks: np.ndarray) -> float:
@@ -306,7 +295,7 @@ def random_costs(dice: Random) -> Costs:
     return Costs(batch, full, full / dice.uniform(3, 20), dice.uniform(0.05, 0.5))
 
 
-def forced(told: Told, mode: Mode = Mode.TRIAGE) -> bool:
+def forced(told: Told) -> bool:
     """Whether each record that a batch leaves unread lies before a deadline that reading all would miss.
 
     Worked out again, from what the scheduler was told: all that waits is read, what is to come is left unread.
@@ -316,29 +305,28 @@ def forced(told: Told, mode: Mode = Mode.TRIAGE) -> bool:
     allowed = {queue.stream: queue.start for queue in promised}
     costs, now = told.costs, told.now
     for instant in dues:
+        mine = {q.stream: [due for due in q.dues if due.due <= instant] for q in promised}
         records = coming = 0.0
-        closes, reach = 0, {}
+        reach = {}
         for queue in promised:
-            mine = [due for due in queue.dues if due.due <= instant]
-            closes += len(mine)
-            if mine:
-                reach[queue.stream] = stop = max(queue.start, min(mine[-1].stop, queue.arrived))
+            if mine[queue.stream]:
+                last = mine[queue.stream][-1]
+                reach[queue.stream] = stop = max(queue.start, min(last.stop, queue.arrived))
                 records += stop - queue.start
-                if mine[-1].stop > queue.arrived:
-                    coming += queue.rate * max(0.0, mine[-1].ready - now)
-        # at the least one batch now and one for every window that ends too late for the one before
-        count, last = 1, now
-        for due in sorted((due for queue in promised for due in queue.dues if due.due <= instant), key=lambda d: d.due):
-            queue_has = any(due in queue.dues and due.stop <= queue.arrived for queue in promised)
-            if due.ready > last and not queue_has:
-                count, last = count + 1, max(due.ready, due.due - costs.batch - costs.close)
-        needed = records * costs.full + coming * costs.skip + closes * costs.close + count * costs.batch
-        if needed > instant - now - 1e-9:
+                if last.stop > queue.arrived:
+                    coming += queue.rate * max(0.0, last.ready - now)
+        work = records * costs.full + coming * costs.skip + sum(map(len, mine.values())) * costs.close
+        later = sorted((d for q in promised for d in mine[q.stream] if d.stop > q.arrived), key=lambda due: due.due)
+        if work + _batches(now, later, costs) * costs.batch > instant - now - 1e-9:
             allowed.update(reach)
-    for queue in promised:
-        start = queue.start
-        for stop, k in told.plan.ranges[queue.stream]:
-            if k and stop > allowed[queue.stream]:
-                return False
-            start = stop
-    return True
+    ranges = ((queue.stream, stop, k) for queue in promised for stop, k in told.plan.ranges[queue.stream])
+    return all(stop <= allowed[stream] for stream, stop, k in ranges if k)
+
+
+def _batches(now: float, dues: Sequence[Due], costs: Costs) -> int:
+    """The next one, and one for each window that ends too late for the one before."""
+    count, last = 1, now
+    for due in dues:
+        if due.ready > last:
+            count, last = count + 1, max(due.ready, due.due - costs.batch - costs.close)
+    return count
