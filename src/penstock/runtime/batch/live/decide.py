@@ -46,6 +46,7 @@ class LiveDecider:
         self._job = job
         self.sources: dict[str, LiveSource] = {n: source for n, source in job.sources.items() if live(source)}
         self._clocks: dict[str, Clock] = {}
+        self._rows: dict[str, dict[int, Position]] = {}
         self._measured = Measured()
         self._begun = False
 
@@ -76,7 +77,8 @@ class LiveDecider:
         since = max(clock.wall, now - int(RECENTLY * MICROSECONDS))
         seconds = max(0.1, (now - since) / MICROSECONDS)
         rate = max(0.0, (arrived - source.arrived(clock, since)) / seconds)
-        return Seen(app.stream(name), source, clock, now, start, arrived, rate)
+        rows = self._rows.setdefault(name, {})
+        return Seen(app.stream(name), source, clock, now, start, arrived, rate, rows)
 
     def _queue(self, app: QuerySet, seen: Seen, before: Manifest | None) -> Queue:
         known = StreamState() if before is None else before.stream(seen.stream.name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.logical.query import Query, QuerySet, Stream
 from penstock.logical.window import TIME, Window
@@ -24,11 +24,13 @@ KEEP = 4_096  # records that a window is estimated from at least, if the stream 
 NEAR, SPARSE = 16, 48  # windows in the queue that are looked at one by one, and some of those after them
 MICROSECONDS = 1_000_000
 FAR = 1 << 62  # no record has come so far
+REMEMBERED = 1 << 14  # places of times
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A live stream at this instant: its clock, where it has come to, and the first record that no batch has taken."""
+    """A live stream at this instant: its clock, where it has come to, and the first record that no batch has taken.
+    `rows` are the places of times that were asked before: what has arrived does not change."""
 
     stream: Stream
     source: LiveSource
@@ -37,6 +39,17 @@ class Seen:
     start: Position
     arrived: Position
     rate: float
+    rows: dict[int, Position] = field(default_factory=dict)
+
+    def row_at(self, time: int) -> Position:
+        """The first record that had come at a time; of a time to come nothing is known but what has arrived."""
+        if time > source_time(self.clock, self.clock.speed, self.now):
+            return self.arrived
+        if time not in self.rows:
+            if len(self.rows) >= REMEMBERED:
+                self.rows.clear()
+            self.rows[time] = self.source.row_at(time)
+        return self.rows[time]
 
     def seconds(self, time: int) -> float:
         """When a time of the source is reached, in wall seconds."""
@@ -91,7 +104,7 @@ def _begun(seen: Seen, watermark: int | None) -> int:
 def _due(seen: Seen, end: int, promise: float, length: int) -> Due:
     """The windows that end together."""
     ready = seen.seconds(end + seen.delay)
-    row = seen.source.row_at(end + seen.delay)
+    row = seen.row_at(end + seen.delay)
     stop = row + 1 if row < seen.arrived else FAR
     if stop == FAR and ready <= seen.now / MICROSECONDS:  # nothing came after it: the clock closes it
         stop = seen.arrived
@@ -101,9 +114,8 @@ def _due(seen: Seen, end: int, promise: float, length: int) -> Due:
 
 def _most(seen: Seen, end: int, length: int) -> int:
     """The greatest k that leaves a window as many picks as it should be estimated from."""
-    source = seen.source
-    beyond = min(source.row_at(end), seen.arrived)
-    first = min(source.row_at(end - length), beyond) if length < FAR else seen.start
+    beyond = min(seen.row_at(end), seen.arrived)
+    first = min(seen.row_at(end - length), beyond) if length < FAR else seen.start
     coming = max(0.0, seen.seconds(end) - seen.now / MICROSECONDS) * seen.rate
     records, keep = beyond - first + coming, seen.stream.keep or KEEP
     return max(0, min(MOST, int(math.log2(records / keep)))) if records >= keep else 0
