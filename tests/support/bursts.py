@@ -184,7 +184,7 @@ def simulated(
         for live, queue in zip(lives, queues, strict=True):
             reads, lefts = live.take(plan.ranges.get(queue.stream, ()))
             read, left = read + reads, left + lefts
-            closing.append(live.closing(queue, now))
+            closing.append(live.closing(queue, now) if queue.stream in plan.ranges else 0)
         assert read <= rows
         closed = sum(closing)
         assert read or left or closed, (now, queues, plan)

@@ -76,8 +76,9 @@ class Queue:
 class Plan:
     """What the next batch does: by stream ranges (stop, k) from `Queue.start` on, none of what stays in the queue.
 
-    `slack` are the seconds left for what can wait, such as compaction, with all records exact; negative under
-    overload, infinite where nothing is promised. `overdue`: some deadline cannot be kept.
+    A stream that is missing is left alone by the clock, too: there is no time to close its windows.
+    `slack` are the seconds left for what can wait, such as compaction, with all that is not in the batch read in full:
+    negative under overload, infinite where nothing is promised. `overdue`: some deadline cannot be kept.
     """
 
     ranges: Mapping[str, tuple[Range, ...]]
