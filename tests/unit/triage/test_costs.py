@@ -89,12 +89,9 @@ def test_it_is_data() -> None:
     assert from_data(Estimate, to_data(known), "costs") == known
 
 
-def test_odd_timings_do_no_harm() -> None:
+@pytest.mark.parametrize("compacted", [False, True])
+def test_odd_timings_do_no_harm(compacted: bool) -> None:
     known = Estimate()
-    for batch in (
-        Timing(0, 0, 0, False, 0, 0, 0, 0),
-        Timing(0, 0, 0, True, 0, 0, 0, 0),
-        Timing(5, 9, 0, False, 3, 2, 1, 0),
-    ):
+    for batch in (Timing(0, 0, 0, compacted, 0, 0, 0, 0), Timing(5, 9, 0, compacted, 3, 2, 1, 0)):
         known = measured(known, batch)
         assert all(0 < one < 10 for one in vars(costs(known)).values())
