@@ -60,8 +60,9 @@ class Due:
 class Queue:
     """One live stream at this moment: records [start, arrived) wait, `rate` more arrive in a second.
 
-    Its dues ascend by `ready`: those that are still open, also the next ones of the future. Without `promised` the
-    stream stays exact and takes what time the others leave.
+    Its dues ascend by `ready`: those that are still open, the one under way, and the next ones as long as they are due
+    before those under way of other streams (some tens at most): what they will need is kept for them. Without
+    `promised` the stream stays exact and takes what time the others leave.
     """
 
     stream: str
