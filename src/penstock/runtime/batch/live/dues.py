@@ -9,7 +9,7 @@ Queries that promise different delays share one queue: of windows that end toget
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from penstock.logical.query import Query, QuerySet, Stream
@@ -60,13 +60,14 @@ class Seen:
         return self.stream.delay or 0
 
 
-def dues_of(app: QuerySet, seen: Seen, watermark: int | None) -> tuple[Due, ...]:
-    """The windows that are open now, by the instant at which they end; some of those to come."""
+def dues_of(app: QuerySet, seen: Seen, watermark: int | None, until: float = 0.0) -> tuple[Due, ...]:
+    """The windows that are open now, by the instant at which they end, and later ones that end before a wall second: a
+    loose deadline must know what tight ones of other streams will need before it."""
     ends: dict[int, float] = {}
     spans: dict[int, int] = {}
     for query, window in _windows(app, seen.stream.name):
         promise = math.inf if query.promise is None else query.promise / MICROSECONDS
-        for end in _ends(window, seen, watermark):
+        for end in _ends(window, seen, watermark, until):
             ends[end] = min(promise, ends.get(end, math.inf))
             length = 0 if window.landmark else window.length
             spans[end] = min(length or FAR, spans.get(end, FAR))
@@ -80,11 +81,17 @@ def _windows(app: QuerySet, stream: str) -> Iterator[tuple[Query, Window]]:
             yield query, query.window
 
 
-def _ends(window: Window, seen: Seen, watermark: int | None) -> list[int]:
-    """Ends of open windows up to the first that has not come yet; where many wait, not all of them."""
+def under_way(dues: Sequence[Due], now: float) -> float:
+    """By when the windows must be there that are under way."""
+    return max((due.due for due in dues if now < due.ready and due.due < math.inf), default=0.0)
+
+
+def _ends(window: Window, seen: Seen, watermark: int | None, until: float) -> list[int]:
+    """Ends of open windows up to the first that has not come yet; where there are many, not all of them."""
     begun = _begun(seen, watermark)
     first = window.first_open(begun)
-    last = window.first_open(source_time(seen.clock, seen.clock.speed, seen.now) - seen.delay)
+    to = max(seen.now, int(until * MICROSECONDS))
+    last = window.first_open(source_time(seen.clock, seen.clock.speed, to) - seen.delay)
     if first is None or last is None:
         return []
     numbers = range(first, max(first, last) + 1)
