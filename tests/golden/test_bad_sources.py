@@ -114,7 +114,9 @@ CASES = [
     Case("source_netflow", CHECK, stream("netflow:nfcapd.202601") + QUERY),
     # What cannot be replayed.
     Case("replay_speed_zero", CHECK, stream("replay:parquet:data.parquet", "", "speed = 0") + QUERY, parquet()),
-    Case("replay_speed_no_number", CHECK, stream("replay:parquet:data.parquet", "", "speed = 'fast'") + QUERY, parquet()),
+    Case(
+        "replay_speed_no_number", CHECK, stream("replay:parquet:data.parquet", "", "speed = 'fast'") + QUERY, parquet()
+    ),
     Case("replay_twice", CHECK, stream("replay:replay:pcap:a.pcap") + QUERY),
     Case("replay_stdin", CHECK, stream("replay:stdin:csv") + QUERY),
     Case("replay_view", CHECK, stream("replay:spark:flows") + QUERY),

@@ -6,9 +6,9 @@ from random import Random
 
 import numpy as np
 import pytest
+
 from penstock.triage.costs import Estimate
 from penstock.triage.scheduler import Costs, Mode, fixed_step
-
 from tests.support.bursts import Run, Stream, clairvoyant, forced, random_costs, random_streams, simulated
 
 COSTS = Costs(batch=0.2, full=1e-6, skip=5e-8, close=0.3)

@@ -202,7 +202,9 @@ def test_picks_are_the_records_at_their_rows(
         narrow: Source = pickle.loads(pickle.dumps(source.narrowed(split)))
         found = list(read_picks(narrow, split, columns, batch_rows, picks))
         print(seed, make.__name__, split, picks, columns, batch_rows)
-        assert all(0 < batch.num_rows <= batch_rows and batch.schema.names[: len(columns)] == columns for batch in found)
+        assert all(
+            0 < batch.num_rows <= batch_rows and batch.schema.names[: len(columns)] == columns for batch in found
+        )
         assert told(iter(found), columns) == [records[row] for row in picks.rows(split.start, split.stop).tolist()]
 
 
@@ -285,7 +287,10 @@ def swapped(old: bytes, new: bytes) -> Callable[[bytearray], None]:
             pa.array(["abc"] * 64), np.arange(30, 39, 3, np.int32), np.array([30, 1 << 30, 36], np.int32), id="beyond"
         ),
         pytest.param(
-            pa.array(["abc"] * 64), np.arange(30, 39, 3, np.int32), np.array([30, -(1 << 30), 36], np.int32), id="before"
+            pa.array(["abc"] * 64),
+            np.arange(30, 39, 3, np.int32),
+            np.array([30, -(1 << 30), 36], np.int32),
+            id="before",
         ),
         pytest.param(
             pa.array(["abc"] * 64, pa.large_string()),
@@ -294,7 +299,9 @@ def swapped(old: bytes, new: bytes) -> Callable[[bytearray], None]:
             id="large",
         ),
         pytest.param(
-            pa.DictionaryArray.from_arrays(pa.array(np.arange(64, dtype=np.int32)), pa.array([f"w{n}" for n in range(64)])),
+            pa.DictionaryArray.from_arrays(
+                pa.array(np.arange(64, dtype=np.int32)), pa.array([f"w{n}" for n in range(64)])
+            ),
             np.arange(10, 13, dtype=np.int32),
             np.array([10, 1 << 20, 12], np.int32),
             id="index",
@@ -312,7 +319,8 @@ def test_what_is_taken_of_a_damaged_file_is_looked_at(
         try:
             list(read_picks(source, whole(source), ["c"], 100, Picks(1, key)))
         except RunError as error:
-            assert "cannot read" in str(error) and "x.arrow" in str(error)
+            assert "cannot read" in str(error)
+            assert "x.arrow" in str(error)
             failed += 1
     assert failed
     with pytest.raises(RunError, match="cannot read"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -57,7 +57,9 @@ class Oracle:
         greatest: int | None = None
         found = []
         for stamp in self.stamps:
-            far = self.ahead is not None and greatest is not None and stamp is not None and stamp > greatest + self.ahead
+            far = (
+                self.ahead is not None and greatest is not None and stamp is not None and stamp > greatest + self.ahead
+            )
             if stamp is not None and not far and times.FIRST <= stamp <= times.LAST:
                 greatest = stamp if greatest is None else max(greatest, stamp)
             found.append(greatest)
@@ -80,7 +82,9 @@ def drawn(rng: random.Random) -> list[int | None]:
     at, found = 1_000 * SECOND, list[int | None]()
     for _ in range(rng.choice([1, 7, 8, 9, 64, 100, 300])):
         at += rng.choice([0, 0, 1, 2, 50, SECOND])
-        wild = rng.choice([None, at - rng.randrange(100), at + 5 * SECOND, at + 10**15, times.LAST, times.LAST + 1, -at])
+        wild = rng.choice(
+            [None, at - rng.randrange(100), at + 5 * SECOND, at + 10**15, times.LAST, times.LAST + 1, -at]
+        )
         found.append(wild if rng.random() < 0.2 else at)
     return found
 
@@ -90,7 +94,9 @@ def put(folder: Path, stamps: Sequence[int | None], rng: random.Random) -> str:
     cuts = sorted(rng.randrange(len(stamps) + 1) for _ in range(rng.randrange(3)))
     edges, parquet = [0, *cuts, len(stamps)], rng.random() < 0.5
     for number, (begin, end) in enumerate(zip(edges, edges[1:], strict=False)):
-        table = pa.table({"ts": pa.array(stamps[begin:end], pa.timestamp("us")), "n": pa.array(range(begin, end), pa.int64())})
+        table = pa.table(
+            {"ts": pa.array(stamps[begin:end], pa.timestamp("us")), "n": pa.array(range(begin, end), pa.int64())}
+        )
         if parquet:
             pq.write_table(table, folder / f"{number}.parquet", row_group_size=rng.choice([3, 20]))
         else:
@@ -193,7 +199,9 @@ def test_a_replay_is_its_source_by_the_clock(tmp_path: Path) -> None:
     stamps = [n * SECOND for n in range(40)]
     address = put(tmp_path, stamps, random.Random(0))
     source, plain = opened(address, "10").prepare("ts", None), open_source(address, {})
-    assert live(source) and not live(plain) and not growing(source)
+    assert live(source)
+    assert not live(plain)
+    assert not growing(source)
     abilities = source.abilities
     assert (abilities.random_access, abilities.rows_in_order, abilities.grows) == (True, True, False)
     assert (source.schema(), source.rows(), source.speed) == (plain.schema(), plain.rows(), 10.0)
@@ -217,7 +225,9 @@ def test_what_is_kept_of_times_read_again_is_little(tmp_path: Path, monkeypatch:
     source = opened(put(tmp_path, [n * SECOND for n in range(400)], random.Random(0))).prepare("ts", None)
     looked: list[int] = []
     running = replay.running
-    monkeypatch.setattr(replay, "running", lambda s, split, *more: looked.append(split.start) or running(s, split, *more))
+    monkeypatch.setattr(
+        replay, "running", lambda s, split, *more: looked.append(split.start) or running(s, split, *more)
+    )
     for _ in range(3):
         assert source.row_at(101 * SECOND) == 101
         assert source.reached(Position(104)) == 103 * SECOND  # at the end of a block
@@ -246,14 +256,16 @@ def test_as_fast_as_possible_is_the_source_itself(tmp_path: Path) -> None:
     assert open_source("replay:generate:zipf", {"SPEED": "2", "rows": "7"}).rows() == 7
     assert opened("generate:zipf", "0.5").speed == 0.5
     default = open_source("replay:generate:zipf", {})
-    assert isinstance(default, ReplaySource) and default.speed == 1.0
+    assert isinstance(default, ReplaySource)
+    assert default.speed == 1.0
 
 
 @pytest.mark.parametrize("speed", ["0", "-1", "fast", "nan", "inf", "1e300", ""])
 def test_speeds_that_make_no_sense(speed: str) -> None:
     with pytest.raises(SourceError, match=f"option 'speed' of replay is '{speed}'") as caught:
         open_source("replay:generate:zipf", {"speed": speed})
-    assert "a number above 0" in caught.value.hint and "'max'" in caught.value.hint
+    assert "a number above 0" in caught.value.hint
+    assert "'max'" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -335,5 +347,3 @@ def test_a_trace_is_replayed_with_the_index_in_the_pickle() -> None:
     assert len(pickle.dumps(source.narrowed(split))) < 2_000
     again: LiveSource = pickle.loads(pickle.dumps(source))
     assert np.array_equal(again.index(START, again.rows()).greatest, source.index(START, source.rows()).greatest)
-
-

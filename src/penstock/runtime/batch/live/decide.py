@@ -89,7 +89,7 @@ class LiveDecider:
     def _planned(self, now: int, queues: Sequence[Queue]) -> Plan | None:
         costs, mode = self._measured.costs, self._job.overload
         fixed = self._fixed(queues) if mode is Mode.SUMMARISE else 0
-        return planned(now / MICROSECONDS, queues, costs, mode, self._job.batch_rows, fixed)
+        return planned(now / MICROSECONDS, queues, costs, mode, self._measured.rows(self._job.batch_rows), fixed)
 
     def _fixed(self, queues: Sequence[Queue]) -> int:
         """One k for all records: the least that keeps up with the streams' peaks."""
