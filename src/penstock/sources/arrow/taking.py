@@ -1,8 +1,8 @@
 """Takes some records of a batch that is mapped into memory: nothing else of it is touched.
 
 Arrow believes what a file says of places inside a column: a wrong one would end the process. To check a whole column
-would touch all of it, so only what is taken is checked, before (offsets of text) or after (indices of dictionaries, text
-itself). Columns of other kinds, which the engine has no use for, are checked whole.
+would touch all of it, so only what is taken is checked: offsets of text before, its letters and indices of dictionaries
+after. Columns of other kinds, which the engine has hardly a use for, are checked whole.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Taking:
 
 
 def plain_text(array: pa.Array) -> pa.Array:
-    """Views of text, which are valid, as plain text. Arrow also looks at views that are NULL, wherever these point to."""
+    """Views of text, which are valid, as plain text. Arrow also follows views that are NULL."""
     there = array.is_valid().to_numpy(zero_copy_only=False)
     _, views, *texts = array.buffers()
     own = np.frombuffer(views, VIEW)[array.offset : array.offset + len(array)] if len(array) else np.empty(0, VIEW)

@@ -191,9 +191,9 @@ class PcapSource(SkippingFiles[CaptureFile]):
             return
         walker, skip = self._enter(file, int(rows[0]), PASSED)
         at, records, picked = int(rows[0]) - skip, PacketRecords(SOME), Picked(min(SOME, batch_rows))
-        for count in walker.pieces(records):
-            wanted = between(rows, at, at + count)
-            at += count
+        for passed in walker.pieces(records):
+            wanted = between(rows, at, at + passed)
+            at += passed
             while len(wanted):
                 wanted = wanted[picked.take(walker.data, records, wanted) :]
                 if len(wanted):

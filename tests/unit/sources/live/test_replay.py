@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def put(folder: Path, stamps: Sequence[int | None], rng: random.Random) -> str:
     """The same records in files of some format."""
     cuts = sorted(rng.randrange(len(stamps) + 1) for _ in range(rng.randrange(3)))
     edges, parquet = [0, *cuts, len(stamps)], rng.random() < 0.5
-    for number, (begin, end) in enumerate(zip(edges, edges[1:], strict=False)):
+    for number, (begin, end) in enumerate(pairwise(edges)):
         table = pa.table(
             {"ts": pa.array(stamps[begin:end], pa.timestamp("us")), "n": pa.array(range(begin, end), pa.int64())}
         )

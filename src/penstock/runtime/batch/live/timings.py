@@ -16,6 +16,7 @@ class Measured:
         self._known = Estimate()
         self._batch = -1  # the newest that was taken
         self._decided_at: int | None = None
+        self._cold = True
 
     @property
     def costs(self) -> Costs:
@@ -35,6 +36,9 @@ class Measured:
             return
         told, interval = before.timings, (now - self._decided_at) / MICROSECONDS
         self._batch, self._decided_at = before.batch, None
+        if self._cold:  # its workers loaded what they run
+            self._cold = not told.read
+            return
         timing = Timing(
             told.read, told.left, told.instants, told.compacted, told.tasks, told.merge, told.seconds, interval
         )
