@@ -87,9 +87,18 @@ class LiveDecider:
         return Queue(seen.stream.name, seen.start, seen.arrived, seen.rate, dues, promised)
 
     def _planned(self, now: int, queues: Sequence[Queue]) -> Plan | None:
+        if self._measured.learning and any(queue.arrived > queue.start for queue in queues):
+            return self._first(queues)
         costs, mode = self._measured.costs, self._job.overload
         fixed = self._fixed(queues) if mode is Mode.SUMMARISE else 0
         return planned(now / MICROSECONDS, queues, costs, mode, self._measured.rows(self._job.batch_rows), fixed)
+
+    def _first(self, queues: Sequence[Queue]) -> Plan:
+        """What there is, but not much of it: so it is soon known what batches cost, and nothing is left unread because
+        nobody knew."""
+        most = self._measured.rows(self._job.batch_rows)
+        stops = {queue.stream: min(queue.arrived, queue.start + most) for queue in queues}
+        return Plan({name: ((stop, 0),) for name, stop in stops.items()}, 0.0, overdue=False)
 
     def _fixed(self, queues: Sequence[Queue]) -> int:
         """One k for all records: the least that keeps up with the streams' peaks."""

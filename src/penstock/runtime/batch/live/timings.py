@@ -8,6 +8,9 @@ from penstock.triage.costs import Estimate, Timing, costs, measured, rows
 from penstock.triage.plan import Costs
 
 
+ENOUGH = 4  # batches that tell what they cost
+
+
 class Measured:
     """The costs so far. A batch lasts from the moment at which it was decided to the one at which the next one is asked
     for; what lies between its tasks and its closing is what each batch costs, whatever is in it."""
@@ -16,7 +19,12 @@ class Measured:
         self._known = Estimate()
         self._batch = -1  # the newest that was taken
         self._decided_at: int | None = None
-        self._cold = True
+        self._cold, self._learnt = True, 0
+
+    @property
+    def learning(self) -> bool:
+        """Whether too little is known yet to plan with."""
+        return self._learnt < ENOUGH
 
     @property
     def costs(self) -> Costs:
@@ -43,3 +51,4 @@ class Measured:
             told.read, told.left, told.instants, told.compacted, told.tasks, told.merge, told.seconds, interval
         )
         self._known = measured(self._known, timing)
+        self._learnt += bool(told.read)
