@@ -37,10 +37,10 @@ class Capacity:
         return {"PENSTOCK_DRAG": f"{self.drag:.0f}"}
 
 
-def measured(app: Path, trace: Path, wanted: float, folder: Path) -> Capacity:
+def measured(app: Path, trace: Path, wanted: float, folder: Path, more: Sequence[str] = ()) -> Capacity:
     """By a run over a short trace as fast as it goes."""
     guess = Capacity(0.8 * TASKS * 1e9 / wanted, 0)
-    summary = run_app(app, trace, "max", guess, folder, ["--batch-rows", str(BATCH_ROWS)], quiet=True)
+    summary = run_app(app, trace, "max", guess, folder, ["--batch-rows", str(BATCH_ROWS), *more], quiet=True)
     return dragged(guess.drag, per_record(summary), wanted)
 
 
