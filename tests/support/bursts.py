@@ -21,6 +21,7 @@ from penstock.triage.scheduler import Costs, Due, Mode, Plan, Queue, planned
 
 SOON = 0.01  # seconds until a scheduler that waits is asked again, at least
 UNKNOWN = 1 << 62  # where a window ends whose end has not arrived
+MANY = 30  # dues of a queue
 MEASURED = 0.5  # seconds over which a rate is taken
 
 
@@ -74,14 +75,21 @@ class Live:
     def arrived(self, now: float) -> int:
         return floor(float(np.interp(now, self.stream.breaks, self.counts)) + 1e-6)
 
-    def queue(self, now: float) -> Queue:
+    def due(self, now: float) -> float:
+        """By when the results of the window under way must be there."""
+        number = min(int(np.searchsorted(self.ends, now, "right")), len(self.ends) - 1)
+        return float(self.ends[number]) + self.stream.promise
+
+    def queue(self, now: float, horizon: float) -> Queue:
+        """Its dues include that of the window under way, and those before the horizon."""
         arrived, before = self.arrived(now), self.arrived(now - MEASURED)
         dues = []
         for number in range(self.closed, len(self.ends)):
             stop, ready = int(self.needed[number]), float(self.ready[number])
             due = float(self.ends[number]) + self.stream.promise
             dues.append(Due(stop if stop <= arrived else UNKNOWN, ready, due, self.stream.most))
-            if self.ends[number] > now:
+            after = float(self.ends[number]) + self.stream.every + self.stream.promise
+            if self.ends[number] > now and (after > horizon or len(dues) >= MANY):
                 break
         promised = self.stream.promise < inf
         return Queue(self.stream.name, self.start, arrived, (arrived - before) / MEASURED, tuple(dues), promised)
@@ -172,7 +180,8 @@ def simulated(
     now, end = 0.0, max(stream.end for stream in streams)
     breaks = np.unique(np.concatenate([stream.breaks for stream in streams]))
     while any(live.closed < len(live.ends) for live in lives) and now < end + patience:
-        queues = [live.queue(now) for live in lives]
+        horizon = max((live.due(now) for live in lives if live.stream.promise < inf), default=0.0)
+        queues = [live.queue(now, horizon) for live in lives]
         known = costing.costs(estimate) if estimate else believed or costs
         rows = costing.rows(estimate, batch_rows) if estimate else batch_rows
         plan = planned(now, queues, known, mode, rows, fixed)
@@ -184,7 +193,7 @@ def simulated(
         for live, queue in zip(lives, queues, strict=True):
             reads, lefts = live.take(plan.ranges.get(queue.stream, ()))
             read, left = read + reads, left + lefts
-            closing.append(live.closing(queue, now))
+            closing.append(live.closing(queue, now) if queue.stream in plan.ranges else 0)
         assert read <= rows
         closed = sum(closing)
         assert read or left or closed, (now, queues, plan)

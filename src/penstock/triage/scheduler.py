@@ -41,15 +41,15 @@ def planned(
     view = outlook(now, promised, costs, mode, batch_rows, fixed, span)
     draft = filled(view, costs, span, batch_rows, sum(queue.rate for queue in promised))
     slack = min(draft.exact, default=inf)
-    left = min(slack, span - costs.batch - draft.spent)
+    left = min(slack, span - costs.batch - draft.spent, LEAST * costs.batch if draft.closes else inf)
     owed = shared(now, [queue for queue in queues if not queue.promised], costs, left, batch_rows - draft.read)
     worth = draft.spent + owed.spent
     if not draft.closes and any(now < one.ready < now + costs.batch for one in view.segments):
         return None  # a batch that waits for the windows that are about to end saves one
     if not (draft.closes or owed.closes or worth >= LEAST * costs.batch or (worth > 0 and _pressed(now, view, costs))):
         return None
-    steps = {**draft.taken, **owed.taken}
-    ranges = {q.stream: ranged(q.start, steps.get(q.stream, ()), mode is Mode.DROP) for q in queues}
+    steps = {**{q.stream: draft.taken.get(q.stream, []) for q in promised}, **owed.taken}
+    ranges = {q.stream: ranged(q.start, steps[q.stream], mode is Mode.DROP) for q in queues if q.stream in steps}
     return Plan(ranges, slack - owed.spent, any(one < 0 for one in draft.least))
 
 

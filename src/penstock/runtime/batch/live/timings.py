@@ -7,7 +7,6 @@ from penstock.state.manifest import Manifest
 from penstock.triage.costs import Estimate, Timing, costs, measured, rows
 from penstock.triage.plan import Costs
 
-
 ENOUGH = 4  # batches that tell what they cost
 
 
