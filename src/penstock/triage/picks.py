@@ -77,7 +77,7 @@ def joined(ranges: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     >>> joined([(4, 0), (16, 2), (32, 2)])
     ((4, 0), (32, 2))
     """
-    return tuple(one for one, after in zip(ranges, [*ranges[1:], (0, -1)], strict=True) if one[1] != after[1])
+    return tuple(one for one, after in zip(ranges, [*ranges[1:], (0, -1)], strict=False) if one[1] != after[1])
 
 
 def _mix(number: int) -> int:
