@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from penstock.errors import RunError
@@ -182,6 +183,19 @@ def test_queries_without_aggregates_have_a_weight() -> None:
         {"host": "c", "v": 7, "weight": 1},
         {"host": "d", "v": 15, "weight": 4},
     ]
+
+
+@pytest.mark.parametrize(("column", "near", "far"), [("error_n", 1e-7, 1e-5), ("m", 1e-10, 1e-8)])
+def test_errors_compare_with_fewer_digits(column: str, near: float, far: float) -> None:
+    rows = expect_hand("SELECT host, count(*) AS n, avg(v) AS m FROM s [RANGE '1 minute'] GROUP BY host").rows["q"]
+
+    def off(by: float) -> pa.Table:
+        at = rows.schema.get_field_index(column)
+        return rows.set_column(at, rows.schema.field(at), pc.multiply(rows.column(at), 1 + by))
+
+    assert_same_rows(off(near), rows, "near")
+    with pytest.raises(AssertionError, match="unexpected"):
+        assert_same_rows(off(far), rows, "far")
 
 
 def test_late_and_malformed_records_are_judged_among_those_read() -> None:

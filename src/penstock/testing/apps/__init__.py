@@ -3,6 +3,7 @@
 | module | makes |
 | --- | --- |
 | `generators` | a whole case: stream, queries, settings |
+| `random_promises` | the same where all queries promise a delay |
 | `randomness` | dice |
 | `random_values`, `random_stream`, `random_files` | columns, streams, files |
 | `random_terms`, `random_text`, `random_windows`, `random_query` | expressions, clauses, windows, SELECTs |
