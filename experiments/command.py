@@ -89,7 +89,7 @@ def show(name: str, findings: Findings, picture: str | None, seconds: float, con
     wide = console if console.width >= WIDTH else Console(file=console.file, width=WIDTH, highlight=False)
     wide.print(Text(f"{name}: {findings.title}", "bold"))
     for numbers in findings.numbers:
-        wide.print(_table(numbers))
+        wide.print(shown_table(numbers))
     for note in findings.notes:
         wide.print(Text(note, "dim"))
     wide.print(_claims(findings))
@@ -98,7 +98,7 @@ def show(name: str, findings: Findings, picture: str | None, seconds: float, con
     wide.print(f"{name}: {held} of {len(findings.claims)} claims hold; {seconds} s{where}\n", markup=False)
 
 
-def _table(numbers: Numbers) -> Table:
+def shown_table(numbers: Numbers) -> Table:
     made = Table(title=numbers.title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for place, column in enumerate(numbers.columns):
         made.add_column(column, justify="right" if place else "left")

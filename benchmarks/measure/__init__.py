@@ -7,6 +7,7 @@
 | `cpu`, `memory`, `machine` | processor time; memory by length of the stream; where it ran |
 | `profiled` | seconds by function |
 | `table`, `figures`, `join_tables` | tables for people |
+| `skipping` | what reading costs by source, all of it or picks |
 | `walk` | how often the way of a record changes module |
 """
 

@@ -112,7 +112,26 @@ CASES = [
     Case("source_kafka", CHECK, stream("kafka:broker:9092/topic") + QUERY),
     Case("source_kafka_declared", CHECK, stream("kafka:broker:9092/topic", COLUMNS) + QUERY),
     Case("source_netflow", CHECK, stream("netflow:nfcapd.202601") + QUERY),
-    Case("source_replay", CHECK, stream("replay:pcap:a.pcap") + QUERY),
+    # What cannot be replayed.
+    Case("replay_speed_zero", CHECK, stream("replay:parquet:data.parquet", "", "speed = 0") + QUERY, parquet()),
+    Case(
+        "replay_speed_no_number", CHECK, stream("replay:parquet:data.parquet", "", "speed = 'fast'") + QUERY, parquet()
+    ),
+    Case("replay_twice", CHECK, stream("replay:replay:pcap:a.pcap") + QUERY),
+    Case("replay_stdin", CHECK, stream("replay:stdin:csv") + QUERY),
+    Case("replay_view", CHECK, stream("replay:spark:flows") + QUERY),
+    Case("replay_nothing", CHECK, stream("replay:") + QUERY),
+    Case("replay_unknown", CHECK, stream("replay:gopher:data.csv") + QUERY),
+    Case("replay_scheme_missing", CHECK, stream("replay:data.parquet") + QUERY, parquet()),
+    Case("replay_option_unknown", CHECK, stream("replay:parquet:data.parquet", "", "sped = 2") + QUERY, parquet()),
+    Case(
+        "replay_table",
+        CHECK,
+        stream("parquet:data.parquet")
+        + "CREATE TABLE t FROM 'replay:parquet:data.parquet';\n"
+        + "CREATE QUERY q AS SELECT t.name, count(*) AS n FROM s [WINDOW 1 HOUR], t WHERE s.a = t.a GROUP BY t.name;\n",
+        parquet(),
+    ),
     Case("source_on_the_web", CHECK, stream("https://example.com/x.csv") + QUERY),
     Case("source_scheme_missing", CHECK, stream("data.parquet") + QUERY, parquet()),
     Case("source_address_empty", CHECK, stream("parquet:") + QUERY),

@@ -14,12 +14,14 @@ from random import Random
 
 import numpy as np
 
+from penstock.triage import costs as costing
 from penstock.triage.picks import DROP
 from penstock.triage.plan import greatest
 from penstock.triage.scheduler import Costs, Due, Mode, Plan, Queue, planned
 
 SOON = 0.01  # seconds until a scheduler that waits is asked again, at least
 UNKNOWN = 1 << 62  # where a window ends whose end has not arrived
+MANY = 30  # dues of a queue
 MEASURED = 0.5  # seconds over which a rate is taken
 
 
@@ -73,14 +75,21 @@ class Live:
     def arrived(self, now: float) -> int:
         return floor(float(np.interp(now, self.stream.breaks, self.counts)) + 1e-6)
 
-    def queue(self, now: float) -> Queue:
+    def due(self, now: float) -> float:
+        """By when the results of the window under way must be there."""
+        number = min(int(np.searchsorted(self.ends, now, "right")), len(self.ends) - 1)
+        return float(self.ends[number]) + self.stream.promise
+
+    def queue(self, now: float, horizon: float) -> Queue:
+        """Its dues include that of the window under way, and those before the horizon."""
         arrived, before = self.arrived(now), self.arrived(now - MEASURED)
         dues = []
         for number in range(self.closed, len(self.ends)):
             stop, ready = int(self.needed[number]), float(self.ready[number])
             due = float(self.ends[number]) + self.stream.promise
             dues.append(Due(stop if stop <= arrived else UNKNOWN, ready, due, self.stream.most))
-            if self.ends[number] > now:
+            after = float(self.ends[number]) + self.stream.every + self.stream.promise
+            if self.ends[number] > now and (after > horizon or len(dues) >= MANY):
                 break
         promised = self.stream.promise < inf
         return Queue(self.stream.name, self.start, arrived, (arrived - before) / MEASURED, tuple(dues), promised)
@@ -158,7 +167,7 @@ def simulated(
     fixed: int = 0,
     noise: float = 0.0,
     believed: Costs | None = None,
-    estimate: Estimating | None = None,
+    estimate: costing.Estimate | None = None,
     dice: Random | None = None,
     patience: float = inf,
 ) -> Run:
@@ -171,9 +180,10 @@ def simulated(
     now, end = 0.0, max(stream.end for stream in streams)
     breaks = np.unique(np.concatenate([stream.breaks for stream in streams]))
     while any(live.closed < len(live.ends) for live in lives) and now < end + patience:
-        queues = [live.queue(now) for live in lives]
-        known = estimate.costs() if estimate else believed or costs
-        rows = estimate.batch_rows(batch_rows) if estimate else batch_rows
+        horizon = max((live.due(now) for live in lives if live.stream.promise < inf), default=0.0)
+        queues = [live.queue(now, horizon) for live in lives]
+        known = costing.costs(estimate) if estimate else believed or costs
+        rows = costing.rows(estimate, batch_rows) if estimate else batch_rows
         plan = planned(now, queues, known, mode, rows, fixed)
         if plan is None:
             now += _pause(now, queues, known, breaks)
@@ -183,7 +193,7 @@ def simulated(
         for live, queue in zip(lives, queues, strict=True):
             reads, lefts = live.take(plan.ranges.get(queue.stream, ()))
             read, left = read + reads, left + lefts
-            closing.append(live.closing(queue, now))
+            closing.append(live.closing(queue, now) if queue.stream in plan.ranges else 0)
         assert read <= rows
         closed = sum(closing)
         assert read or left or closed, (now, queues, plan)
@@ -195,21 +205,9 @@ def simulated(
         for live, count in zip(lives, closing, strict=True):
             live.close(count, now)
         if estimate:
-            estimate.measure(read, left, closed, tasks, merge, seconds)
+            timing = costing.Timing(read, left, closed, False, tasks, merge, seconds, seconds)
+            estimate = costing.measured(estimate, timing)
     return Run(lives, batches, now)
-
-
-class Estimating:
-    """What a run measures of itself; the tests stand `triage.costs` behind it."""
-
-    def costs(self) -> Costs:
-        raise NotImplementedError
-
-    def batch_rows(self, most: int) -> int:
-        return most
-
-    def measure(self, read: int, left: int, closed: int, tasks: float, merge: float, whole: float) -> None:
-        raise NotImplementedError
 
 
 def _pause(now: float, queues: Sequence[Queue], costs: Costs, breaks: np.ndarray) -> float:
@@ -243,3 +241,101 @@ def clairvoyant(stream: Stream, costs: Costs) -> np.ndarray:
         start = stop
     most = float(1 << greatest(Mode.TRIAGE, stream.most, 0))
     return records * (np.clip(found, 1.0, most) - 1)
+
+
+# -- arrivals
+
+
+def random_streams(dice: Random, costs: Costs, load: float) -> list[Stream]:
+    """One to three streams that together stay below `load` of what can be left unread in the time."""
+    count = dice.choice((1, 1, 1, 2, 3))
+    end = 0.0
+    found = []
+    for number in range(count):
+        every = dice.choice((2.0, 3.0, 5.0, 10.0, 20.0))
+        if count == 1 and dice.random() < 0.2:
+            every = 1.0
+        end = end or every * dice.randint(4, 12)
+        found.append((number, every))
+    end = max(end, 2 * max(every for _, every in found))
+    closing = sum((costs.close + 2 * costs.batch) / every for _, every in found)
+    peak = load * max(0.05, 1 - closing) / costs.skip / count
+    streams = []
+    for number, every in found:
+        windows = int(end / every)
+        least = 2 * costs.batch + count * costs.close + costs.batch
+        promise = dice.choice((1.0, 1.5, 3.0, 10.0)) * least
+        delay = dice.choice((0.0, 0.0, 0.5))
+        breaks, rates = pattern(dice, windows * every, peak, 1 / costs.full / count)
+        streams.append(Stream(f"s{number}", breaks, rates, every, promise + delay, delay))
+    return streams
+
+
+def pattern(dice: Random, end: float, peak: float, capacity: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Breaks and the rates between them: at most `peak`, in several shapes around what can be read in full."""
+    kind = dice.choice(("steady", "step", "on and off", "bursts", "sinusoid", "random", "stairs"))
+    pieces = 1 if kind == "steady" else dice.randint(2, 24)
+    if kind in ("bursts", "random"):
+        inner = sorted(dice.uniform(0, end) for _ in range(pieces - 1))
+    else:
+        inner = [end * number / pieces for number in range(1, pieces)]
+    top = min(peak, capacity * dice.choice((0.5, 0.9, 1.1, 2, 5, 10, 30)))
+    low = capacity * dice.choice((0.0, 0.1, 0.5, 0.9))
+    match kind:
+        case "steady":
+            rates = [top]
+        case "step":
+            rates = [low if number < pieces // 2 else top for number in range(pieces)]
+        case "on and off" | "bursts":
+            rates = [top if number % 2 else low for number in range(pieces)]
+        case "sinusoid":
+            waves = dice.uniform(0.5, 4)
+            rates = [top * (1 - np.cos(2 * np.pi * waves * number / pieces)) / 2 for number in range(pieces)]
+        case "random":
+            rates = [dice.uniform(0, 1) ** 3 * top for _ in range(pieces)]
+        case _:
+            rates = [top * number / pieces for number in range(pieces)]
+    return (0.0, *inner, end), tuple(min(float(rate), peak) for rate in rates)
+
+
+def random_costs(dice: Random) -> Costs:
+    full = 10 ** dice.uniform(-7, -5)
+    batch = dice.uniform(0.05, 0.4)
+    return Costs(batch, full, full / dice.uniform(3, 20), dice.uniform(0.05, 0.5))
+
+
+def forced(told: Told) -> bool:
+    """Whether each record that a batch leaves unread lies before a deadline that reading all would miss.
+
+    Worked out again, from what the scheduler was told: all that waits is read, what is to come is left unread.
+    """
+    promised = [queue for queue in told.queues if queue.promised]
+    dues = sorted({due.due for queue in promised for due in queue.dues})
+    allowed = {queue.stream: queue.start for queue in promised}
+    costs, now = told.costs, told.now
+    for instant in dues:
+        mine = {q.stream: [due for due in q.dues if due.due <= instant] for q in promised}
+        records = coming = 0.0
+        reach = {}
+        for queue in promised:
+            if mine[queue.stream]:
+                last = mine[queue.stream][-1]
+                reach[queue.stream] = stop = max(queue.start, min(last.stop, queue.arrived))
+                records += stop - queue.start
+                if last.stop > queue.arrived:
+                    coming += queue.rate * max(0.0, last.ready - now)
+        work = records * costs.full + coming * costs.skip + sum(map(len, mine.values())) * costs.close
+        later = sorted((d for q in promised for d in mine[q.stream] if d.stop > q.arrived), key=lambda due: due.due)
+        if work + _batches(now, later, costs) * costs.batch > instant - now - 1e-9:
+            allowed.update(reach)
+    ranges = ((queue.stream, stop, k) for queue in promised for stop, k in told.plan.ranges[queue.stream])
+    return all(stop <= allowed[stream] for stream, stop, k in ranges if k)
+
+
+def _batches(now: float, dues: Sequence[Due], costs: Costs) -> int:
+    """The next one, and one for each window that ends too late for the one before."""
+    count, last = 1, now
+    for due in dues:
+        if due.ready > last:
+            count, last = count + 1, max(due.ready, due.due - costs.batch - costs.close)
+    return count

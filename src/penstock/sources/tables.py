@@ -53,6 +53,11 @@ class StoredTable:
 
 def read_table(source: Source, fields: tuple[Field, ...] | None, name: str) -> StoredTable:
     """All records of a source as the rows of table `name`: these columns, or all that the source knows."""
+    if source.abilities.live:
+        raise SourceError(
+            f"table '{name}' cannot be a replay: tables are read at once, and whole",
+            "name the source itself, without replay: and speed",
+        )
     meant = tuple(source_fields(source.schema()) if fields is None else fields)
     check_fields(meant, source.schema(), f"table '{name}'")
     schema, pieces, at = pa.schema(map(stored_field, meant)), list[pa.RecordBatch](), START

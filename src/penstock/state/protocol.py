@@ -160,14 +160,14 @@ class Results:
 @dataclass(frozen=True)
 class Timings:
     """What a batch on live streams took: records that were read, and left unread; instants at which windows closed;
-    whether segments were merged; seconds of the tasks, of closing, and of all that the driver did."""
+    whether segments were compacted; seconds of the tasks, of closing and compaction, and of all that the driver did."""
 
     read: int
     left: int
     instants: int
     compacted: bool
     tasks: float
-    closing: float
+    merge: float
     seconds: float
 
 

@@ -67,7 +67,8 @@ def outlook(
         closes += one.closes
         left = one.due - now - costs.close * closes
         times.append(left - costs.batch * count)
-        suited.append(left - costs.batch * (max(count, left // span) + ODD) if left < inf else inf)
+        more = max(count, 1 + ceil(max(0.0, one.ready - now) / span)) if left < inf else 0
+        suited.append(left - costs.batch * (more + ODD))
     if mode is Mode.SUMMARISE:
         return Outlook(segments, tuple(times), batches, tuple(one.steepest for one in segments), len(segments))
     steps = tuple(_steps(segments, suited, costs))

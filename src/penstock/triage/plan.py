@@ -60,8 +60,9 @@ class Due:
 class Queue:
     """One live stream at this moment: records [start, arrived) wait, `rate` more arrive in a second.
 
-    Its dues ascend by `ready`: those that are still open, also the next ones of the future. Without `promised` the
-    stream stays exact and takes what time the others leave.
+    Its dues ascend by `ready`: those that are still open, the one under way, and the next ones as long as they are due
+    before those under way of other streams (some tens at most): what they will need is kept for them. Without
+    `promised` the stream stays exact and takes what time the others leave.
     """
 
     stream: str
@@ -76,8 +77,9 @@ class Queue:
 class Plan:
     """What the next batch does: by stream ranges (stop, k) from `Queue.start` on, none of what stays in the queue.
 
-    `slack` are the seconds left for what can wait, such as compaction, with all records exact; negative under
-    overload, infinite where nothing is promised. `overdue`: some deadline cannot be kept.
+    A stream that is missing is left alone by the clock, too: there is no time to close its windows.
+    `slack` are the seconds left for what can wait, such as compaction, with all that is not in the batch read in full:
+    negative under overload, infinite where nothing is promised. `overdue`: some deadline cannot be kept.
     """
 
     ranges: Mapping[str, tuple[Range, ...]]

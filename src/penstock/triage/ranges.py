@@ -49,8 +49,6 @@ def _dropped(start: int, stop: int, step: float) -> Iterator[Range]:
 def _mixed(start: int, stop: int, step: float) -> Iterator[Range]:
     k = _coarser(step)
     size = 1 << k
-    if stop <= start:
-        return
     if step < size and stop - start >= FEW * size:
         finer = size / step - 1  # the share of records that get half the step
         middle = stop - round(finer * (stop - start)) >> k << k
@@ -58,14 +56,14 @@ def _mixed(start: int, stop: int, step: float) -> Iterator[Range]:
             yield from _fitted(start, middle, k)
             start = middle
         k -= 1
-    yield from _fitted(start, stop, k)
+    if stop > start:
+        yield from _fitted(start, stop, k)
 
 
-def _fitted(start: int, stop: int, k: int) -> Iterator[Range]:
+def _fitted(start: int, stop: int, k: int) -> list[Range]:
     """With a finer step where fewer records are read so, since fewer are odd."""
-    return min(
-        (list(exact_ends(start, stop, one)) for one in range(k + 1)), key=lambda found: reads(start, found)
-    ).__iter__()
+    choices = (list(exact_ends(start, stop, one)) for one in range(k + 1))
+    return min(choices, key=lambda found: reads(start, found))
 
 
 def _coarser(step: float) -> int:

@@ -24,7 +24,8 @@ from penstock.triage.ranges import ranged
 __all__ = ["Costs", "Due", "Mode", "Plan", "Queue", "fixed_step", "planned"]
 
 LEAST = 2  # batches' worth of work that a batch waits for
-CALM, GROWTH = 0.75, 1.5  # of a burst: the share of the time that its unread records take, and how a rate may grow
+CALM, FULL = 0.75, 0.9  # the share of the time that the unread records of a burst to come may take
+GROWTH = 1.5  # how much more may come than now
 SHORT = 3  # the same, of the span of a batch where a promise leaves less
 
 
@@ -40,23 +41,29 @@ def planned(
     view = outlook(now, promised, costs, mode, batch_rows, fixed, span)
     draft = filled(view, costs, span, batch_rows, sum(queue.rate for queue in promised))
     slack = min(draft.exact, default=inf)
-    left = min(slack, span - costs.batch - draft.spent)
+    left = min(slack, span - costs.batch - draft.spent, LEAST * costs.batch if draft.closes else inf)
     owed = shared(now, [queue for queue in queues if not queue.promised], costs, left, batch_rows - draft.read)
     worth = draft.spent + owed.spent
+    if not draft.closes and any(now < one.ready < now + costs.batch for one in view.segments):
+        return None  # a batch that waits for the windows that are about to end saves one
     if not (draft.closes or owed.closes or worth >= LEAST * costs.batch or (worth > 0 and _pressed(now, view, costs))):
         return None
-    steps = {**draft.taken, **owed.taken}
-    ranges = {q.stream: ranged(q.start, steps.get(q.stream, ()), mode is Mode.DROP) for q in queues}
+    steps = {**{q.stream: draft.taken.get(q.stream, []) for q in promised}, **owed.taken}
+    ranges = {q.stream: ranged(q.start, steps[q.stream], mode is Mode.DROP) for q in queues if q.stream in steps}
     return Plan(ranges, slack - owed.spent, any(one < 0 for one in draft.least))
 
 
 def _span(now: float, queues: Sequence[Queue], costs: Costs) -> float:
-    """How long a batch may take: if a burst begins with it, the windows' records can still be left unread in time."""
-    load = max(CALM, GROWTH * costs.skip * sum(queue.rate for queue in queues))
-    free = max(0.0, 1 - load)
+    """How long a batch may take: if a burst begins with it, the windows' records can still be left unread in time.
+
+    The less time unread records leave, the longer it is all the same: batches must not take all of that.
+    """
+    load = costs.skip * sum(queue.rate for queue in queues)
     ahead = [due for queue in queues for due in queue.dues if due.ready > now]
+    free = 1 - min(max(GROWTH * load, CALM), FULL)
     longest = min((due.due - due.ready + free * (due.ready - now) for due in ahead), default=inf)
-    return max(SHORT * costs.batch, longest - costs.batch - costs.close)
+    needed = SHORT * costs.batch / max(1 - load, 1 - FULL)
+    return max(needed, longest - costs.batch - costs.close)
 
 
 def _pressed(now: float, view: Outlook, costs: Costs) -> bool:

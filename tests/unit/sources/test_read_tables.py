@@ -19,7 +19,7 @@ from penstock.errors import SourceError, StateError
 from penstock.logical.query import Field
 from penstock.logical.types import BIGINT, BOOLEAN, DOUBLE, INET, STRING, TIMESTAMP, TINYINT
 from penstock.sources.arrow.table import taken
-from penstock.sources.base import ADDRESS, TYPE_KEY
+from penstock.sources.base import ADDRESS, OF_FILES, TYPE_KEY
 from penstock.sources.registry import open_source
 from penstock.sources.tables import StoredTable, keep_table, load_table, read_table
 
@@ -128,6 +128,8 @@ def test_addresses_of_numbers() -> None:
 
 class Given:
     """One batch as a source, of a form that no table in memory can have."""
+
+    abilities = OF_FILES
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self._batch = batch

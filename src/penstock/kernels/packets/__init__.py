@@ -10,6 +10,7 @@
 | `tunnel` | packets inside packets |
 | `layout` | the numbers that describe a packet's layers |
 | `fields` | takes values out of packets |
+| `picked` | puts some packets side by side |
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Advanced:
     tasks: Sequence[TaskReport]
     merged: Sequence[MergeReport]
     compacted: Sequence[CompactionReport]
-    closing: float = 0.0  # seconds
+    merging: float = 0.0  # seconds of closing and compaction
 
     @property
     def feeds(self) -> list[TaskReport]:
@@ -174,10 +174,10 @@ class BatchDriver(Generic[Given]):
         hfta = Hfta(context, self.sinks, streams, segments, self.opened)
         began = time.perf_counter()
         hfta.close()
-        closing = time.perf_counter() - began
         floors = open_panes(version, hfta.streams, hfta.opened)
         kept = [s if s.unit else replace(s, unit=str(context.batch)) for s in live(hfta.segments, floors)]
         kept, compacted = self._compacted(context, kept, keeps_of(version, floors, hfta.streams))
+        merging = time.perf_counter() - began
         written = [*tasks, *hfta.feeds]
         results = _add_results(before.results, version, hfta)
         staged = [part for report in hfta.reports for part in report.staged]
@@ -196,7 +196,7 @@ class BatchDriver(Generic[Given]):
             staged=(*staged, *empty),
             rows=sum(task.rows for task in tasks),
         )
-        return Advanced(manifest, hfta.accounts, tasks, hfta.reports, compacted, closing)
+        return Advanced(manifest, hfta.accounts, tasks, hfta.reports, compacted, merging)
 
     def _compacted(
         self, context: Context, kept: list[SegmentRef], keeps: Mapping[str, Keep]
@@ -258,7 +258,7 @@ def _timings(advanced: Advanced, tasks: float, started: float) -> Timings:
         len(instants),
         bool(advanced.compacted),
         tasks,
-        advanced.closing,
+        advanced.merging,
         now - started,
     )
 

@@ -38,7 +38,7 @@ from penstock.state.manifest import Manifest
 from penstock.state.protocol import Offset, StreamOffset, TaskReport
 from penstock.triage.picks import DROP, Picks, key_of
 
-LEAST_LIVE = 16_384  # records of a live stream: a task for fewer costs more than it saves
+LEAST_LIVE = 1_024  # records of a live stream: a task for fewer costs more than it saves
 
 
 @dataclass(frozen=True)

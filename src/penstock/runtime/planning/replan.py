@@ -271,6 +271,6 @@ def sample_source(app: QuerySet, stream: str, source: Source, batch_rows: int) -
     from penstock.runtime.task.task import sampled
 
     try:
-        return sampled(unshared_plan(app, stream), source, batch_rows)
+        return sampled(unshared_plan(app, stream).exact, source, batch_rows)
     except (OSError, PenstockError):
         return None

@@ -82,6 +82,7 @@ class Columns:
         self._of_records = _of_records(asked)
         self._weighed = any(WEIGHT in r.attributes for r in plan.relations)
         self.types = {f.name: f.type for f in self._fields} | {c.name: c.type for c in self._computed}
+        self.types |= {WEIGHT.name: WEIGHT.type} if self._weighed else {}
         prefixes = {(a.column.name, a.length) for r in plan.relations for a in r.attributes if isinstance(a, Prefix)}
         self._codes = Codes(self.types, prefixes)
         self._note_dictionaries()

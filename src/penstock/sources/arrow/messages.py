@@ -76,8 +76,8 @@ def read_batches(
     if not numbers:
         return
     names, data = _open(path).schema.names, _mapped(path)
-    wanted = [names.index(name) for name in columns] if _compressed(data, index) else None
-    yield from _batches(data, index, numbers, wanted)
+    wanted = [names.index(name) for name in columns]
+    yield from _batches(data, index, numbers, wanted if _compressed(data, index) else None)
 
 
 def _mapped(path: str) -> pa.Buffer:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from penstock.errors import RunError, SourceError
 from penstock.logical.query import Field
 from penstock.sources.arrow.messages import ERRORS, ArrowHead, ArrowIndex, index_batches, read_batches, read_head
-from penstock.sources.arrow.taking import Taking
+from penstock.sources.arrow.taking import Taking, plain_text
 from penstock.sources.base import START, arrow_field, fields
 from penstock.sources.counted import file_digest, require_quiet
 from penstock.sources.files import Address, in_short, regular, starts_of
@@ -178,7 +178,7 @@ def _ingestible(array: pa.Array) -> pa.Array:
         if text and not array.dictionary.null_count:
             return array
         array = array.dictionary_decode()
-    return array.cast(pa.string()) if pa.types.is_string_view(array.type) else array
+    return plain_text(array) if pa.types.is_string_view(array.type) else array
 
 
 def _damaged(file: ArrowFile, error: BaseException) -> RunError:

@@ -1,8 +1,8 @@
 """Takes some records of a batch that is mapped into memory: nothing else of it is touched.
 
 Arrow believes what a file says of places inside a column: a wrong one would end the process. To check a whole column
-would touch all of it, so only what is taken is checked, before (offsets of text) or after (indices of dictionaries, text
-itself). Columns of other kinds, which the engine has no use for, are checked whole.
+would touch all of it, so only what is taken is checked: offsets of text before, its letters and indices of dictionaries
+after. Columns of other kinds, which the engine has hardly a use for, are checked whole.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import pyarrow as pa
 from penstock.sources.texts import same_memory
 
 Array = np.ndarray
+VIEW = np.dtype("V16")  # a length, and text or where it is
 
 
 class Taking:
@@ -30,6 +31,8 @@ class Taking:
             _require_offsets(array, rows)
         elif not _fixed(array.type):
             array.validate(full=True)
+            if pa.types.is_string_view(array.type):  # Arrow takes none of them
+                array = plain_text(array)
         taken = array.take(indices)
         taken.validate(full=True)
         return taken
@@ -44,6 +47,15 @@ class Taking:
         if len(numbers) and (numbers.min() < 0 or numbers.max() >= len(words)):
             raise pa.ArrowInvalid(f"column '{name}' has indices beyond its dictionary")
         return pa.DictionaryArray.from_arrays(found, words, ordered=array.type.ordered, safe=False)
+
+
+def plain_text(array: pa.Array) -> pa.Array:
+    """Views of text, which are valid, as plain text. Arrow also follows views that are NULL."""
+    there = array.is_valid().to_numpy(zero_copy_only=False)
+    _, views, *texts = array.buffers()
+    own = np.frombuffer(views, VIEW)[array.offset : array.offset + len(array)] if len(array) else np.empty(0, VIEW)
+    known = [pa.array(there).buffers()[1], pa.py_buffer(np.where(there, own, np.zeros(1, VIEW))), *texts]
+    return pa.Array.from_buffers(array.type, len(array), known).cast(pa.string())
 
 
 def _variable(kind: pa.DataType) -> bool:

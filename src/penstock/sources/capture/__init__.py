@@ -6,6 +6,7 @@
 | `stored` | finds the captures in a file: plain, compressed, in an archive |
 | `index` | counts the packets of a capture |
 | `walk` | walks a capture record by record |
+| `picked` | puts the picks of a walk side by side |
 | `columns` | turns packets into Arrow columns |
 """
 

@@ -22,7 +22,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.errors import RunError, SourceError
@@ -33,11 +35,13 @@ from penstock.logical.query import Field
 from penstock.sources.base import fields
 from penstock.sources.capture.columns import PacketBatch, Packets, needs_layers, schema
 from penstock.sources.capture.index import CaptureFile, count
+from penstock.sources.capture.picked import Picked
 from penstock.sources.capture.stored import capture_form, captures_in, stored_capture
-from penstock.sources.capture.walk import CaptureForm, Section, Walker
-from penstock.sources.counted import CountedFiles, Unfinished, file_digest, require_quiet, what_happened
+from penstock.sources.capture.walk import PIECE, CaptureForm, Section, Walker
+from penstock.sources.counted import Unfinished, file_digest, require_quiet, what_happened
 from penstock.sources.files import Address, in_short, regular
 from penstock.sources.fit import check_fields
+from penstock.sources.live.picking import SkippingFiles, between
 from penstock.sources.options import Options
 from penstock.sources.unpack import with_packed
 from penstock.state.arrivals import FileEntry
@@ -45,7 +49,9 @@ from penstock.state.arrivals import FileEntry
 SUFFIXES = (*with_packed((".pcap", ".pcapng", ".cap", ".dmp")), ".zip")
 TUNNELS = {"gre": GRE, "ipip": IPIP, "vxlan": VXLAN}
 SOME = 4096  # packets looked at in one go
+PASSED = 1 << 20  # bytes at a time, where packets are passed over: columns are taken of few of them
 NOTHING = Section()
+Array = np.ndarray
 
 
 def open_pcap(path: str, options: Mapping[str, str], declared: tuple[Field, ...] | None = None) -> PcapSource:
@@ -81,9 +87,10 @@ def _speed(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class PcapSource(CountedFiles[CaptureFile]):
+class PcapSource(SkippingFiles[CaptureFile]):
     """Captures one after the other. `following`: files may grow, and what is left at their ends is not yet a record."""
 
+    least_step: ClassVar[int] = 4
     unwrap: int = field(kw_only=True, default=0)
     following: bool = field(kw_only=True, default=False)
 
@@ -174,9 +181,37 @@ class PcapSource(CountedFiles[CaptureFile]):
                     batch = PacketBatch(columns, min(batch_rows, left))
             if not left:
                 return
-        raise RunError(f"'{file.path}' has fewer packets than when it was first read", "start with a new checkpoint")
+        raise _fewer(file)
 
-    def _enter(self, file: CaptureFile, row: int) -> tuple[Walker, int]:
+    def _read_rows(
+        self, file: CaptureFile, rows: Array, columns: Sequence[str], batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The file is walked over, as always; these packets are put aside, and looked at when they are many."""
+        if not len(rows):
+            return
+        walker, skip = self._enter(file, int(rows[0]), PASSED)
+        at, records, picked = int(rows[0]) - skip, PacketRecords(SOME), Picked(min(SOME, batch_rows))
+        for passed in walker.pieces(records):
+            wanted = between(rows, at, at + passed)
+            at += passed
+            while len(wanted):
+                wanted = wanted[picked.take(walker.data, records, wanted) :]
+                if len(wanted):
+                    yield self._looked_at(picked, columns)
+            if at > rows[-1]:
+                break
+        else:
+            raise _fewer(file)
+        yield self._looked_at(picked, columns)
+
+    def _looked_at(self, picked: Picked, columns: Sequence[str]) -> pa.RecordBatch:
+        """What was put aside, as a batch."""
+        piece, batch = picked.packets(), PacketBatch(columns, picked.rows)
+        batch.take(piece, needs_layers(columns) and _locate(piece, self.unwrap) > 0)
+        picked.clear()
+        return batch.arrow()
+
+    def _enter(self, file: CaptureFile, row: int, piece: int = PIECE) -> tuple[Walker, int]:
         """A walker at the nearest packet of the index, and how many packets to skip."""
         text, points = file.path, file.points
         # Of a file that is followed only the size is looked at: its time changes with every packet that is written.
@@ -188,7 +223,8 @@ class PcapSource(CountedFiles[CaptureFile]):
             text = stored_capture(file.path, file.member).text(self.cache)
         at = row // points.stride
         section = file.sections[points.sections[at]]
-        return Walker(text, file.form, points.places[at], file.stop, section, file.ended == CUT), row % points.stride
+        place, tail = points.places[at], file.ended == CUT
+        return Walker(text, file.form, place, file.stop, section, tail, piece=piece), row % points.stride
 
     def _place(self, file: CaptureFile, row: int) -> str:
         name = self.address.name(file.path) + (f"/{file.member}" if file.member else "")
@@ -204,6 +240,10 @@ class PcapSource(CountedFiles[CaptureFile]):
         except (SourceError, RunError):  # a message about one packet must not fail for the file's sake
             pass
         return where
+
+
+def _fewer(file: CaptureFile) -> RunError:
+    return RunError(f"'{file.path}' has fewer packets than when it was first read", "start with a new checkpoint")
 
 
 def _locate(piece: Packets, unwrap: int) -> int:

@@ -92,8 +92,10 @@ class Walker:
         section: Section,
         tail: bool = True,
         each: Callable[[memoryview], None] | None = None,
+        piece: int = PIECE,
     ) -> None:
-        self.data = np.empty(PIECE + kernels.ROOM, np.uint8)
+        self.data = np.empty(piece + kernels.ROOM, np.uint8)
+        self._piece = piece
         self.base, self.end = at, 0
         self.state = np.zeros(kernels.STATE, np.int64)
         self._path, self._form, self._stop, self._tail = path, np.array(form.numbers, np.int64), stop, tail
@@ -171,7 +173,7 @@ class Walker:
         self.base += passed
         self.state[kernels.AT] -= passed
         self.end = left
-        room = min(PIECE, self._stop - self.base - left)
+        room = min(self._piece, self._stop - self.base - left)
         try:
             count = self._file.readinto(self.data[left : left + room].data)
         except OSError as error:

@@ -17,6 +17,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +31,9 @@ from penstock.sources.flags import without_columns
 from penstock.sources.generate.auction import AUCTIONS, BIDS, PERSONS, STREAMS, Auctions
 from penstock.sources.generate.flows import Flows
 from penstock.sources.generate.synthetic import BLOCK, Attributes, Columns, RecordClock, block_random
+from penstock.sources.live.picking import between, gathered
 from penstock.sources.options import Options, integer, integers, moment, number
+from penstock.triage.picks import Picks
 
 VERSION = 1  # of the records: raise it when the same options make others
 ADDRESS = {TYPE_KEY: b"INET"}
@@ -95,11 +98,24 @@ class GeneratedSource:
         schema = pa.schema([self.schema().field(name) for name in columns])
         for block in range(split.start // BLOCK, -(-split.stop // BLOCK)):
             base = block * BLOCK
-            made = self._block(block)
+            made = _made(self, block)
             stop = min(split.stop, base + BLOCK)
             for begin in range(max(split.start, base), stop, batch_rows):
                 part = slice(begin - base, min(begin + batch_rows, stop) - base)
                 yield _batch(made, schema, part)
+
+    def read_picks(
+        self, split: Split, columns: Sequence[str], batch_rows: int, picks: Picks
+    ) -> Iterator[pa.RecordBatch]:
+        rows, schema = picks.rows(split.start, split.stop), pa.schema([self.schema().field(name) for name in columns])
+        blocks = range(split.start // BLOCK, -(-split.stop // BLOCK))
+        wanted = ((block, between(rows, block * BLOCK, (block + 1) * BLOCK)) for block in blocks)
+        found = (
+            _batch(_made(self, block), schema, chosen[at : at + batch_rows])
+            for block, chosen in wanted
+            for at in range(0, len(chosen), batch_rows)
+        )
+        return gathered(found, batch_rows)
 
     def place(self, at: Position) -> str:
         return f"generate:{self.kind}, record {at + 1}"
@@ -110,7 +126,7 @@ class GeneratedSource:
     def fingerprint(self) -> str:
         return hashlib.blake2b(f"{VERSION} {self!r}".encode(), digest_size=16).hexdigest()
 
-    def _block(self, block: int) -> Columns:
+    def block(self, block: int) -> Columns:
         rng, recipe = block_random(self.seed, zlib.crc32(self.kind.encode()), block), self.recipe
         if isinstance(recipe, Auctions):
             return recipe.block(rng, self.clock, block)
@@ -119,14 +135,24 @@ class GeneratedSource:
         return {"ts": times, **made}
 
 
+@lru_cache(maxsize=2)
+def _made(source: GeneratedSource, block: int) -> Columns:
+    """A block; the last two are kept, because the next range of records of a stream often begins in one of them."""
+    made = source.block(block)
+    for values in made.values():
+        values.flags.writeable = False
+    return made
+
+
 def _block_before(at: Position) -> Position:
     """Where the block starts that holds a position."""
     return Position(at // BLOCK * BLOCK)
 
 
-def _batch(made: Columns, schema: pa.Schema, part: slice) -> pa.RecordBatch:
+def _batch(made: Columns, schema: pa.Schema, part: slice | np.ndarray[Any, Any]) -> pa.RecordBatch:
+    """These rows of a block."""
     if not schema.names:
-        return without_columns(part.stop - part.start)
+        return without_columns(part.stop - part.start if isinstance(part, slice) else len(part))
     return pa.record_batch([_column(made[field.name][part], field.type) for field in schema], schema=schema)
 
 

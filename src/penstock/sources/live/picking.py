@@ -8,8 +8,8 @@ gathered: few records a batch ──► batches of a size that is worth a task's
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeGuard
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar, Protocol, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -48,14 +48,18 @@ def read_picks(
     narrow = source.narrowed(split)
     if _skips(narrow):
         return narrow.read_picks(split, columns, batch_rows, picks)
-    return gathered(_taken(narrow, split, columns, batch_rows, picks), batch_rows)
+    return gathered(_taken(narrow.read, split, columns, batch_rows, picks), batch_rows)
 
 
 def _taken(
-    source: Source, split: Split, columns: Sequence[str], batch_rows: int, picks: Picks
+    read: Callable[[Split, Sequence[str], int], Iterator[pa.RecordBatch]],
+    split: Split,
+    columns: Sequence[str],
+    batch_rows: int,
+    picks: Picks,
 ) -> Iterator[pa.RecordBatch]:
     at, rows = int(split.start), picks.rows(split.start, split.stop)
-    for batch in source.read(split, columns, batch_rows):
+    for batch in read(split, columns, batch_rows):
         wanted = between(rows, at, at + batch.num_rows)
         if len(wanted):
             yield taken(batch, wanted)
@@ -100,7 +104,10 @@ def _one(batches: list[pa.RecordBatch], rows: int) -> pa.RecordBatch:
 
 
 class SkippingFiles(CountedFiles[File]):
-    """Files whose records are counted, and that reach some of them without decoding the others."""
+    """Files whose records are counted, and that reach some of them without decoding the others; where the step is less
+    than `least_step`, to decode all costs less."""
+
+    least_step: ClassVar[int] = 2
 
     @abstractmethod
     def _read_rows(self, file: File, rows: Array, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -109,6 +116,8 @@ class SkippingFiles(CountedFiles[File]):
     def read_picks(
         self, split: Split, columns: Sequence[str], batch_rows: int, picks: Picks
     ) -> Iterator[pa.RecordBatch]:
+        if picks.step < self.least_step:
+            return gathered(_taken(self.read, split, columns, batch_rows, picks), batch_rows)
         rows = picks.rows(split.start, split.stop)
         found = (
             batch

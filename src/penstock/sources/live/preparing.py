@@ -1,8 +1,8 @@
-"""Live sources made ready for a run: each reads its times once, however many streams have their records of it."""
+"""Live sources made ready for a run: each reads its times once, however many streams are the same records of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from penstock.errors import QueryError
 from penstock.logical.query import QuerySet, Stream
@@ -12,13 +12,13 @@ from penstock.sources.live.contract import LiveSource, live
 
 def prepared(app: QuerySet, sources: Mapping[str, Source]) -> dict[str, Source]:
     """The sources of an app by stream, those that are live with their index."""
-    made: dict[tuple[str, tuple[tuple[str, str], ...]], LiveSource] = {}
+    made: dict[Hashable, LiveSource] = {}
     found = {}
     for name, source in sources.items():
         found[name] = source
         if live(source):
             stream = app.stream(name)
-            key = stream.source, stream.options
+            key = stream.source, stream.options, stream.fields, stream.time, stream.ahead
             made[key] = made.get(key) or source.prepare(stream.time, stream.ahead)
             found[name] = made[key]
     return found

@@ -4,9 +4,10 @@
 
 | option | default | |
 | --- | --- | --- |
-| `speed` | `1` | seconds of the source's time in a second of the wall's; `max`: as fast as it can be read, then it is the source itself |
+| `speed` | `1` | seconds of the source's time in a second of the wall's |
 | others | | are the source's own |
 
+With `speed = 'max'` the source is read as fast as it can be: then it is just the source itself.
 A record arrives when the running greatest time of the stream reaches it. `prepare` reads the time column once, and
 keeps that time at the end of each block; where an instant falls within a block, the block's times are read again.
 Tasks know nothing of all this: they get the wrapped source.
@@ -37,7 +38,9 @@ from penstock.state.protocol import Clock
 
 Array = np.ndarray
 SPEED, MAX = "speed", "max"
+AS_RECORDED: float | None = 1.0
 SLOWEST, FASTEST = 1e-6, 1e9
+MOST = (1 << 63) - 1
 RECENT = 4  # blocks whose times are kept: where the stream has come to, where windows end
 # What cannot be replayed, and what to do instead.
 FRAMES = "write it to files first, then replay these: replay:parquet:FOLDER"
@@ -130,7 +133,7 @@ class ReplaySource:
         return self.row_at(source_time(clock, self.speed, now) + 1)
 
     def row_at(self, time: int) -> Position:
-        marks, bounded = self._marks, min(max(time, LEAST), -LEAST - 1)
+        marks, bounded = self._marks, min(max(time, LEAST + 1), MOST)
         block = int(np.searchsorted(marks.greatest, bounded))
         if time > bounded or block == len(marks.greatest):
             return self.rows()
@@ -191,7 +194,7 @@ def open_replay(uri: str, options: Mapping[str, str], declared: tuple[Field, ...
     if not uri:
         raise SourceError("nothing to replay is given", "name a source after it, like replay:pcap:trace.pcap")
     mine = {key: text for key, text in options.items() if key.lower() == SPEED}
-    speed = Options("replay", mine).take(SPEED, _speed, 1.0)
+    speed = Options("replay", mine).take(SPEED, _speed, AS_RECORDED)
     wrapped = open_source(uri, {key: text for key, text in options.items() if key not in mine}, declared)
     return wrapped if speed is None else ReplaySource(name, wrapped, speed)
 

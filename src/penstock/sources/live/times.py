@@ -67,7 +67,7 @@ def usable(batch: pa.RecordBatch, name: str) -> Array:
 
 
 def _microseconds(array: pa.Array) -> Array:
-    """Times of any unit, and of dates at midnight. What lies outside the calendar stays outside, and cannot overflow."""
+    """Times of any unit, and of dates at midnight. What is outside the calendar stays outside, without overflow."""
     if pa.types.is_date32(array.type):
         raw, scale = _numbers(array, np.int32).astype(np.int64), DAY
     else:

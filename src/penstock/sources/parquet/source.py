@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -29,8 +29,10 @@ from penstock.sources.base import OF_FILES, START, Abilities, Position, Split, a
 from penstock.sources.boundaries import cut_at_boundary, split_at_boundaries
 from penstock.sources.files import Address, arrived, files_at, in_short, starts_of
 from penstock.sources.fit import check_fields
+from penstock.sources.live.picking import between, gathered, taken
 from penstock.sources.parquet.footers import Footer, first_line, footer_digest, read_footer, require_equal_schema
 from penstock.state.arrivals import FileEntry
+from penstock.triage.picks import Picks
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,13 @@ class GroupedFile:
 
 @dataclass(frozen=True)
 class GroupPart:
-    """Rows [skip, skip + take) of one row group."""
+    """Rows [skip, skip + take) of one row group, which begin at position `at` of the stream."""
 
     file: GroupedFile
     group: int
     skip: int
     take: int
+    at: int
 
 
 @dataclass(frozen=True)
@@ -84,14 +87,41 @@ class ParquetSource:
         return split_at_boundaries(start, stop, parallelism, self._nearest)
 
     def read(self, split: Split, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        for reader, piece in self._opened(self._pieces(split), columns):
+            yield from _read_piece(reader, piece, columns, batch_rows)
+
+    def read_picks(
+        self, split: Split, columns: Sequence[str], batch_rows: int, picks: Picks
+    ) -> Iterator[pa.RecordBatch]:
+        return gathered(self._read_picks(split, columns, batch_rows, picks), batch_rows)
+
+    def _read_picks(
+        self, split: Split, columns: Sequence[str], batch_rows: int, picks: Picks
+    ) -> Iterator[pa.RecordBatch]:
+        """Row groups without picks are passed over; of the others what stands behind the last is."""
+        rows = picks.rows(split.start, split.stop)
+        wanted = ((piece, between(rows, piece.at, piece.at + piece.take)) for piece in self._pieces(split))
+        held = (replace(piece, take=int(found[-1]) + 1) for piece, found in wanted if len(found))
+        for reader, piece in self._opened(held, columns):
+            at = piece.at
+            for batch in _read_piece(reader, piece, columns, batch_rows):
+                found = between(rows, at, at + batch.num_rows)
+                at += batch.num_rows
+                if len(found):
+                    yield taken(batch, found)
+
+    def _opened(
+        self, pieces: Iterable[GroupPart], columns: Sequence[str]
+    ) -> Iterator[tuple[pq.ParquetFile, GroupPart]]:
+        """Pieces, each with a reader of its file."""
         open_path, reader = "", None
         try:
-            for piece in self._pieces(split):
+            for piece in pieces:
                 if reader is None or piece.file.path != open_path:
                     if reader is not None:
                         reader.close()
                     reader, open_path = self._open(piece.file, columns), piece.file.path
-                yield from _read_piece(reader, piece, columns, batch_rows)
+                yield reader, piece
         finally:
             if reader is not None:
                 reader.close()
@@ -183,7 +213,7 @@ class ParquetSource:
             begin, end = max(split.start, self._edges[at]), min(split.stop, self._edges[at + 1])
             if end > begin:
                 file, group = self._places[at]
-                yield GroupPart(self.files[file], group, begin - self._edges[at], end - begin)
+                yield GroupPart(self.files[file], group, begin - self._edges[at], end - begin, begin)
             at += 1
 
     def _open(self, file: GroupedFile, columns: Sequence[str]) -> pq.ParquetFile:

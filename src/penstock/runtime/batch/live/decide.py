@@ -18,7 +18,7 @@ import numpy as np
 from penstock.clock import instant
 from penstock.logical.query import QuerySet
 from penstock.runtime.batch.job import END, Job
-from penstock.runtime.batch.live.dues import FAR, MICROSECONDS, Seen, dues_of
+from penstock.runtime.batch.live.dues import FAR, MICROSECONDS, Seen, dues_of, under_way
 from penstock.runtime.batch.live.timings import Measured
 from penstock.sources.base import Position, Source
 from penstock.sources.live.contract import LiveSource, live, source_time
@@ -46,6 +46,7 @@ class LiveDecider:
         self._job = job
         self.sources: dict[str, LiveSource] = {n: source for n, source in job.sources.items() if live(source)}
         self._clocks: dict[str, Clock] = {}
+        self._rows: dict[str, dict[int, Position]] = {}
         self._measured = Measured()
         self._begun = False
 
@@ -59,6 +60,9 @@ class LiveDecider:
         self._measured.take(before, now)
         seen = [self._seen(name, begin, app, now) for name in self.sources if not begin.stream(name).end]
         queues = [self._queue(app, one, before) for one in seen]
+        if len(queues) > 1:
+            until = max(under_way(queue.dues, now / MICROSECONDS) for queue in queues)
+            queues = [self._queue(app, one, before, until) for one in seen]
         plan = self._planned(now, queues)
         if plan is None and not any(self._over(one, one.start) for one in seen):
             return None
@@ -76,20 +80,30 @@ class LiveDecider:
         since = max(clock.wall, now - int(RECENTLY * MICROSECONDS))
         seconds = max(0.1, (now - since) / MICROSECONDS)
         rate = max(0.0, (arrived - source.arrived(clock, since)) / seconds)
-        return Seen(app.stream(name), source, clock, now, start, arrived, rate)
+        rows = self._rows.setdefault(name, {})
+        return Seen(app.stream(name), source, clock, now, start, arrived, rate, rows)
 
-    def _queue(self, app: QuerySet, seen: Seen, before: Manifest | None) -> Queue:
+    def _queue(self, app: QuerySet, seen: Seen, before: Manifest | None, until: float = 0.0) -> Queue:
         known = StreamState() if before is None else before.stream(seen.stream.name)
-        dues = dues_of(app, seen, known.watermark)
+        dues = dues_of(app, seen, known.watermark, until)
         if known.first is None and any(w.landmark for q in app.readers(seen.stream.name) for w in [q.window]):
             dues = tuple(replace(due, most=0) for due in dues)  # a landmark window begins at the first record
         promised = any(query.promise is not None for query in app.readers(seen.stream.name))
         return Queue(seen.stream.name, seen.start, seen.arrived, seen.rate, dues, promised)
 
     def _planned(self, now: int, queues: Sequence[Queue]) -> Plan | None:
+        if self._measured.learning and any(queue.arrived > queue.start for queue in queues):
+            return self._first(queues)
         costs, mode = self._measured.costs, self._job.overload
         fixed = self._fixed(queues) if mode is Mode.SUMMARISE else 0
-        return planned(now / MICROSECONDS, queues, costs, mode, self._job.batch_rows, fixed)
+        return planned(now / MICROSECONDS, queues, costs, mode, self._measured.rows(self._job.batch_rows), fixed)
+
+    def _first(self, queues: Sequence[Queue]) -> Plan:
+        """What there is, but not much of it: so it is soon known what batches cost, and nothing is left unread because
+        nobody knew."""
+        most = self._measured.rows(self._job.batch_rows)
+        stops = {queue.stream: min(queue.arrived, queue.start + most) for queue in queues}
+        return Plan({name: ((stop, 0),) for name, stop in stops.items()}, 0.0, overdue=False)
 
     def _fixed(self, queues: Sequence[Queue]) -> int:
         """One k for all records: the least that keeps up with the streams' peaks."""
@@ -98,15 +112,16 @@ class LiveDecider:
         return fixed_step(peak, max(min(apart, default=10.0), 1.0), self._measured.costs)
 
     def _cut(self, seen: Seen, queue: Queue, plan: Plan | None) -> StreamOffset:
-        """The end of the batch in one stream."""
-        ranges = () if plan is None else tuple((int(stop), k) for stop, k in plan.ranges.get(queue.stream, ()))
+        """The end of the batch in one stream. One that the plan says nothing of has no time to close windows."""
+        planned = None if plan is None else plan.ranges.get(queue.stream)
+        ranges = tuple((int(stop), k) for stop, k in planned or ())
         row = Position(ranges[-1][0] if ranges else seen.start)
         made = _moved(StreamOffset(), row, joined(ranges))
         return replace(
             made,
             end=self._over(seen, row),
             reached=seen.source.reached(row),
-            tick=_tick(seen, queue.dues, row),
+            tick=None if planned is None else _tick(seen, queue.dues, row),
             clock=seen.clock,
             arrived=seen.arrived,
             rate=round(seen.rate, 1),

@@ -9,8 +9,8 @@ Queries that promise different delays share one queue: of windows that end toget
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from penstock.logical.query import Query, QuerySet, Stream
 from penstock.logical.window import TIME, Window
@@ -24,11 +24,13 @@ KEEP = 4_096  # records that a window is estimated from at least, if the stream 
 NEAR, SPARSE = 16, 48  # windows in the queue that are looked at one by one, and some of those after them
 MICROSECONDS = 1_000_000
 FAR = 1 << 62  # no record has come so far
+REMEMBERED = 1 << 14  # places of times
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A live stream at this instant: its clock, where it has come to, and the first record that no batch has taken."""
+    """A live stream at this instant: its clock, where it has come to, and the first record that no batch has taken.
+    `rows` are the places of times that were asked before: what has arrived does not change."""
 
     stream: Stream
     source: LiveSource
@@ -37,6 +39,17 @@ class Seen:
     start: Position
     arrived: Position
     rate: float
+    rows: dict[int, Position] = field(default_factory=dict)
+
+    def row_at(self, time: int) -> Position:
+        """The first record that had come at a time; of a time to come nothing is known but what has arrived."""
+        if time > source_time(self.clock, self.clock.speed, self.now):
+            return self.arrived
+        if time not in self.rows:
+            if len(self.rows) >= REMEMBERED:
+                self.rows.clear()
+            self.rows[time] = self.source.row_at(time)
+        return self.rows[time]
 
     def seconds(self, time: int) -> float:
         """When a time of the source is reached, in wall seconds."""
@@ -47,13 +60,14 @@ class Seen:
         return self.stream.delay or 0
 
 
-def dues_of(app: QuerySet, seen: Seen, watermark: int | None) -> tuple[Due, ...]:
-    """The windows that are open now, by the instant at which they end; some of those to come."""
+def dues_of(app: QuerySet, seen: Seen, watermark: int | None, until: float = 0.0) -> tuple[Due, ...]:
+    """The windows that are open now, by the instant at which they end, and later ones that end before a wall second: a
+    loose deadline must know what tight ones of other streams will need before it."""
     ends: dict[int, float] = {}
     spans: dict[int, int] = {}
     for query, window in _windows(app, seen.stream.name):
         promise = math.inf if query.promise is None else query.promise / MICROSECONDS
-        for end in _ends(window, seen, watermark):
+        for end in _ends(window, seen, watermark, until):
             ends[end] = min(promise, ends.get(end, math.inf))
             length = 0 if window.landmark else window.length
             spans[end] = min(length or FAR, spans.get(end, FAR))
@@ -67,11 +81,17 @@ def _windows(app: QuerySet, stream: str) -> Iterator[tuple[Query, Window]]:
             yield query, query.window
 
 
-def _ends(window: Window, seen: Seen, watermark: int | None) -> list[int]:
-    """Ends of open windows up to the first that has not come yet; where many wait, not all of them."""
+def under_way(dues: Sequence[Due], now: float) -> float:
+    """By when the windows must be there that are under way."""
+    return max((due.due for due in dues if now < due.ready and due.due < math.inf), default=0.0)
+
+
+def _ends(window: Window, seen: Seen, watermark: int | None, until: float) -> list[int]:
+    """Ends of open windows up to the first that has not come yet; where there are many, not all of them."""
     begun = _begun(seen, watermark)
     first = window.first_open(begun)
-    last = window.first_open(source_time(seen.clock, seen.clock.speed, seen.now) - seen.delay)
+    to = max(seen.now, int(until * MICROSECONDS))
+    last = window.first_open(source_time(seen.clock, seen.clock.speed, to) - seen.delay)
     if first is None or last is None:
         return []
     numbers = range(first, max(first, last) + 1)
@@ -91,7 +111,7 @@ def _begun(seen: Seen, watermark: int | None) -> int:
 def _due(seen: Seen, end: int, promise: float, length: int) -> Due:
     """The windows that end together."""
     ready = seen.seconds(end + seen.delay)
-    row = seen.source.row_at(end + seen.delay)
+    row = seen.row_at(end + seen.delay)
     stop = row + 1 if row < seen.arrived else FAR
     if stop == FAR and ready <= seen.now / MICROSECONDS:  # nothing came after it: the clock closes it
         stop = seen.arrived
@@ -101,9 +121,8 @@ def _due(seen: Seen, end: int, promise: float, length: int) -> Due:
 
 def _most(seen: Seen, end: int, length: int) -> int:
     """The greatest k that leaves a window as many picks as it should be estimated from."""
-    source = seen.source
-    beyond = min(source.row_at(end), seen.arrived)
-    first = min(source.row_at(end - length), beyond) if length < FAR else seen.start
+    beyond = min(seen.row_at(end), seen.arrived)
+    first = min(seen.row_at(end - length), beyond) if length < FAR else seen.start
     coming = max(0.0, seen.seconds(end) - seen.now / MICROSECONDS) * seen.rate
     records, keep = beyond - first + coming, seen.stream.keep or KEEP
     return max(0, min(MOST, int(math.log2(records / keep)))) if records >= keep else 0

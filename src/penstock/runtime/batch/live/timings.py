@@ -4,22 +4,34 @@ from __future__ import annotations
 
 from penstock.runtime.batch.live.dues import MICROSECONDS
 from penstock.state.manifest import Manifest
-from penstock.triage.costs import BatchTimes, Estimator
+from penstock.triage.costs import Estimate, Timing, costs, measured, rows
 from penstock.triage.plan import Costs
+
+ENOUGH = 4  # batches that tell what they cost
 
 
 class Measured:
-    """The costs so far. A batch goes from the moment at which it was decided to the one at which the next one is asked
-    for: what lies between its tasks and its closing is what each batch costs, whatever is in it."""
+    """The costs so far. A batch lasts from the moment at which it was decided to the one at which the next one is asked
+    for; what lies between its tasks and its closing is what each batch costs, whatever is in it."""
 
     def __init__(self) -> None:
-        self._estimator = Estimator()
+        self._known = Estimate()
         self._batch = -1  # the newest that was taken
         self._decided_at: int | None = None
+        self._cold, self._learnt = True, 0
+
+    @property
+    def learning(self) -> bool:
+        """Whether too little is known yet to plan with."""
+        return self._learnt < ENOUGH
 
     @property
     def costs(self) -> Costs:
-        return self._estimator.costs
+        return costs(self._known)
+
+    def rows(self, most: int) -> int:
+        """How many records a batch may read."""
+        return rows(self._known, most)
 
     def decided(self, now: int) -> None:
         """A batch begins."""
@@ -27,14 +39,15 @@ class Measured:
 
     def take(self, before: Manifest | None, now: int) -> None:
         """Learn from the newest batch, once."""
-        if before is None or before.timings is None or before.batch == self._batch:
+        if before is None or before.timings is None or before.batch == self._batch or self._decided_at is None:
             return
-        self._batch = before.batch
-        told = before.timings
-        if self._decided_at is None:
+        told, interval = before.timings, (now - self._decided_at) / MICROSECONDS
+        self._batch, self._decided_at = before.batch, None
+        if self._cold:  # its workers loaded what they run
+            self._cold = not told.read
             return
-        whole = max(told.seconds, (now - self._decided_at) / MICROSECONDS)
-        self._estimator = self._estimator.after(
-            BatchTimes(told.read, told.left, told.instants, told.compacted, told.tasks, told.closing, whole)
+        timing = Timing(
+            told.read, told.left, told.instants, told.compacted, told.tasks, told.merge, told.seconds, interval
         )
-        self._decided_at = None
+        self._known = measured(self._known, timing)
+        self._learnt += bool(told.read)
