@@ -17,9 +17,11 @@ import pytest
 from in_process import Engine
 
 from penstock.logical.query import QuerySet
+from penstock.logical.types import TIMESTAMP
 from penstock.runtime.batch import fused
 from penstock.runtime.batch.live import decide
 from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows
+from penstock.testing.oracle.columns import read_column
 from penstock.testing.oracle.expected import Expected
 from penstock.testing.oracle.triage import whole_run
 from penstock.testing.oracle.triage.reading import Range
@@ -165,8 +167,5 @@ def assert_windows(
 
 def reach_of(app: QuerySet, data: pa.Table, speed: float) -> int:
     """Microseconds on the clock for all of a stream."""
-    times = data.column(app.streams[0].time).cast(
-        pa.timestamp("us", data.schema.field(app.streams[0].time).type.tz), safe=False
-    )
-    known = times.cast(pa.int64()).drop_null().to_numpy()
+    known = read_column(data.column(app.streams[0].time), TIMESTAMP).array.drop_null().to_numpy(zero_copy_only=False)
     return int((int(known.max()) - int(known.min())) / speed) + 1
