@@ -38,6 +38,7 @@ from penstock.sinks.base import Owner
 from penstock.sinks.parquet import ParquetSink
 from penstock.sinks.schema import result_schema
 from penstock.sources.base import Source
+from penstock.sources.live.preparing import prepared
 from penstock.state import lease as leases
 from penstock.state import manifest as manifests
 from penstock.state import versions
@@ -46,6 +47,7 @@ from penstock.state.manifest import first_manifest
 from penstock.state.protocol import Offset, TaskReport
 from penstock.state.windows import CAPACITY
 from penstock.testing.apps.generators import Settings
+from penstock.triage.plan import Mode
 from support.alone import alone
 from support.appended import appended
 from support.plans import random_plans
@@ -97,15 +99,18 @@ class Engine:
         sources: Mapping[str, Source],
         settings: Settings,
         planner: Planner | None = None,
+        overload: Mode = Mode.TRIAGE,
     ) -> None:
         self.checkpoint, self.output = folder / "checkpoint", folder / "out"
         for name in (SEGMENTS, manifests.FOLDER, versions.FOLDER):
             (self.checkpoint / name).mkdir(parents=True)
         task = TaskSettings(settings.chunk_rows, settings.table_rows, settings.task_memory, settings.slots)
+        sources = prepared(app, sources)
         self.planner = planner
         sampling = planner is not None and planner.sampling
         job = Job(
-            sources, task, str(self.checkpoint), settings.batch_rows, settings.parallelism, sampling=sampling
+            sources, task, str(self.checkpoint), settings.batch_rows, settings.parallelism, sampling=sampling,
+            seed=OWNER, overload=overload,
         )  # fmt: skip
         if planner is not None:
             planner.look(app, sources, settings.batch_rows, settings.parallelism)

@@ -8,7 +8,7 @@ from penstock.logical.query import Query, QuerySet, side_name
 from penstock.logical.window import ROWS
 from penstock.relations.closing import Finish, Reader
 from penstock.relations.joining import grouped_side, side_choice, side_relation
-from penstock.relations.relation import Relation, Wanted, bounds_relation, wanted_of
+from penstock.relations.relation import Relation, Wanted, bounds_relation, picks_relations, wanted_of
 from penstock.relations.sides import ALL_EARLY, SideTables
 from penstock.relations.storing import Stored, stored
 
@@ -22,6 +22,10 @@ def alone(app: QuerySet, stream: str, since: Mapping[str, int] | None = None, ta
     bounds = [bounds_relation(stream, one, app.stream(stream).time) for one in panes]
     sides = dict(_sides(app, stream, since or {}, tables))
     kept = (relation for one in wanted.values() for relation in one.relations)
+    picks = (
+        one for query in app.readers(stream) for one, _ in picks_relations(query, (since or {}).get(query.name, 0))
+    )
+    bounds += [one for one in picks if one.stream == stream]
     return Stored(tuple(dict.fromkeys((*kept, *sides.values(), *bounds))), (*readers, *sides))
 
 

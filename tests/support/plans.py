@@ -26,6 +26,8 @@ def random_tables(plan: SharedPlan, rng: random.Random) -> tuple[Table, ...]:
     parents = [rng.choice((STREAM, *range(number))) for number in range(count)]
     fed: list[list[str]] = [[] for _ in range(count)]
     for relation in plan.relations:
+        if relation.attributes and not relation.booked:
+            continue  # how many picks there are: tasks that have none leave it out
         place = rng.randrange(-1, count)
         if place >= 0:
             fed[place].append(relation.name)

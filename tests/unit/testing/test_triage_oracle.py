@@ -246,7 +246,7 @@ def test_rows_of_one_pick_count_as_one() -> None:
 
 def test_odd_values() -> None:
     assert math.isnan(error_of_total([Part(1, 1, math.inf)], {1: 2}).value or 0)
-    assert error_of_total([Part(1, 1, None)], {1: 2}).value == 0
+    assert error_of_total([Part(1, 1, None)], {1: 2}).value is None
     assert error_of_total([Part(1, 0, 7)], {}).value == 0
     assert error_of_average([Part(1, 1, None)], {1: 2}).value is None
     assert error_of_total([Part(1, 1, 7)], {1: 1}).value is None

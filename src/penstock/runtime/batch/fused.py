@@ -28,8 +28,9 @@ from penstock.runtime.batch.outcome import told
 from penstock.runtime.expressions.refreshing import Refresher
 from penstock.runtime.settings import TaskSettings
 from penstock.sources.base import Position, Source, Split, even_splits
-from penstock.sources.live.contract import Blocks, live
+from penstock.sources.live.contract import Blocks, LiveSource, live
 from penstock.sources.live.picking import read_picks
+from penstock.sources.live.times import FIRST
 from penstock.sources.tail import with_arrivals
 from penstock.state import versions
 from penstock.state.garbage import SEGMENTS, segment_name
@@ -147,16 +148,20 @@ class FusedReader:
         splits: list[FusedSplit] = []
         for name, decided in offset.streams.items():
             source, first = self.sources[name], position(begin, name)
-            one = in_order(app, offset, name)
-            time = app.stream(name).time
+            one, stream = in_order(app, offset, name), app.stream(name)
+            time = stream.time
             for start, stop, k in ranges_of(first, decided):
                 picks = None if k == 0 else Picks(k, key_of(self.job.seed, name))
-                for split in self._splits(source, start, stop, picks, one):
+                # Which pick is too far ahead must not depend on the tasks: that is judged by the picks before it.
+                whole = one or (picks is not None and stream.ahead is not None)
+                for split in self._splits(source, start, stop, picks, whole):
                     number, sampled = len(splits), self.job.sampling and split.start == first and picks is None
                     if live(source):  # what came before is known without reading it again
                         seen, greatest = split.start, source.reached(split.start)
+                        if greatest is None and picks is not None:  # what the picks are ahead of
+                            greatest = _first_time(source)
                     else:
-                        seen, greatest = split.start if app.stream(name).ahead is None else first, None
+                        seen, greatest = split.start if stream.ahead is None else first, None
                     narrow = source.narrowed(Split(seen, split.stop))
                     lost = source.index(split.start, split.stop) if k == DROP and live(source) else None
                     splits.append(
@@ -182,6 +187,12 @@ class FusedReader:
 
     def tasks(self, begin: Offset, offset: Offset) -> FusedTasks:
         return FusedTasks(self.job.settings, self.checkpoint, tuple(self.splits(begin, offset)))
+
+
+def _first_time(source: LiveSource) -> int | None:
+    """The first usable time of a stream."""
+    first = source.row_at(FIRST)
+    return source.reached(Position(min(first + 1, source.rows())))
 
 
 @dataclass(frozen=True)

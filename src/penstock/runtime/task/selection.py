@@ -66,7 +66,16 @@ def _takers(relation: Relation, stored: Stored) -> Iterator[Taker]:
         else:
             yield _booked(reader)
     if not readers:
-        yield Taker(relation.name, relation.choice, None, relation.panes.axis, relation.name, booked=False)
+        landmark = next((one for one in stored.readers if _begins_with(one, relation, stored)), None)
+        window, whose = (None, relation.name) if landmark is None else (landmark.window, landmark.query)
+        yield Taker(relation.name, relation.choice, window, relation.panes.axis, whose, booked=False)
+
+
+def _begins_with(reader: Reader, relation: Relation, stored: Stored) -> bool:
+    """Whether the landmark window of a query begins where that of a relation does, which no query closes from."""
+    if relation.landmark is None or not reader.window.landmark or reader.window.panes != relation.panes:
+        return False
+    return stored.of[reader.relations[0]].landmark == relation.landmark
 
 
 def judges_of(stored: Stored) -> tuple[Taker, ...]:

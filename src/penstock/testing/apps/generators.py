@@ -85,9 +85,9 @@ def random_case(seed: int) -> RandomCase:
     names = tuple(f"q{i}" for i in range(_query_count(dice)))
     statements = [f"CREATE STREAM {STREAM} {stream.schema_text()}\n  FROM '{PLACEHOLDER}'{stream.clauses}"]
     statements += _queries(dice, stream, names)
-    tables = _files(dice, stream.table)
+    tables = split_in_files(dice, stream.table)
     row_groups = tuple(dice.pick((max(1, len(t) // 7), max(1, len(t) // 2), 100_000)) for t in tables)
-    settings = _settings(dice, stream.table.num_rows)
+    settings = random_settings(dice, stream.table.num_rows)
     app = ";\n".join(statements) + ";\n"
     formats = ("parquet", "arrow", *text_formats(stream))
     return RandomCase(seed, stream.schema, tables, row_groups, app, names, settings, stream.delay, formats)
@@ -145,13 +145,13 @@ def _readable(made: Made, endless: bool) -> bool:
     return made.rows <= MOST_RESULTS and bool(made.outputs) and (endless or not made.window.of_rows)
 
 
-def _files(dice: Dice, table: pa.Table) -> tuple[pa.Table, ...]:
+def split_in_files(dice: Dice, table: pa.Table) -> tuple[pa.Table, ...]:
     cuts = sorted(dice.between(0, table.num_rows) for _ in range(dice.pick((0, 0, 1, 3))))
     edges = [0, *cuts, table.num_rows]
     return tuple(table.slice(a, b - a) for a, b in pairwise(edges))
 
 
-def _settings(dice: Dice, rows: int) -> Settings:
+def random_settings(dice: Dice, rows: int) -> Settings:
     return Settings(
         batch_rows=max(1, -(-rows // dice.pick((1, 2, 3, 5, MOST_BATCHES, MOST_BATCHES)))),
         parallelism=dice.between(1, 4),

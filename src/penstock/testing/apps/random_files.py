@@ -32,6 +32,8 @@ def text_formats(stream: RandomStream) -> tuple[str, ...]:
     if not stream.declared or any(column.odd for column in stream.columns):
         return ()
     texts = [column for column in stream.columns if column.kind in (Kind.STRING, Kind.INET)]
+    if any(column.kind is Kind.INET and _blank(column) for column in texts):
+        return ()
     return ("json",) if any(map(_broken, texts)) else ("csv", "json")
 
 
@@ -63,6 +65,13 @@ def _broken(column: RandomColumn) -> bool:
     # An empty field that is not STRING is NULL, quoted or not.
     empty = column.kind is Kind.INET and "" in texts
     return empty or any(mark in text for text in texts for mark in BROKEN)
+
+
+def _blank(column: RandomColumn) -> bool:
+    """Whether a text has blanks at its ends, which readers of text take off where they read anything but text."""
+    if pa.types.is_integer(column.array.type):
+        return False
+    return any(text != text.strip() for text in column.array.to_pylist() if text is not None)
 
 
 def _printed(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:

@@ -92,13 +92,13 @@ def random_join_case(seed: int) -> JoinCase:
     streams = tuple(random_stream(dice, frame, STREAMS[i], i) for i in range(dice.pick((1, 2, 2, 2, 3))))
     tables = tuple(random_table(dice, frame, streams, i) for i in range(dice.pick((0, 0, 0, 1, 1, 2))))
     queries = _queries(dice, frame, streams, tables)
-    app = _app(streams, tables, queries)
+    app = app_of(streams, tables, queries)
     used = tuple(stream for stream in streams if app.stream(stream.spec.name))
     while not small_enough(app, {stream.spec.name: stream.table for stream in used}):
         used = tuple(map(thinned, used))
     data = {stream.spec.name: stream.table for stream in used}
-    manners = {query.name: _manner(dice) for query in queries}
-    return JoinCase(seed, app, data, manners, _settings(dice, data), dice.pick((1, 1, 2)))
+    manners = {query.name: random_manner(dice) for query in queries}
+    return JoinCase(seed, app, data, manners, settings_of(dice, data), dice.pick((1, 1, 2)))
 
 
 def _queries(
@@ -137,7 +137,7 @@ def _shuffled(dice: Dice, sources: Sequence[Source]) -> list[Source]:
     return [sources[int(i)] for i in dice.rng.permutation(len(sources))]
 
 
-def _app(streams: Sequence[DrawnStream], tables: Sequence[DrawnTable], queries: Sequence[JoinSpec]) -> AppSpec:
+def app_of(streams: Sequence[DrawnStream], tables: Sequence[DrawnTable], queries: Sequence[JoinSpec]) -> AppSpec:
     """Only what is read: an app knows no others."""
     read = {side.source for query in queries for side in query.streams}
     tied = {table.table for query in queries for table in query.tables}
@@ -149,11 +149,11 @@ def _app(streams: Sequence[DrawnStream], tables: Sequence[DrawnTable], queries: 
     )
 
 
-def _manner(dice: Dice) -> Manner:
+def random_manner(dice: Dice) -> Manner:
     return Manner(dice.chance(0.5), dice.chance(0.5), dice.pick(("RANGE", "RANGE BY", "WINDOW")))
 
 
-def _settings(dice: Dice, data: Mapping[str, pa.Table]) -> Settings:
+def settings_of(dice: Dice, data: Mapping[str, pa.Table]) -> Settings:
     rows = sum(table.num_rows for table in data.values())
     return Settings(
         batch_rows=max(1, -(-rows // dice.pick((1, 2, 4, 8, 8)))),

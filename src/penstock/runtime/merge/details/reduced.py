@@ -65,8 +65,9 @@ def reduced(
     listed = listed_of(made)
     found: dict[Aggregate, list[DetailRows]] = {aggregate: [] for aggregate in made if aggregate is not listed}
     items, number = list[Groups](), np.zeros(len(groups), np.int64)
-    for part in wanting.details[int(wanting.query.weighed) :]:
-        of_part, passes = [one for one in made if _is_of(one, part, wanting)], shares(part)
+    for part in wanting.details:
+        of_part = [one for one in made if _is_of(one, part, wanting)]
+        passes = shares(part) if of_part else ()
         for make in passes:
             rows, place = make()
             at = place(groups)

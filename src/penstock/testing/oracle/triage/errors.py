@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -36,9 +36,12 @@ class Error(NamedTuple):
 
 
 def error_of_total(parts: Iterable[Part], sizes: Mapping[int, int]) -> Error:
-    """Of a count or a sum; `sizes` are n by k."""
-    found = [part._replace(value=0 if part.value is None else part.value) for part in parts]
-    return _error(found, sizes, Fraction(0), 1) if _finite(found) else Error(math.nan)
+    """Of a count or a sum; `sizes` are n by k. NULL where there is nothing but NULLs."""
+    parts = list(parts)
+    if all(part.value is None for part in parts):
+        return Error(None)
+    found = [part._replace(value=0 if part.value is None else part.value) for part in parts if part.step]
+    return _odd(found, found, sizes) or _error(found, sizes, Fraction(0), 1)
 
 
 def error_of_average(parts: Iterable[Part], sizes: Mapping[int, int]) -> Error:
@@ -47,19 +50,29 @@ def error_of_average(parts: Iterable[Part], sizes: Mapping[int, int]) -> Error:
     valued = [part for part in found if part.value is not None]
     if not valued:
         return Error(None)
-    if not _finite(valued):
-        return Error(math.nan)
+    picked = [part for part in found if part.step]
+    if not picked:
+        return Error(0.0)
+    odd = _odd(picked, valued, sizes)
+    if odd is not None:
+        return odd
     count = sum(1 << part.step for part in valued)
     mean = sum((Fraction(part.value or 0) * (1 << part.step) for part in valued), Fraction(0)) / count
     return _error(found, sizes, mean, count)
+
+
+def _odd(picked: Sequence[Part], parts: Sequence[Part], sizes: Mapping[int, int]) -> Error | None:
+    """Where there is no finite number: NULL of picks that are alone, NaN beyond doubles."""
+    if any(sizes[part.step] == 1 for part in picked):
+        return Error(None)
+    squares = [float(part.value or 0) * float(part.value or 0) for part in parts]
+    return None if math.isfinite(sum(squares)) else Error(math.nan)
 
 
 def _error(parts: Iterable[Part], sizes: Mapping[int, int], mean: Fraction, count: int) -> Error:
     variance = scale = Fraction(0)
     for step, picks in _by_pick(parts).items():
         size = sizes[step]
-        if size == 1:
-            return Error(None)
         factor = Fraction((1 << step) * ((1 << step) - 1) * size, size - 1)
         residuals = [sum((value - mean for value in values), Fraction(0)) for values in picks]
         squares = sum((one * one for one in residuals), Fraction(0))
@@ -77,10 +90,6 @@ def _by_pick(parts: Iterable[Part]) -> dict[int, list[list[Fraction]]]:
             if value is not None:
                 values.append(Fraction(value))
     return {step: list(found.values()) for step, found in picks.items()}
-
-
-def _finite(parts: Iterable[Part]) -> bool:
-    return all(part.value is None or math.isfinite(part.value) for part in parts)
 
 
 def _root(square: Fraction) -> float:

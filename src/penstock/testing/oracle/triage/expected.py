@@ -5,9 +5,10 @@
                                                   └──► groups with estimates ──► HAVING, ORDER BY, LIMIT, select list
 
 Choices where the design is silent: a time that is not read advances the watermark (the source's index knows it), unless
-the run's own watermarks are given; a record that is read may be too far ahead of those that were read before it; where
-n is 1 there is no error once a record of the group was picked, whatever its value is; the error of a sum of nothing but
-NULLs is that of zeros; windows of which a record was dropped have no errors, unless they were closed when it came.
+the run's own watermarks are given; a pick may be too far ahead of the picks before it in its range, and of all that
+came before the range; where n is 1 there is no error once a record of the group was picked, whatever its value is; the
+sum of nothing but NULLs has none; windows of which a record was dropped have no errors, unless they were closed when it
+came.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -87,15 +89,29 @@ def triaged_timeline(
 ) -> Timeline:
     """Of all records; which times of those that are read are good, and which one was the first, say these alone."""
     every = follow_time(stream, time, batches)
-    seen = OracleValues(time.array.filter(pa.array(reading.read)), time.fits[reading.read])
-    counts = np.bincount(every.arrived[reading.read], minlength=len(batches))
-    read = follow_time(stream, seen, counts.tolist())
-    good = every.good.copy()
-    good[reading.read] = read.good
+    good = every.good if stream.ahead is None else _good(every, reading, batches, stream.ahead)
     marks = every.watermarks if watermarks is None else tuple(watermarks)
     before = np.array([NOTHING_CLOSED, *(NOTHING_CLOSED if w is None else w for w in marks)], np.int64)
-    closed = before[every.arrived]
-    return replace(every, good=good, watermarks=marks, closed_until=closed, landmark=read.landmark)
+    first = np.flatnonzero(good & reading.read)
+    landmark = int(every.times[first[0]]) if len(first) else None
+    return replace(every, good=good, watermarks=marks, closed_until=before[every.arrived], landmark=landmark)
+
+
+def _good(every: Timeline, reading: Reading, batches: Sequence[int], ahead: int) -> Flags:
+    """Which times are good: what is read is judged by all that came before its range, and by what was read of that."""
+    good = every.good.copy()
+    if not good.any():
+        return good
+    first = int(every.times[good][0])  # no pick is the first record that all others are ahead of
+    edges = {0, *np.cumsum(batches).tolist(), *(np.flatnonzero(np.diff(reading.steps)) + 1).tolist()}
+    greatest = np.maximum.accumulate(np.where(every.good, every.times, NOTHING_CLOSED))
+    for start, stop in pairwise(sorted(edges)):
+        known = max(first, int(greatest[start - 1])) if start else first
+        for row in (np.flatnonzero(reading.picked[start:stop]) + start).tolist():
+            time = int(every.times[row])
+            good[row] = good[row] and time <= known + ahead
+            known = max(known, time) if good[row] else known
+    return good
 
 
 def _with_weights(prepared: Prepared, reading: Reading) -> Prepared:

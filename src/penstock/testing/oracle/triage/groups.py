@@ -98,7 +98,8 @@ def _estimate(one: Asked, exact: str) -> str:
         return f"CAST(NULL AS {SQL_TYPES[one.type.kind]})"
     odd = ""
     if one.type.kind is Kind.DOUBLE:  # infinities and NaN
-        odd = f" WHEN NOT (isfinite({one.column}) AND isfinite({exact})) THEN {one.column} - {exact}"
+        difference = f"if({one.column} = {exact} AND NOT isnan({exact}), 0.0, {one.column} - {exact})"
+        odd = f" WHEN NOT (isfinite({one.column}) AND isfinite({exact})) THEN {difference}"
     return f"CASE WHEN {one.column} IS NULL THEN NULL{odd} ELSE coalesce(rest_{one.column}, 0) END"
 
 

@@ -1,0 +1,126 @@
+"""Random apps whose queries all promise a delay, on streams that are replayed by the clock, with records left unread at
+random: rows with their estimates and errors, accounts of queries, streams and windows must be what the oracle makes of
+the logged ranges.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from in_process import OWNER, Engine, bearable
+from promised_runs import (
+    Chance,
+    Clock,
+    assert_as_expected,
+    assert_rows,
+    assert_windows,
+    by_chance,
+    logged,
+    run_to_end,
+)
+
+import penstock as ps
+from penstock.testing.apps.generators import STREAM
+from penstock.testing.apps.random_promised_joins import STREAM as JOINED
+from penstock.testing.apps.random_promised_joins import random_promised_joins
+from penstock.testing.apps.random_promises import random_promised_case
+from penstock.testing.asserts import assert_account_closes, assert_same_account
+from penstock.testing.oracle.joins.spec import RunLog
+from penstock.testing.oracle.triage import expect_triaged, expect_triaged_joins, key_of, read_records
+from support.amounts import quick_and
+
+SEED = int(os.environ.get("PENSTOCK_SEED", "20261118"))
+QUICK, SLOW, CHUNK = 20, 400, 20
+
+
+def check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    dice = random.Random(seed)
+    case = random_promised_case(seed)
+    format = dice.choice(case.formats)
+    case.write(folder / "in", format)
+    text = case.text(f"replay:{format}:{folder}/in")
+    settings = bearable(case.settings, case.data.num_rows)
+    context = f"seed {seed}: {settings}\n{text}"
+    try:
+        asked = ps.App(master="process").sql(text)
+        app = asked.query_set()
+        sources = asked.inputs(app).sources
+        chance = Chance(dice, case.data.num_rows, dice.choice([0.0, 0.0, 0.0, 0.2]))
+        clock = Clock(dice, case.data.column("ts"), sources[STREAM].speed)
+        with by_chance(patch, clock, chance, dice):
+            engine = chance.engine = Engine(folder, app, sources, settings)
+            run_to_end(engine)
+        summary = engine.summary()
+        log = logged(summary, STREAM)
+        expected = expect_triaged(
+            app, case.data, log.batches, log.ranges, key_of(OWNER, STREAM), watermarks=log.watermarks
+        )
+    except Exception as error:
+        error.add_note(context)
+        raise
+    rows = {name: engine.rows(name) for name in case.queries}
+    windows = {name: engine.window_account(name) for name in case.queries}
+    context += f"\nbatches {log.batches}\nranges {log.ranges}"
+    assert sum(log.batches) == case.data.num_rows, context
+    assert_as_expected(summary, rows, windows, expected, log, context)
+    assert not list((engine.checkpoint / "segments").iterdir()), f"{context}\nsegments are left"
+
+
+@pytest.mark.parametrize("first", quick_and([0], range(SEED, SEED + SLOW, CHUNK)))
+def test_what_is_left_unread_is_estimated_as_the_oracle_says(
+    first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(first, first + CHUNK):
+        check(seed, tmp_path / str(seed), monkeypatch)
+        shutil.rmtree(tmp_path / str(seed))
+
+
+# -- joins with tables
+
+
+def check_joins(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    dice = random.Random(seed)
+    promised = random_promised_joins(seed)
+    case, text = promised.case, promised.write(folder / "in")
+    data = case.data[JOINED]
+    settings = bearable(case.settings, data.num_rows)
+    context = f"seed {seed}: {settings}\n{text}"
+    try:
+        asked = ps.App(master="process").sql(text)
+        app = asked.query_set()
+        chance = Chance(dice, data.num_rows, dice.choice([0.0, 0.0, 0.0, 0.2]))
+        with by_chance(patch, Clock(dice, data.column("ts"), promised.speed), chance, dice):
+            engine = chance.engine = Engine(folder, app, asked.inputs(app).sources, settings)
+            run_to_end(engine)
+        summary = engine.summary()
+        log = logged(summary, JOINED)
+        reading = read_records(data.num_rows, log.ranges, key_of(OWNER, JOINED))
+        told = RunLog({JOINED: log.batches}, {JOINED: len(log.batches) - 1})
+        marks = {JOINED: log.watermarks}
+        expected = expect_triaged_joins(case.app, case.data, told, {JOINED: reading}, marks)
+    except Exception as error:
+        error.add_note(context)
+        raise
+    context += f"\nbatches {log.batches}\nranges {log.ranges}"
+    assert_account_closes(summary)
+    for name, found in expected.queries.items():
+        place = f"{context}\nquery {name}"
+        actual, (account,) = engine.rows(name), found.accounts.values()
+        assert_rows(actual, found.rows, log, place)
+        assert_same_account(summary["queries"][name]["accounting"], account, place)
+        assert_windows(engine.window_account(name), found.windows, log, place)
+    assert_same_account(summary["accounting"], expected.streams[JOINED], f"{context}\nstream")
+    assert not list((engine.checkpoint / "segments").iterdir()), f"{context}\nsegments are left"
+
+
+@pytest.mark.parametrize("first", quick_and([0], range(SEED, SEED + SLOW, CHUNK)))
+def test_joins_with_tables_are_estimated_as_the_oracle_says(
+    first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(first, first + CHUNK):
+        check_joins(seed, tmp_path / str(seed), monkeypatch)
+        shutil.rmtree(tmp_path / str(seed))
