@@ -22,13 +22,16 @@ NO_FLINK = Flink could not be installed (it is built for Python 3.9 to 3.12); th
 	With another Python: make PYTHON=/path/to/python3.11 bench-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all wheel lint bench bench-peers clean clean-venv
+.PHONY: help demo demo-overload test test-all wheel lint bench bench-peers clean clean-venv
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.installed $(VENV)/.java ## a dozen queries over a generated trace on local Spark; ends by itself
 	@$(BIN)/python -m penstock.app.demo
+
+demo-overload: $(VENV)/.installed $(VENV)/.java ## a burst of five times what can be read, results promised in 2 seconds
+	@$(BIN)/python -m penstock.app.demos.overload
 
 test: lint $(VENV)/.java ## lint and the whole test suite but the long campaigns, on two cores
 	@$(BIN)/python -m penstock prepare >/dev/null

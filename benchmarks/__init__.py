@@ -14,6 +14,7 @@
 | `data` | the records that benchmarks read |
 | `engines` | one program for each engine |
 | `packets` | the queries of the benchmark `packets`, and reference answers |
+| `latency` | bursts for the benchmark `latency`: runs, errors, other ways |
 | `measure` | jobs, digests, processor time, memory, tables |
 
 Outside the wheel: `penstock bench` finds it in a checkout. May touch all of penstock; nothing below `src/` imports it.

@@ -15,6 +15,7 @@ from benchmarks.comparisons import (
     aggjoin,
     details,
     joinplans,
+    latency,
     multiquery,
     packets,
     planning,
@@ -29,6 +30,7 @@ BENCHMARKS: dict[str, Callable[..., dict[str, Any]]] = {
     "aggjoin": aggjoin.run,
     "details": details.run,
     "joinplans": joinplans.run,
+    "latency": latency.run,
     "multiquery": multiquery.run,
     "packets": packets.run,
     "planning": planning.run,
@@ -40,6 +42,7 @@ WHAT = {
     "aggjoin": "windows of two streams joined and grouped, beside DuckDB, Spark and Flink (--data: a case)",
     "details": "distinct counts beside sums and pairs, and beside DuckDB, Polars and Spark",
     "joinplans": "all plans of a join beside the one that is chosen (--data: a case; --engine: LAP, EAP10, …, auto)",
+    "latency": "promised delays in bursts, beside queues and dropping (--engine: peaks, beside, reading, soak)",
     "multiquery": "12, 20 and 78 aggregations on one stream, beside Spark, Flink, DuckDB, Polars and ClickHouse",
     "packets": "a dozen monitoring queries on packet traces, beside nfdump, tshark and pmacct",
     "planning": "how long plans for 6 to 300 queries take, by chooser (--engine: a value of --plan)",
@@ -52,6 +55,7 @@ OPTIONS = {
     "aggjoin": ("streams", "repeat"),
     "details": (),
     "joinplans": ("streams", "repeat"),
+    "latency": ("repeat", "peaks", "seconds", "minutes"),
     "multiquery": ("queries", "streams"),
     "packets": ("captures",),
     "planning": ("queries",),
@@ -72,12 +76,15 @@ def run_benchmarks(
     queries: Sequence[int] | None = None,
     streams: Sequence[str] | None = None,
     repeat: int | None = None,
+    peaks: Sequence[float] | None = None,
+    seconds: float | None = None,
+    minutes: float | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Run these in the folder `work`, or in one that is removed at the end; progress and tables go to `console`.
 
     `captures` are what `packets` reads instead of those it knows, `queries` and `streams` what `multiquery` compares
     instead of all (`streams` also the cases of `aggjoin`, where all engines run `repeat` times in turn); without `rows`
-    each benchmark has its own number.
+    each benchmark has its own number. `peaks`, `seconds` and `minutes` are bursts of `latency`, and its soak.
     """
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
@@ -86,7 +93,11 @@ def run_benchmarks(
         raise ConfigError(f"a benchmark needs records, not {rows} of them")
     if repeat is not None and repeat < 1:
         raise ConfigError(f"engines cannot run {repeat} times", "--repeat takes a number from 1 on")
-    given = {"captures": captures, "queries": queries, "streams": streams, "repeat": repeat}
+    for option, asked in (("--seconds", seconds), ("--soak", minutes)):
+        if asked is not None and not asked > 0:
+            raise ConfigError(f"{option} {asked:g} is no time", "give a number above 0")
+    given: dict[str, Any] = {"captures": captures, "queries": queries, "streams": streams, "repeat": repeat}
+    given |= {"peaks": peaks, "seconds": seconds, "minutes": minutes}
     with ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-bench-")))
         for name in names:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from benchmarks.latency.shown import show_latency
 from benchmarks.measure.figures import (
     show_details,
     show_parts,
@@ -26,6 +27,7 @@ OTHERS = {
     "aggjoin": show_aggjoin,
     "details": show_details,
     "joinplans": show_joinplans,
+    "latency": show_latency,
     "planning": show_planning,
     "scaling": show_scaling,
     "sketches": show_sketches,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.logical.query import Attribute
+from penstock.logical.query import WEIGHT, Attribute
 from penstock.logical.render import render
 from penstock.logical.window import ALL, ROWS, Panes, Window
 from penstock.relations.closing import Finish, Reader
@@ -144,11 +144,11 @@ def _leaves(plan: SharedPlan, predicted: Mapping[str, Predicted], rows: int | No
             "relation": relation.name,
             "query": plan.stored.labels[relation.name],
             "queries": [reader.query for reader in readers],
-            "kind": "query" if relation.booked or relation.of else "bounds",
+            "kind": _kind(relation),
             "table": relation.table,
             "parent": parent,
             "fed_by": "stream" if parent is None else plan.tables[parent].name,
-            "group_by": [attribute_text(attribute) for attribute in _keys(relation, readers)],
+            "group_by": [attribute_text(attribute) for attribute in _keys(relation, readers) if attribute != WEIGHT],
             "panes": panes_text(relation.panes),
             "window": ", ".join(dict.fromkeys(window_text(reader.window) for reader in readers)),
             "closings": [_closing(reader) for reader in readers if reader.closing.relation == relation.name],
@@ -166,6 +166,13 @@ def _leaves(plan: SharedPlan, predicted: Mapping[str, Predicted], rows: int | No
     return found
 
 
+def _kind(relation: Relation) -> str:
+    """Whose it is: that of queries, or of the engine itself."""
+    if relation.booked or relation.of:
+        return "query"
+    return "picks" if WEIGHT in relation.attributes else "bounds"
+
+
 def _keys(relation: Relation, readers: tuple[Reader, ...]) -> tuple[Attribute, ...]:
     """In the order of the first query that is finished from a relation."""
     finished = (reader.keys for reader in readers if isinstance(reader.closing, Finish))
@@ -178,7 +185,7 @@ def _closing(reader: Reader) -> Explained:
         "query": reader.query,
         "window": window_text(reader.window),
         "how": reader.closing.how,
-        "group_by": [attribute_text(attribute) for attribute in reader.keys],
+        "group_by": [attribute_text(attribute) for attribute in reader.keys if attribute != WEIGHT],
         "joined": reader.joined,
         "grows": bool(reader.joined) and reader.window.landmark,
     }

@@ -139,7 +139,9 @@ def _walk(relations: list[Explained], parent: int | None, indent: str) -> Iterat
 
 
 def _name(relation: Explained) -> str:
-    what = {"front": " (table)", "phantom": " (phantom)", "bounds": " (times of panes)"}.get(relation["kind"], "")
+    what = {"front": " (table)", "phantom": " (phantom)", "bounds": " (times of panes)", "picks": ""}.get(
+        relation["kind"], ""
+    )
     name = relation["name"]
     return (name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…") + what
 
@@ -228,7 +230,8 @@ def _details(query: str, leaves: list[Explained], task_rows: float | None) -> It
             figures = relation["predicted"]
             rows, size_ = figures.get("groups"), figures.get("bytes")
             takes = "" if rows is None or size_ is None else f": {rows:,.0f} rows, {size(size_)} a task"
-            yield f"in detail for {', '.join(one['asked'])}{takes}"
+            asked = ", ".join(one["asked"])
+            yield f"in detail for {asked}{takes}" if asked else f"told apart by what records stand for{takes}"
             many = rows is not None and rows >= MANY_ROWS and (task_rows is None or rows >= MANY_SHARE * task_rows)
             if many and one["approximate"]:
                 yield f"warning: that is much; {', '.join(one['approximate'])}"
@@ -241,6 +244,9 @@ def _closing(closing: Explained, relation: Explained) -> Iterator[str]:
             yield "late: a row for each record"
         if closing["grows"]:
             yield "until now: what is kept grows with the distinct values of its key"
+    if closing["how"] == "roll up" and any(one["asked"] == [""] for one in relation["details"]):
+        yield "promises a delay: what a burst leaves unread is estimated from the records that were read"
+        return
     if closing["how"] == "roll up":
         yield f"rolled up from {relation['name']} when a window closes; not stored itself"
         return

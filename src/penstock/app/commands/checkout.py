@@ -31,7 +31,14 @@ def bench(
         typer.Option(help="Only these, of multiquery: flows, zeek; of aggjoin, joinplans: a case."),
     ] = None,
     repeat: Annotated[
-        int | None, typer.Option(metavar="N", help="Run engines so often, in turn: aggjoin, joinplans.")
+        int | None, typer.Option(metavar="N", help="Run engines so often, in turn: aggjoin, joinplans, latency.")
+    ] = None,
+    peaks: Annotated[
+        list[float] | None, typer.Option(metavar="X", help="Only bursts of so many times what can be read: latency.")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(metavar="S", help="How long bursts are: latency.")] = None,
+    soak: Annotated[
+        float | None, typer.Option(metavar="MINUTES", help="Burst after burst, and memory over time: latency.")
     ] = None,
     work: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep data and results here.")] = None,
     capture: Annotated[
@@ -46,7 +53,7 @@ def bench(
     if listing:
         print("\n".join(f"{name:<12}{WHAT[name]}" for name in BENCHMARKS))
         return
-    asked = (rows, quick, engine, work, errors, capture, queries, data, repeat)
+    asked = (rows, quick, engine, work, errors, capture, queries, data, repeat, peaks, seconds, soak)
     for result in run_benchmarks(names or list(BENCHMARKS), *asked):
         if as_json:
             print(json.dumps(result))

@@ -49,6 +49,7 @@ _registered: WeakSet[SparkSession] = WeakSet()
 POLL = "100 milliseconds"  # how often a run that goes on looks for new records
 AT_ONCE = "0 seconds"  # Spark asks again as soon as it has an answer
 LOOK = 0.1  # seconds between looks whether a live stream has ended
+LEAST_WAIT = 0.001  # Spark counts milliseconds, and refuses to wait for none
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,7 @@ class SparkLoop:
             return bool(self._query.awaitTermination(timeout)) or timeout is None
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         while (left := deadline - time.monotonic()) > 0:
-            if self._query.awaitTermination(min(left, LOOK)):
+            if self._query.awaitTermination(max(min(left, LOOK), LEAST_WAIT)):
                 return True
             if self._driver.manifest.ended:
                 self.stop()

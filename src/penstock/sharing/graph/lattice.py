@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from penstock.logical.expressions import Column, Computed, Prefix
-from penstock.logical.query import Attribute
+from penstock.logical.query import WEIGHT, Attribute
 from penstock.logical.window import Panes
 from penstock.relations.component import Tag, component_of, pane_component, sieve_component, value_component
 from penstock.relations.layout import Part
@@ -113,6 +113,6 @@ def name_of(grain: Grain) -> str:
     named = [
         component_of(base).of.removeprefix("=") + (f"/{fineness}" if fineness < WHOLE else "")
         for base, fineness in sorted(grain)
-        if base.startswith(Tag.VALUE)
+        if base.startswith(Tag.VALUE) and component_of(base).of != WEIGHT.name  # that is no one's choice
     ]
     return ".".join(named) or "all"

@@ -49,6 +49,7 @@ class LiveDecider:
         self._rows: dict[str, dict[int, Position]] = {}
         self._measured = Measured()
         self._begun = False
+        self._fixed_k: int | None = None
 
     def decided(self, begin: Offset, before: Manifest | None, app: QuerySet) -> Decided | None:
         """The next batch; None: wait."""
@@ -95,7 +96,9 @@ class LiveDecider:
         if self._measured.learning and any(queue.arrived > queue.start for queue in queues):
             return self._first(queues)
         costs, mode = self._measured.costs, self._job.overload
-        fixed = self._fixed(queues) if mode is Mode.SUMMARISE else 0
+        fixed = 0
+        if mode is Mode.SUMMARISE:
+            fixed = self._fixed_k = self._fixed(queues) if self._fixed_k is None else self._fixed_k
         return planned(now / MICROSECONDS, queues, costs, mode, self._measured.rows(self._job.batch_rows), fixed)
 
     def _first(self, queues: Sequence[Queue]) -> Plan:
