@@ -65,6 +65,8 @@ class LiveDecider:
             until = max(under_way(queue.dues, now / MICROSECONDS) for queue in queues)
             queues = [self._queue(app, one, before, until) for one in seen]
         plan = self._planned(now, queues)
+        if plan is None and all(self._over(one, one.arrived) for one in seen):
+            plan = self._first(queues)  # nothing will come that is worth to wait for
         if plan is None and not any(self._over(one, one.start) for one in seen):
             return None
         self._measured.decided(now)
