@@ -93,7 +93,19 @@ def by_chance(patch: pytest.MonkeyPatch, clock: Clock, chance: Chance, dice: ran
         patched.setattr(compaction, "FORCED", dice.choice([3, 12, 48]))
         patched.setattr(decide, "instant", clock)
         patched.setattr(decide, "planned", chance)
+        patched.setattr(decide.Measured, "learning", False)
         patched.setattr(fused, "LEAST_LIVE", dice.choice([1, 7, 500, fused.LEAST_LIVE]))
+        yield
+
+
+@contextmanager
+def at_these_costs(patch: pytest.MonkeyPatch, clock: Clock, costs: Costs) -> Iterator[None]:
+    """Decide as the scheduler does, if batches cost so much."""
+    with patch.context() as patched:
+        patched.setattr(decide, "instant", clock)
+        patched.setattr(decide.Measured, "learning", False)
+        patched.setattr(decide.Measured, "costs", costs)
+        patched.setattr(decide.Measured, "rows", lambda measured, most: most)
         yield
 
 
