@@ -64,7 +64,7 @@ class LiveDecider:
         if len(queues) > 1:
             until = max(under_way(queue.dues, now / MICROSECONDS) for queue in queues)
             queues = [self._queue(app, one, before, until) for one in seen]
-        plan = self._planned(now, queues)
+        plan = self._first(queues) if any(_beginning(app, one, before) for one in seen) else self._planned(now, queues)
         if plan is None and all(self._over(one, one.arrived) for one in seen):
             plan = self._first(queues)  # nothing will come that is worth to wait for
         if plan is None and not any(self._over(one, one.start) for one in seen):
@@ -89,8 +89,6 @@ class LiveDecider:
     def _queue(self, app: QuerySet, seen: Seen, before: Manifest | None, until: float = 0.0) -> Queue:
         known = StreamState() if before is None else before.stream(seen.stream.name)
         dues = dues_of(app, seen, known.watermark, until)
-        if known.first is None and any(w.landmark for q in app.readers(seen.stream.name) for w in [q.window]):
-            dues = tuple(replace(due, most=0) for due in dues)  # a landmark window begins at the first record
         promised = any(query.promise is not None for query in app.readers(seen.stream.name))
         return Queue(seen.stream.name, seen.start, seen.arrived, seen.rate, dues, promised)
 
@@ -135,6 +133,15 @@ class LiveDecider:
     def _over(self, seen: Seen, row: Position) -> bool:
         """Whether the stream has ended with this record."""
         return self._job.until == END and row >= seen.source.rows()
+
+
+def _beginning(app: QuerySet, seen: Seen, before: Manifest | None) -> bool:
+    """Whether a landmark window begins at the first of the records that came: that is read, whatever the mode."""
+    name = seen.stream.name
+    known = StreamState() if before is None else before.stream(name)
+    if known.first is not None or seen.arrived <= seen.start:
+        return False
+    return any(window.landmark for query in app.readers(name) for window in query.windows_on(name))
 
 
 def _moved(before: StreamOffset, row: int, ranges: Sequence[tuple[int, int]]) -> StreamOffset:
