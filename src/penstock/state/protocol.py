@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from penstock.state.account import TaskAccount
 from penstock.state.data import sparse, stored
+from penstock.triage.costs import Estimate
 
 Origin = tuple[int | None, int]  # greatest time and position of the stream when a query was added to the running app
 Counts = Mapping[str, int]
@@ -110,7 +111,7 @@ class Offset:
     `n` is the number of batches with this one, `plan` the version of the app, `end`: all streams have ended. `origins`
     is of queries that were added to the running app, `joined` the watermark before the batch of every side of a join,
     `tables` the versions of tables that are read again, by name. Where delays are promised, `slack` are the seconds
-    that the batch has left for what can wait.
+    that the batch has left for what can wait; `costs` is what was known of batches when it was decided.
     """
 
     n: int = 0
@@ -121,6 +122,7 @@ class Offset:
     joined: Mapping[str, int | None] = field(default_factory=dict)
     tables: Mapping[str, TableVersion] = field(default_factory=dict)
     slack: float | None = sparse(None)
+    costs: Estimate | None = sparse(None)
 
     @property
     def contents(self) -> dict[str, str]:

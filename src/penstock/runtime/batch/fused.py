@@ -8,7 +8,7 @@ before anything of the batch runs, with everything that it takes to repeat it ex
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from penstock.faults import reach
 from penstock.logical.query import QuerySet
 from penstock.runtime.batch.in_step import batch_limits
 from penstock.runtime.batch.job import END, Job, columns, parallelism_now
-from penstock.runtime.batch.live.decide import LiveDecider
+from penstock.runtime.batch.live.decide import Decided, LiveDecider
 from penstock.runtime.batch.live.unread import lost, lost_records, picks_alone, triaged
 from penstock.runtime.batch.offsets import decide, epoch_of, in_order, manifest_before, position, ranges_of
 from penstock.runtime.batch.outcome import told
@@ -97,50 +97,49 @@ class FusedReader:
         """The offset of the next batch; `begin` itself if there is none now."""
         if begin.end:
             return begin
-        before = manifest_before(self.checkpoint, begin)
-        if self._live is not None:
-            return self._decided_live(begin, before, self._live)
-        rows, ends = {}, {}
+        app, before = self._app(), manifest_before(self.checkpoint, begin)
+        rows, ends = self._files(begin, before, app)
+        moved = any(rows[name] > position(begin, name) or ends[name] != begin.stream(name).end for name in rows)
+        found = None if self._live is None else self._live.decided(begin, before, app)
+        # Spark runs a first batch whatever it is told: where nothing has arrived yet, it is one without records.
+        if begin.n and not moved and found is None:
+            return begin
+        if self._live is None:
+            return decide(self.checkpoint, begin, before, rows, ends, self._refresher)
+        return self._with_live(begin, before, rows, ends, found or self._live.none(begin))
+
+    def _files(self, begin: Offset, before: Manifest | None, app: QuerySet) -> tuple[dict[str, int], dict[str, bool]]:
+        """How far the next batch goes in streams that are there as they are, and whether they have ended."""
+        sources = {name: source for name, source in self.sources.items() if not live(source)}
         if self.job.until != END:
-            for name, source in self.sources.items():
-                self.sources[name] = with_arrivals(self.checkpoint, name, source, position(begin, name))
-        limits = self._limits(begin, before)
-        for name, source in self.sources.items():
+            for name, source in sources.items():
+                sources[name] = with_arrivals(self.checkpoint, name, source, position(begin, name))
+            self.sources |= sources
+        unread = frozenset(name for name, source in sources.items() if position(begin, name) < source.rows())
+        most = self.job.batch_rows if self._live is None else self._live.rows_beside(app)
+        limits = batch_limits(app, {} if before is None else before.streams, unread, most)
+        rows: dict[str, int] = {}
+        ends: dict[str, bool] = {}
+        for name, source in sources.items():
             at = position(begin, name)
             rows[name] = source.cut(at, limits[name]) if limits.get(name) else at
             ends[name] = begin.stream(name).end or (self.job.until == END and rows[name] >= source.rows())
-        moved = (rows[name] > position(begin, name) or ends[name] != begin.stream(name).end for name in rows)
-        # Spark runs a first batch whatever it is told: where nothing has arrived yet, it is one without records.
-        first = not begin.n
-        if not first and not any(moved):
-            return begin
-        return decide(self.checkpoint, begin, before, rows, ends, self._refresher)
+        return rows, ends
 
-    def _decided_live(self, begin: Offset, before: Manifest | None, decider: LiveDecider) -> Offset:
-        """The same where records of some streams arrive by the clock; what does not is read beside them."""
-        found = decider.decided(begin, before, self._app())
-        if found is None:
-            return begin
-        rows = {name: one.row for name, one in found.streams.items()}
-        ends = {name: one.end for name, one in found.streams.items()}
-        for name, source in self.sources.items():
-            if name not in rows:
-                at = position(begin, name)
-                rows[name] = source.cut(at, self.job.batch_rows) if at < source.rows() else at
-                ends[name] = rows[name] >= source.rows()
-        made = decide(self.checkpoint, begin, before, rows, ends, self._refresher)
+    def _with_live(
+        self, begin: Offset, before: Manifest | None, rows: Mapping[str, int], ends: Mapping[str, bool], found: Decided
+    ) -> Offset:
+        """The offset with what was decided about live streams."""
+        more = {name: one.row for name, one in found.streams.items()}
+        over = {name: one.end for name, one in found.streams.items()}
+        made = decide(self.checkpoint, begin, before, {**rows, **more}, {**ends, **over}, self._refresher)
         known = {name: _as_known(found.streams[name], made.streams[name]) for name in found.streams}
-        return replace(made, streams={**made.streams, **known}, slack=found.slack)
+        return replace(made, streams={**made.streams, **known}, slack=found.slack, costs=found.costs)
 
     def _app(self) -> QuerySet:
         number = versions.newest(self.checkpoint)
         assert number is not None  # written before the query starts
         return versions.load(self.checkpoint, number).app
-
-    def _limits(self, begin: Offset, before: Manifest | None) -> dict[str, int]:
-        """How many records of each stream the next batch may have."""
-        unread = frozenset(name for name, source in self.sources.items() if position(begin, name) < source.rows())
-        return batch_limits(self._app(), {} if before is None else before.streams, unread, self.job.batch_rows)
 
     def splits(self, begin: Offset, offset: Offset) -> list[FusedSplit]:
         """The tasks of the batch that goes from one offset to the next."""

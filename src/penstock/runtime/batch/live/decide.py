@@ -12,31 +12,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 
 import numpy as np
 
 from penstock.clock import instant
 from penstock.logical.query import QuerySet
 from penstock.runtime.batch.job import END, Job
-from penstock.runtime.batch.live.dues import FAR, MICROSECONDS, Seen, dues_of, under_way
+from penstock.runtime.batch.live.dues import MICROSECONDS, Seen, dues_of, under_way
 from penstock.runtime.batch.live.timings import Measured
 from penstock.sources.base import Position, Source
 from penstock.sources.live.contract import LiveSource, live, source_time
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import Clock, Offset, StreamOffset, StreamState
+from penstock.triage.costs import Estimate
 from penstock.triage.picks import joined
 from penstock.triage.plan import Due, Mode, Plan, Queue, fixed_step
 from penstock.triage.scheduler import planned
 
 RECENTLY = 1.0  # seconds over which the rate of arrival is taken
+BESIDE = 0.25  # seconds of a batch for streams that are not live
+MOST_RANGES = 48  # of a stream in a batch: offsets stay small
 
 
 @dataclass(frozen=True)
 class Decided:
-    """Where a batch ends in each live stream, and the seconds it has left for what can wait."""
+    """Where a batch ends in each live stream, the seconds it has left for what can wait, and what batches cost."""
 
     streams: Mapping[str, StreamOffset]
     slack: float | None = None
+    costs: Estimate | None = None
 
 
 class LiveDecider:
@@ -55,27 +60,48 @@ class LiveDecider:
         """The next batch; None: wait."""
         if not self._begun:  # workers start, and clocks after that
             self._begun = True
-            return Decided({name: _kept(begin.stream(name)) for name in self.sources})
+            self._measured.go_on(begin.costs)
+            return self.none(begin)
         now = instant(self._job.origin)
         self._measured.take(before, now)
-        seen = [self._seen(name, begin, app, now) for name in self.sources if not begin.stream(name).end]
+        seen = [self._seen(name, begin, before, app, now) for name in self.sources if not begin.stream(name).end]
         queues = [self._queue(app, one, before) for one in seen]
         if len(queues) > 1:
             until = max(under_way(queue.dues, now / MICROSECONDS) for queue in queues)
             queues = [self._queue(app, one, before, until) for one in seen]
-        plan = self._planned(now, queues)
-        if plan is None and not any(self._over(one, one.start) for one in seen):
+        beginning = [queue for one, queue in zip(seen, queues, strict=True) if _beginning(app, one, before)]
+        plan = self._first(beginning) if beginning else self._planned(now, queues) or self._last(seen)
+        if plan is None:
             return None
         self._measured.decided(now)
         streams = {one.stream.name: self._cut(one, queue, plan) for one, queue in zip(seen, queues, strict=True)}
-        ended = {name: _kept(begin.stream(name)) for name in self.sources if name not in streams}
-        return Decided({**streams, **ended}, None if plan is None else plan.slack)
+        slack = plan.slack if isfinite(plan.slack) else None
+        return Decided({**self.none(begin).streams, **streams}, slack, self._measured.known)
 
-    def _seen(self, name: str, begin: Offset, app: QuerySet, now: int) -> Seen:
+    def none(self, begin: Offset) -> Decided:
+        """A batch that takes nothing of live streams."""
+        return Decided({name: _kept(begin.stream(name)) for name in self.sources}, costs=begin.costs)
+
+    def rows_beside(self, app: QuerySet) -> int:
+        """How many records of other streams a batch may read beside: where delays are promised, what takes no time to
+        speak of."""
+        if all(query.promise is None for query in app.queries):
+            return self._job.batch_rows
+        return max(1, min(self._measured.rows(self._job.batch_rows), int(BESIDE / self._measured.costs.full)))
+
+    def _clock(self, name: str, start: Position, before: Manifest | None, now: int) -> Clock:
+        """The clock of a stream. In a run that goes on it begins where time had come to, with the lull that it was
+        in."""
+        if name not in self._clocks:
+            source = self.sources[name]
+            clock = replace(source.anchored(now, start), speed=source.speed)
+            come = None if before is None else before.stream(name).greatest
+            self._clocks[name] = clock if come is None else replace(clock, source=min(clock.source, come))
+        return self._clocks[name]
+
+    def _seen(self, name: str, begin: Offset, before: Manifest | None, app: QuerySet, now: int) -> Seen:
         source, start = self.sources[name], Position(begin.stream(name).row)
-        clock = self._clocks.get(name)
-        if clock is None:
-            clock = self._clocks[name] = replace(source.anchored(now, start), speed=source.speed)
+        clock = self._clock(name, start, before, now)
         arrived = Position(max(start, source.arrived(clock, now)))
         since = max(clock.wall, now - int(RECENTLY * MICROSECONDS))
         seconds = max(0.1, (now - since) / MICROSECONDS)
@@ -86,8 +112,6 @@ class LiveDecider:
     def _queue(self, app: QuerySet, seen: Seen, before: Manifest | None, until: float = 0.0) -> Queue:
         known = StreamState() if before is None else before.stream(seen.stream.name)
         dues = dues_of(app, seen, known.watermark, until)
-        if known.first is None and any(w.landmark for q in app.readers(seen.stream.name) for w in [q.window]):
-            dues = tuple(replace(due, most=0) for due in dues)  # a landmark window begins at the first record
         promised = any(query.promise is not None for query in app.readers(seen.stream.name))
         return Queue(seen.stream.name, seen.start, seen.arrived, seen.rate, dues, promised)
 
@@ -102,10 +126,21 @@ class LiveDecider:
 
     def _first(self, queues: Sequence[Queue]) -> Plan:
         """What there is, but not much of it: so it is soon known what batches cost, and nothing is left unread because
-        nobody knew."""
+        nobody knew. Streams without promises wait for those that have some."""
+        some = [queue for queue in queues if queue.promised] or queues
+        return self._read([(queue.stream, queue.start, queue.arrived) for queue in some])
+
+    def _last(self, seen: Sequence[Seen]) -> Plan | None:
+        """What is left of streams of which nothing will come any more: nobody need wait for it to become worth a
+        batch."""
+        over = [(one.stream.name, one.start, one.arrived) for one in seen if self._over(one, one.arrived)]
+        return self._read(over) if over else None
+
+    def _read(self, some: Sequence[tuple[str, int, int]]) -> Plan:
+        """All of these records (stream, start, arrived), as many as a batch may have."""
         most = self._measured.rows(self._job.batch_rows)
-        stops = {queue.stream: min(queue.arrived, queue.start + most) for queue in queues}
-        return Plan({name: ((stop, 0),) for name, stop in stops.items()}, 0.0, overdue=False)
+        ranges = {name: ((min(arrived, start + most), 0),) for name, start, arrived in some}
+        return Plan(ranges, 0.0, overdue=False)
 
     def _fixed(self, queues: Sequence[Queue]) -> int:
         """One k for all records: the least that keeps up with the streams' peaks."""
@@ -113,10 +148,10 @@ class LiveDecider:
         apart = [b.ready - a.ready for q in queues for a, b in zip(q.dues, q.dues[1:], strict=False)]
         return fixed_step(peak, max(min(apart, default=10.0), 1.0), self._measured.costs)
 
-    def _cut(self, seen: Seen, queue: Queue, plan: Plan | None) -> StreamOffset:
+    def _cut(self, seen: Seen, queue: Queue, plan: Plan) -> StreamOffset:
         """The end of the batch in one stream. One that the plan says nothing of has no time to close windows."""
-        planned = None if plan is None else plan.ranges.get(queue.stream)
-        ranges = tuple((int(stop), k) for stop, k in planned or ())
+        planned = plan.ranges.get(queue.stream)
+        ranges = tuple((int(stop), k) for stop, k in planned or ())[:MOST_RANGES]
         row = Position(ranges[-1][0] if ranges else seen.start)
         return StreamOffset(
             row,
@@ -139,10 +174,18 @@ def _kept(before: StreamOffset) -> StreamOffset:
     return StreamOffset(before.row, before.end, reached=before.reached, clock=before.clock)
 
 
+def _beginning(app: QuerySet, seen: Seen, before: Manifest | None) -> bool:
+    """Whether a landmark window begins at the first of the records that came: that is read, whatever the mode."""
+    name = seen.stream.name
+    known = StreamState() if before is None else before.stream(name)
+    if known.first is not None or seen.arrived <= seen.start:
+        return False
+    return any(window.landmark for query in app.readers(name) for window in query.windows_on(name))
+
+
 def _tick(seen: Seen, dues: Sequence[Due], row: Position) -> int | None:
     """The time that the clock has come to, where that closes a window and no record before it is left."""
-    now = seen.now / MICROSECONDS
-    ready = [due for due in dues if due.ready <= now and due.stop < FAR]
+    ready = any(due.ready <= seen.now / MICROSECONDS for due in dues)
     return source_time(seen.clock, seen.clock.speed, seen.now) if row >= seen.arrived and ready else None
 
 

@@ -18,19 +18,19 @@ Array = np.ndarray
 MICROSECONDS = 1_000_000
 
 
-def clock_of(app: QuerySet, query: Query, manifest: Manifest) -> Clock | None:
-    """The clock of the live streams that a query reads; None: they are not live."""
+def clocks_of(app: QuerySet, query: Query, manifest: Manifest) -> list[Clock]:
+    """The clocks of the live streams that a query reads."""
     offsets = (manifest.offset.stream(stream.name) for stream in app.roots(query))
-    return next((one.clock for one in offsets if one.clock is not None), None)
+    return [one.clock for one in offsets if one.clock is not None]
 
 
 def delays(app: QuerySet, manifest: Manifest, closed: Mapping[str, Array], now: int) -> Iterator[tuple[Query, Array]]:
     """By query with windows that closed (accounts as of `state.windows`): the delay of each, in microseconds."""
     for query in app.queries:
         records = closed.get(query.name)
-        clock = clock_of(app, query, manifest)
-        if records is not None and len(records) and clock is not None:
-            ends = [wall_time(clock, clock.speed, end) for end in records["end"].tolist()]
+        clocks = clocks_of(app, query, manifest)
+        if records is not None and len(records) and clocks:  # a window has ended when it has in all streams
+            ends = [max(wall_time(clock, clock.speed, end) for clock in clocks) for end in records["end"].tolist()]
             yield query, now - np.array(ends, np.int64)
 
 

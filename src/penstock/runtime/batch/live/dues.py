@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from penstock.logical.query import Query, QuerySet, Stream
+from penstock.logical.query import KEPT, Query, QuerySet, Stream
 from penstock.logical.window import TIME, Window
 from penstock.sources.base import Position
 from penstock.sources.live.contract import LiveSource, source_time, wall_time
@@ -20,7 +20,6 @@ from penstock.state.protocol import Clock
 from penstock.triage.picks import MOST
 from penstock.triage.plan import Due
 
-KEEP = 4_096  # records that a window is estimated from at least, if the stream does not say
 NEAR, SPARSE = 16, 48  # windows in the queue that are looked at one by one, and some of those after them
 MICROSECONDS = 1_000_000
 FAR = 1 << 62  # no record has come so far
@@ -124,5 +123,5 @@ def _most(seen: Seen, end: int, length: int) -> int:
     beyond = min(seen.row_at(end), seen.arrived)
     first = min(seen.row_at(end - length), beyond) if length < FAR else seen.start
     coming = max(0.0, seen.seconds(end) - seen.now / MICROSECONDS) * seen.rate
-    records, keep = beyond - first + coming, seen.stream.keep or KEEP
+    records, keep = beyond - first + coming, seen.stream.keep or KEPT
     return max(0, min(MOST, int(math.log2(records / keep)))) if records >= keep else 0

@@ -7,7 +7,7 @@ from penstock.state.manifest import Manifest
 from penstock.triage.costs import Estimate, Timing, costs, measured, rows
 from penstock.triage.plan import Costs
 
-ENOUGH = 4  # batches that tell what they cost
+ENOUGH = 2  # batches that tell what they cost
 
 
 class Measured:
@@ -15,10 +15,15 @@ class Measured:
     for; what lies between its tasks and its closing is what each batch costs, whatever is in it."""
 
     def __init__(self) -> None:
-        self._known = Estimate()
+        self.known = Estimate()
         self._batch = -1  # the newest that was taken
         self._decided_at: int | None = None
         self._cold, self._learnt = True, 0
+
+    def go_on(self, known: Estimate | None) -> None:
+        """From what a run before this one knew."""
+        if known is not None:
+            self.known, self._learnt = known, ENOUGH
 
     @property
     def learning(self) -> bool:
@@ -27,11 +32,11 @@ class Measured:
 
     @property
     def costs(self) -> Costs:
-        return costs(self._known)
+        return costs(self.known)
 
     def rows(self, most: int) -> int:
         """How many records a batch may read."""
-        return rows(self._known, most)
+        return rows(self.known, most)
 
     def decided(self, now: int) -> None:
         """A batch begins."""
@@ -49,5 +54,5 @@ class Measured:
         timing = Timing(
             told.read, told.left, told.instants, told.compacted, told.tasks, told.merge, told.seconds, interval
         )
-        self._known = measured(self._known, timing)
+        self.known = measured(self.known, timing)
         self._learnt += bool(told.read)

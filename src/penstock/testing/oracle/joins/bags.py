@@ -21,7 +21,7 @@ import numpy as np
 
 from penstock.testing.oracle.columns import Flags, Numbers
 from penstock.testing.oracle.joins.spec import LANDMARK, RANGE, JoinSpec, WindowSpec
-from penstock.testing.oracle.joins.watermarks import Course
+from penstock.testing.oracle.joins.watermarks import Course, StreamCourse
 from penstock.testing.oracle.timeline import NOTHING_CLOSED
 
 FOREVER = 1 << 61
@@ -95,6 +95,9 @@ def candidates(stays: list[Stay], passed: list[Flags], asked: list[Stay]) -> Num
     slide = stays[0].grid.slide
     greatest += [s.course.greatest for s in asked]
     last = max(one for one in greatest if one is not None) // slide  # its slide ends at (last + 1)·slide
+    marks = [mark for s in stays if isinstance(s.course, StreamCourse) for mark in s.course.watermarks[-1:]]
+    # By the clock of a live stream more may be closed than its records came to.
+    last = max(last, *(mark // slide - 1 for mark in marks if mark is not None), last)
     return np.arange(max(int(first.min()) for first in firsts), last + 2, dtype=np.int64)
 
 
