@@ -15,7 +15,6 @@ from benchmarks.comparisons import (
     aggjoin,
     details,
     joinplans,
-    latency,
     multiquery,
     packets,
     planning,
@@ -23,6 +22,7 @@ from benchmarks.comparisons import (
     sketches,
     startup,
 )
+from benchmarks.latency import bench as latency
 from benchmarks.measure import table
 from penstock.errors import ConfigError
 

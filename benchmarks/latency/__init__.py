@@ -12,6 +12,7 @@
 | `beside` | one peak, read by other rules: queue, capped batches, drop, summarise, a reservoir |
 | `reading` | undragged: what a record costs that is read, and one that is not, by source |
 | `soak` | burst after burst, and the memory of all processes |
+| `bench` | the benchmark itself |
 | `shown`, `picture` | tables, and a picture |
 """
 

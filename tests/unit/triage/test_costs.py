@@ -49,10 +49,10 @@ def test_margins_grow_with_what_varies() -> None:
 
 
 def test_the_first_batches_are_small() -> None:
-    assert rows(Estimate(), 1_000_000) == 20_000
-    found = measured(Estimate(), timed(Costs(0.2, 1e-6, 1e-7, 0.4), 20_000))
-    assert rows(found, 1_000_000) == 160_000
-    assert rows(found, 1_000) == 1_000
+    assert rows(Estimate(), 1_000_000) == 1_000
+    found = measured(Estimate(), timed(Costs(0.2, 1e-6, 1e-7, 0.4), 1_000))
+    assert rows(found, 1_000_000) == 8_000
+    assert rows(found, 500) == 500
 
 
 def test_what_was_never_left_unread_costs_a_tenth() -> None:

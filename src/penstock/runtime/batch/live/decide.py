@@ -28,7 +28,7 @@ from penstock.state.protocol import Clock, Offset, StreamOffset, StreamState
 from penstock.triage.costs import Estimate
 from penstock.triage.picks import joined
 from penstock.triage.plan import Due, Mode, Plan, Queue, fixed_step
-from penstock.triage.scheduler import planned
+from penstock.triage.scheduler import LEAST, planned
 
 RECENTLY = 1.0  # seconds over which the rate of arrival is taken
 BESIDE = 0.25  # seconds of a batch for streams that are not live
@@ -131,9 +131,15 @@ class LiveDecider:
         return self._read([(queue.stream, queue.start, queue.arrived) for queue in some])
 
     def _last(self, seen: Sequence[Seen]) -> Plan | None:
-        """What is left of streams of which nothing will come any more: nobody need wait for it to become worth a
-        batch."""
-        over = [(one.stream.name, one.start, one.arrived) for one in seen if self._over(one, one.arrived)]
+        """What is left of streams of which nothing will come any more, where that is too little to be worth a batch ever:
+        more than that is the scheduler's."""
+        known = self._measured.costs
+        most = LEAST * known.batch / known.full
+        over = [
+            (one.stream.name, one.start, one.arrived)
+            for one in seen
+            if self._over(one, one.arrived) and one.arrived - one.start <= most
+        ]
         return self._read(over) if over else None
 
     def _read(self, some: Sequence[tuple[str, int, int]]) -> Plan:
