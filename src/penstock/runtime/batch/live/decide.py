@@ -131,8 +131,8 @@ class LiveDecider:
         return self._read([(queue.stream, queue.start, queue.arrived) for queue in some])
 
     def _last(self, seen: Sequence[Seen]) -> Plan | None:
-        """What is left of streams of which nothing will come any more, where that is too little to be worth a batch ever:
-        more than that is the scheduler's."""
+        """What is left of streams of which nothing will come any more, where that is too little to be ever worth a
+        batch: more than that is the scheduler's."""
         known = self._measured.costs
         most = LEAST * known.batch / known.full
         over = [
