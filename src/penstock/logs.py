@@ -9,6 +9,7 @@
 | `batch` | info | a batch is committed and published |
 | `replan`, `compaction` | info | plans have changed; small segments were merged |
 | `table` | info, warning | a table was read again; its new content was not taken |
+| `promise` | warning | a query promises its results sooner than they can be there |
 | `failure` | error | a batch, or the run, failed |
 
 A record has the attributes `event` and `facts` (a dict), for formatters that want more than a line.

@@ -1,4 +1,4 @@
-"""The sum of squares: how far estimates made of picks may be off (`runtime.merge.weighed`).
+"""The sum of squares: how far estimates made of picks may be off (`runtime.merge.estimates.errors`).
 
 It is folded where records are picks alone. Tasks that read all records of their range keep nothing of it, and what is
 not there is zero.

@@ -5,6 +5,8 @@ their own, `NAME:owed`, with its own position and watermark, as in an app of the
 
     flows ──► queries with a promise          on time, triaged where a burst leaves no other way
     flows:owed ──► all other queries          exact, behind the first where that takes all the time there is
+
+Which streams there are is decided when a checkpoint is made. Later, queries of a kind come and go, kinds do not.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from penstock.logical.query import Query, QuerySet, Side, Stream
 
 OWED = ":owed"  # no stream that is declared is called so
 
-_EXACT = "promises no delay", "promise one"
+KINDS = {True: "promises a delay", False: "promises no delay"}
 
 
 def with_owed(app: QuerySet, live: Callable[[Stream], bool]) -> QuerySet:
@@ -38,13 +40,21 @@ def added(app: QuerySet, found: tuple[Query, ...], live: Callable[[Stream], bool
         mixed = {s.name for s in app.streams if live(s) and s.name in query.inputs and _mixed_with(app, s.name, query)}
         for name in sorted(mixed):
             if query.promise is not None or name + OWED not in names:
-                does, do = ("promises a delay", "promise none") if query.promise is not None else _EXACT
-                raise QueryError(
-                    f"query '{query.name}' {does}, and the queries that run on the live stream '{name}' {do}",
-                    "both kinds must be there when a checkpoint is made: start with them on a new one",
-                )
+                raise QueryError(*other_kind(query, f"the queries that run on the live stream '{name}'"))
         fitting.append(_moved(query, mixed))
     return tuple(fitting)
+
+
+def other_kind(query: Query, others: str) -> tuple[str, str]:
+    """Why a query cannot join others on a live stream: fact and hint."""
+    does, do = KINDS[query.promise is not None], "promise one" if query.promise is None else "promise none"
+    hint = "both kinds must be there when a checkpoint is made: start with them on a new one"
+    return f"query '{query.name}' {does}, and {others} {do}", hint
+
+
+def by_kind(app: QuerySet, stream: str) -> dict[bool, Query]:
+    """One query of each kind on a declared stream, whether it reads what is owed or not; True: it promises a delay."""
+    return {query.promise is not None: query for query in (*app.readers(stream), *app.readers(stream + OWED))}
 
 
 def owing(stream: str) -> str | None:

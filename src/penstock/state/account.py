@@ -16,7 +16,7 @@ PLACES = 3  # of malformed records, remembered per reason
 
 @dataclass(frozen=True)
 class Entry:
-    """Records of a stream, or as one query judged them; nothing is triaged yet."""
+    """Records of a stream, or as one query judged them; those that nobody looked at are triaged."""
 
     input: int = 0
     exact: int = 0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.logical.owed import OWED, owing, with_owed
+import pytest
+
+from penstock.errors import QueryError
+from penstock.logical.owed import OWED, added, by_kind, owing, with_owed
 from penstock.logical.query import QuerySet, Stream
 from penstock.logical.resolve.app import resolve_app
 from support.declared_tables import Declared
@@ -115,6 +118,23 @@ def test_joins() -> None:
     assert [side.stream for side in pairs.sides] == ["flows:owed", "alerts", "flows:owed"]
     assert [side.alias for side in pairs.sides] == ["A", "B", "C"]
     assert {query.name for query in found.readers("flows")} == {"talkers", "owned"}
+
+
+def test_queries_join_those_of_their_kind() -> None:
+    both, later = with_owed(app(PROMISED + PLAIN), live), PLAIN.replace("totals", "more")
+    (plain,) = app(later).queries
+    assert [query.inputs for query in added(both, (plain,), live)] == [("flows:owed",)]
+    assert added(app(PLAIN), (plain,), live) == (plain,)
+    (promised,) = app(PROMISED.replace("talkers", "more")).queries
+    assert added(both, (promised,), live) == added(app(PROMISED), (promised,), live) == (promised,)
+    for there, query, told in (
+        (PROMISED, plain, "promises no delay, and the queries that run on the live stream 'flows' promise one"),
+        (PLAIN, promised, "promises a delay, and the queries that run on the live stream 'flows' promise none"),
+    ):
+        with pytest.raises(QueryError) as caught:
+            added(app(there), (query,), live)
+        assert caught.value.fact == f"query 'more' {told}"
+    assert {kind: query.name for kind, query in by_kind(both, "flows").items()} == {True: "talkers", False: "totals"}
 
 
 def test_names() -> None:

@@ -2,9 +2,15 @@
 
 {"n": batches so far, "plan": version of the app, "end": all streams have ended,
  "streams": {name: {"row": position, "end": it has ended, "wm": watermark, "max": greatest time,
-                    "first": first time}},             the last three: before the batch
+                    "first": first time,               these three: before the batch
+                    "ranges": [[stop, k], ...],        and of live streams: one record of 2^k is read
+                    "reached": greatest time up to the end of the batch, read or not,
+                    "tick": time that the clock had passed when a window was due,
+                    "clock": {"wall", "source", "speed"},
+                    "arrived": how far the stream had come, "rate": records a second}},
  "origins": {query: [greatest time, position] when it was added to the running app},
- "tables": {name: {"digest": content, "refused": contents that were not taken, "problem": why}}}   read again
+ "tables": {name: {"digest": content, "refused": contents that were not taken, "problem": why}},   read again
+ "slack": seconds that the batch has left for what can wait, where delays are promised}
 """
 
 from __future__ import annotations

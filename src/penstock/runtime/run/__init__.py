@@ -7,6 +7,7 @@
 | `changes` | says what may change about an app, and changes it |
 | `run` | what users have in hand: wait, stop, progress, results |
 | `results` | orders a query's rows, and hands them to pandas |
+| `promised` | promises that are shorter than results take: a line of the log |
 | `told` | what its log says |
 | `shown` | a run and its account in a notebook |
 | `active` | which runs of this process hold a checkpoint |

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError, QueryError, StateError
-from penstock.logical.owed import added
+from penstock.logical.owed import KINDS, OWED, added, by_kind, other_kind, owing
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.resolve.app import resolve_query
 from penstock.logical.resolve.promises.clause import arrives
@@ -76,6 +76,7 @@ def check_changes(checkpoint: Path, last: Version, app: QuerySet, outputs: Mappi
                     f"{_difference(old, stream)}",
                     "run the app with the stream as it was, or use another checkpoint",
                 )
+    _check_kinds(checkpoint, last.app, app)
     for old in last.app.streams:
         if old.name not in {stream.name for stream in app.streams}:
             raise StateError(
@@ -85,6 +86,23 @@ def check_changes(checkpoint: Path, last: Version, app: QuerySet, outputs: Mappi
     old_queries = {query.name: query for query in last.app.queries}
     for query in app.queries:
         _check_query(checkpoint, last, old_queries.get(query.name), query, outputs)
+
+
+def _check_kinds(checkpoint: Path, last: QuerySet, app: QuerySet) -> None:
+    """Queries that promise a delay and others read a live stream apart, if both are there: so it stays."""
+    for stream in filter(arrives, last.streams):
+        had, has = by_kind(last, stream.name), by_kind(app, stream.name)
+        for promised, query in has.items():
+            if had and promised not in had:
+                others = f"the queries of checkpoint {checkpoint} on the live stream '{stream.name}'"
+                raise StateError(*other_kind(query, others))
+        for promised in had:
+            if has and promised not in has:
+                raise StateError(
+                    f"checkpoint {checkpoint} has a query on the live stream '{stream.name}' that {KINDS[promised]}, "
+                    "but this app has none",
+                    "keep at least one of these queries, or use another checkpoint",
+                )
 
 
 def _check_query(checkpoint: Path, last: Version, old: Query | None, query: Query, outputs: Mapping[str, str]) -> None:
@@ -205,9 +223,19 @@ class Amending:
         read = {stream.name for query in left for stream in app.roots(query)}
         for stream in last.app.streams:
             if stream.name not in read:
-                raise ConfigError(f"'{name}' is the last query on stream '{stream.name}'", "stop the run instead")
+                raise ConfigError(
+                    f"'{name}' is the last query on {_told(last.app, stream.name)}", "stop the run instead"
+                )
         return self._next(last, app)
 
     def _next(self, last: Version, app: QuerySet, outputs: Mapping[str, str] | None = None) -> Version:
         newest = manifests.newest(self.held.path)
         return versions.next_version(last, app, partial(self.planner.plans, app), newest, outputs)
+
+
+def _told(app: QuerySet, stream: str) -> str:
+    """A stream, in words for people: they know of no stream that is owed."""
+    declared = owing(stream) or stream
+    if declared + OWED not in {one.name for one in app.streams}:
+        return f"stream '{declared}'"
+    return f"the live stream '{declared}' that {KINDS[stream == declared]}"

@@ -32,6 +32,7 @@ from penstock.runtime.run import active
 from penstock.runtime.run.admission import no_checkpoint, open_sinks
 from penstock.runtime.run.changes import Amending, adopt, check_changes
 from penstock.runtime.run.history import History
+from penstock.runtime.run.promised import TellPromises
 from penstock.runtime.run.run import Run
 from penstock.runtime.run.told import TellTables, tell_batch, tell_start
 from penstock.runtime.settings import RunSettings
@@ -168,6 +169,7 @@ def start(
             history,
             tell_batch,
             TellTables(manifest.offset.tables),
+            TellPromises(held),
             *observers,
             Replanning(planner, held, patience),
         ]

@@ -68,10 +68,6 @@ class LiveSource(Source, Protocol):
         """The blocks that hold these records; the last may end before its 4,096 records, at `stop`."""
         ...
 
-    def kept_from(self) -> Position:
-        """The first record that can still be read."""
-        ...
-
 
 def live(source: Source) -> TypeGuard[LiveSource]:
     return source.abilities.live

@@ -29,7 +29,7 @@ import pyarrow as pa
 from penstock.errors import SourceError
 from penstock.logical.query import Field
 from penstock.logical.types import TIMESTAMP
-from penstock.sources.base import START, Abilities, Position, Source, Split, growing
+from penstock.sources.base import Abilities, Position, Source, Split, growing
 from penstock.sources.fit import check_fields
 from penstock.sources.live.contract import BLOCK, Blocks, source_time
 from penstock.sources.live.times import LEAST, block_ends, running
@@ -154,9 +154,6 @@ class ReplaySource:
         reached = self.reached(stop)
         stops[-1], greatest[-1] = stop, LEAST if reached is None else reached
         return Blocks(stops, greatest)
-
-    def kept_from(self) -> Position:
-        return START
 
     @property
     def _marks(self) -> Marks:

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from penstock.errors import StateError
+from penstock.logical.owed import with_owed
 from penstock.logical.query import QuerySet
 from penstock.logical.resolve.app import resolve_app
+from penstock.logical.resolve.promises.clause import arrives
 from penstock.runtime.batch.offsets import decide, epoch_of, in_order
 from penstock.runtime.epoch import cutoff, first_window, landmark_start
 from penstock.runtime.run.changes import adopt, check_changes
@@ -131,6 +133,59 @@ def test_queries_and_streams_may_be_added_and_queries_dropped() -> None:
     other = app_of(STREAM, FIRST, STREAM.replace("STREAM s", "STREAM s2"), SECOND.replace("FROM s", "FROM s2"))
     for before, after in ((one, both), (both, one), (both, both), (one, other)):
         check_changes(Path("/ck"), version_of(0, before), after, OUTPUTS)
+
+
+# -- queries that promise a delay, and others, on one live stream
+
+LIVE = STREAM.replace("parquet:x", "replay:parquet:x")
+EXACT, EXACT_2 = SECOND, SECOND.replace("QUERY r", "QUERY r2")
+PROMISED = SECOND.replace("QUERY r", "QUERY p").replace(";", " LIMIT DELAY TO '2 seconds';")
+PROMISED_2 = PROMISED.replace("QUERY p", "QUERY p2")
+
+
+def live_app(*queries: str) -> QuerySet:
+    return with_owed(app_of(LIVE, *queries), arrives)
+
+
+def test_queries_of_a_kind_come_and_go() -> None:
+    for before, after in (
+        ([EXACT], [EXACT, EXACT_2]),
+        ([EXACT, EXACT_2], [EXACT]),
+        ([PROMISED], [PROMISED, PROMISED_2]),
+        ([PROMISED, PROMISED_2], [PROMISED_2]),
+        ([EXACT, PROMISED], [EXACT, EXACT_2, PROMISED, PROMISED_2]),
+        ([EXACT, EXACT_2, PROMISED, PROMISED_2], [EXACT_2, PROMISED]),
+        ([EXACT, PROMISED], [EXACT_2, PROMISED_2]),
+    ):
+        check_changes(Path("/ck"), version_of(0, live_app(*before)), live_app(*after), OUTPUTS)
+
+
+def test_a_kind_cannot_come() -> None:
+    found = refused(live_app(EXACT), live_app(EXACT, PROMISED))
+    told = "query 'p' promises a delay, and the queries of checkpoint /ck on the live stream 's' promise none"
+    assert found == told == refused(live_app(EXACT), live_app(PROMISED))
+    found = refused(live_app(PROMISED), live_app(PROMISED, EXACT))
+    told = "query 'r' promises no delay, and the queries of checkpoint /ck on the live stream 's' promise one"
+    assert found == told == refused(live_app(PROMISED), live_app(EXACT))
+
+
+def test_a_kind_cannot_go() -> None:
+    both = live_app(EXACT, PROMISED)
+    told = "checkpoint /ck has a query on the live stream 's' that {}, but this app has none"
+    assert refused(both, live_app(EXACT)) == told.format("promises a delay")
+    assert refused(both, live_app(PROMISED)) == told.format("promises no delay")
+
+
+def test_a_live_stream_that_nobody_reads_any_more_is_told_by_its_own_name() -> None:
+    other = STREAM.replace("STREAM s", "STREAM s2"), FIRST.replace("FROM s", "FROM s2")
+    found = refused(with_owed(app_of(LIVE, EXACT, PROMISED, *other), arrives), app_of(*other))
+    assert found == "checkpoint /ck reads stream 's', but no query of this app does"
+
+
+def test_streams_that_are_not_live_have_queries_of_both_kinds() -> None:
+    before, after = (with_owed(app_of(STREAM, *queries), arrives) for queries in ([EXACT], [EXACT, PROMISED]))
+    for one, other in ((before, after), (after, before)):
+        check_changes(Path("/ck"), version_of(0, one), other, OUTPUTS)
 
 
 # -- versions

@@ -1,7 +1,7 @@
 """How many records of each weight the windows of an item hold, whatever queries say of them.
 
 A record that was picked stands for 2^k; what nobody will ever look at is written down by its number, as one record of a
-negative weight (`runtime.batch.dropped`).
+negative weight (`runtime.batch.live.unread`).
 """
 
 from __future__ import annotations
