@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from penstock.logical.window import ROWS, Window
 from penstock.state.protocol import Origin
 
@@ -20,7 +22,8 @@ class Epoch:
     app, the greatest time and the position at that moment: its first window starts after them. Where records have no
     order (not `ordered`: DataFrames, results), the first record is the least of the first batch, told by the driver.
     `joined` has the watermarks of joins, by side; `tables` the contents of tables that are read again, by name.
-    `step` is the k of a task that reads one of 2^k records (`triage.picks`).
+    `step` is the k of a task that reads one of 2^k records (`triage.picks`); `before` has for each record that it reads
+    a time that MAX AHEAD counts from, because the records between them are not there to be looked at.
     """
 
     batch: int
@@ -33,6 +36,7 @@ class Epoch:
     joined: Mapping[str, int | None] = field(default_factory=dict)
     tables: Mapping[str, str] = field(default_factory=dict)
     step: int = 0
+    before: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     def watermark_of(self, taker: str) -> int | None:
         """What is closed for a query, or for a side of a join: that is held back by the slowest of its streams."""

@@ -112,6 +112,16 @@ def expect_hand(select: str, ranges: list[Range] | None = None, **more: Any) -> 
     return expect_triaged(app(select), data, [16], ranges or [(8, 0), (16, 2)], keyed(), **more)
 
 
+def test_a_pick_is_too_far_ahead_of_all_records_before_it() -> None:
+    """Records 8 and 15 are seven seconds apart, but one second from the unread ones before them."""
+    select, delay = "SELECT count(*) AS n FROM s [RANGE '1 minute']", "WATERMARK ts DELAY '1 second' MAX AHEAD '{}'"
+    for ahead, wild, read in (("1 second", 0, 10), ("1 second", 1, 9), ("2 seconds", 1, 10)):
+        data = records([*range(15), 15 + wild], HOSTS, [*range(16)])
+        query = app(select, delay.format(ahead))
+        found = expect_triaged(query, data, [16], [(8, 0), (16, 2)], keyed())
+        assert (found.stream.exact, found.stream.malformed) == (read, 10 - read)
+
+
 def test_counts_and_sums_by_hand() -> None:
     """One pick of a and one of d, each for 4: of a group with one of n = 2 picks error² = 4·3·(y² − y²/2)·2."""
     found = expect_hand("SELECT host, count(*) AS n, sum(v) AS t FROM s [RANGE '1 minute'] GROUP BY host")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,15 +23,15 @@ from penstock.logical.query import QuerySet
 from penstock.runtime.batch.in_step import batch_limits
 from penstock.runtime.batch.job import END, Job, columns, parallelism_now
 from penstock.runtime.batch.live.decide import Decided, LiveDecider
-from penstock.runtime.batch.live.unread import lost, lost_records, picks_alone, triaged
+from penstock.runtime.batch.live.unread import lost, lost_records, lost_times, picks_alone, triaged
 from penstock.runtime.batch.offsets import decide, epoch_of, in_order, manifest_before, position, ranges_of
 from penstock.runtime.batch.outcome import told
 from penstock.runtime.expressions.refreshing import Refresher
 from penstock.runtime.settings import TaskSettings
 from penstock.sources.base import Position, Source, Split, even_splits
-from penstock.sources.live.contract import Blocks, LiveSource, live
+from penstock.sources.live.contract import live
+from penstock.sources.live.course import Course, before_each, course_of
 from penstock.sources.live.picking import read_picks
-from penstock.sources.live.times import FIRST
 from penstock.sources.tail import with_arrivals
 from penstock.state import versions
 from penstock.state.garbage import SEGMENTS, segment_name
@@ -45,8 +46,8 @@ LEAST_LIVE = 1_024  # records of a live stream: a task for fewer costs more than
 class FusedSplit:
     """One task's share of a batch: some rows of one stream, a source that can read them, and the batch's first row;
     `sampled`: the task leaves a sample. Of a live stream `picks` say which of the rows are read (None: all),
-    `greatest` is the greatest time before them, and `lost` what is known of rows that are dropped; `time` is the
-    stream's time column."""
+    `greatest` is the greatest time before them, and `course` what is known of times that are not read (None: nobody
+    asks)."""
 
     task: int
     stream: str
@@ -57,18 +58,21 @@ class FusedSplit:
     sampled: bool
     picks: Picks | None = None
     greatest: int | None = None
-    time: str = ""
-    lost: Blocks | None = None
+    course: Course | None = None
 
     @property
     def step(self) -> int:
         """The k of the task; where nothing is read, there is none."""
-        return 0 if self.picks is None or self.picks.k == DROP else self.picks.k
+        return 0 if self.picks is None or self.dropped else self.picks.k
+
+    @property
+    def dropped(self) -> bool:
+        return self.picks is not None and self.picks.k == DROP
 
     @property
     def picked(self) -> np.ndarray | None:
         """The positions of the records that are read; None: all of them."""
-        if self.picks is None or self.picks.k == DROP:
+        if self.picks is None or self.dropped:
             return None
         return self.picks.rows(self.split.start, self.split.stop)
 
@@ -148,23 +152,19 @@ class FusedReader:
         for name, decided in offset.streams.items():
             source, first = self.sources[name], position(begin, name)
             one, stream = in_order(app, offset, name), app.stream(name)
-            time = stream.time
             for start, stop, k in ranges_of(first, decided):
                 picks = None if k == 0 else Picks(k, key_of(self.job.seed, name))
-                # Which pick is too far ahead must not depend on the tasks: that is judged by the picks before it.
-                whole = one or (picks is not None and stream.ahead is not None)
-                for split in self._splits(source, start, stop, picks, whole):
+                for split in self._splits(source, start, stop, picks, one):
                     number, sampled = len(splits), self.job.sampling and split.start == first and picks is None
                     if live(source):  # what came before is known without reading it again
                         seen, greatest = split.start, source.reached(split.start)
-                        if greatest is None and picks is not None:  # what the picks are ahead of
-                            greatest = _first_time(source)
+                        asked = picks is not None and (k == DROP or stream.ahead is not None)
+                        course = course_of(source, split, stream.time, stream.ahead) if asked else None
                     else:
-                        seen, greatest = split.start if stream.ahead is None else first, None
+                        seen, greatest, course = split.start if stream.ahead is None else first, None, None
                     narrow = source.narrowed(Split(seen, split.stop))
-                    lost = source.index(split.start, split.stop) if k == DROP and live(source) else None
                     splits.append(
-                        FusedSplit(number, name, split, narrow, offset, seen, sampled, picks, greatest, time, lost)
+                        FusedSplit(number, name, split, narrow, offset, seen, sampled, picks, greatest, course)
                     )
         return splits
 
@@ -186,12 +186,6 @@ class FusedReader:
 
     def tasks(self, begin: Offset, offset: Offset) -> FusedTasks:
         return FusedTasks(self.job.settings, self.checkpoint, tuple(self.splits(begin, offset)))
-
-
-def _first_time(source: LiveSource) -> int | None:
-    """The first usable time of a stream."""
-    first = source.row_at(FIRST)
-    return source.reached(Position(min(first + 1, source.rows())))
 
 
 @dataclass(frozen=True)
@@ -228,25 +222,34 @@ def _run(settings: TaskSettings, checkpoint: Path, share: FusedSplit) -> TaskRep
     offset, split, source = share.offset, share.split, share.source
     plan = versions.load(checkpoint, offset.plan).plans[share.stream]
     whole = plan
-    plan = picks_alone(plan) if share.lost is not None else plan if share.picks is not None else plan.exact
+    plan = picks_alone(plan) if share.dropped else plan if share.picks is not None else plan.exact
     name = segment_name(offset.batch, f"{share.task:04d}", uuid.uuid4().hex[:8])
     batches = _readable(_records(share, columns(plan), settings.chunk_rows), share.stream)
     epoch = epoch_of(offset, share.stream, split.start, greatest=share.greatest, step=share.step)
+    with _reading(share.stream):
+        epoch = replace(epoch, before=_before(share))
     before = Split(share.first, split.start)
     times = source.read(before, [plan.stream.time], settings.chunk_rows)
     seen = _readable(times, share.stream) if before.stop > before.start else iter(())
     sample = path_of(checkpoint, share.stream) if share.sampled else None
     report = run_task(plan, settings, epoch, batches, checkpoint / SEGMENTS / name, seen, sample, share.picked)
-    if share.lost is not None:
+    if share.dropped:
         return lost(report, whole, share.unread)
     return triaged(report, whole, share.unread) if share.unread else report
+
+
+def _before(share: FusedSplit) -> np.ndarray | None:
+    """What MAX AHEAD counts from, where not all records are read; what is dropped was judged by the index."""
+    if share.course is None or share.course.ahead is None:
+        return None
+    return lost_times(share.course) if share.picked is None else before_each(share.course, share.source, share.picked)
 
 
 def _records(share: FusedSplit, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
     """The records of a task: all of its split, or picks."""
     picks = share.picks
-    if share.lost is not None:
-        return lost_records(share.lost, share.split.start, share.time)
+    if share.course is not None and share.dropped:
+        return lost_records(share.course)
     if share.split.stop <= share.split.start:
         return iter(())
     if picks is None:
@@ -254,16 +257,23 @@ def _records(share: FusedSplit, names: list[str], batch_rows: int) -> Iterator[p
     return read_picks(share.source, share.split, names, batch_rows, picks)
 
 
+@contextmanager
+def _reading(stream: str) -> Iterator[None]:
+    """Where the system cannot read on, an error that says of what."""
+    try:
+        yield
+    except OSError as error:
+        file = f" ({error.filename})" if error.filename else ""
+        fact = f"stream '{stream}' cannot be read: {why(error)}{file}"
+        raise RunError(fact, "mend its source, then run again: it goes on from the checkpoint") from error
+
+
 def _readable(batches: Iterator[pa.RecordBatch], stream: str) -> Iterator[pa.RecordBatch]:
-    """The same batches; where the system cannot read on, an error that says of what."""
+    """The same batches, or such an error."""
     while True:
-        try:
+        with _reading(stream):
             reach("source.read")
             batch = next(batches, None)
-        except OSError as error:
-            file = f" ({error.filename})" if error.filename else ""
-            fact = f"stream '{stream}' cannot be read: {why(error)}{file}"
-            raise RunError(fact, "mend its source, then run again: it goes on from the checkpoint") from error
         if batch is None:
             return
         yield batch

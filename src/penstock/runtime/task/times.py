@@ -27,6 +27,7 @@ class Times:
     """Judges the time column of one task. `windows` are those of time that its queries have.
 
     Only `MAX AHEAD` looks at the records before: a task first reads the times of its batch that stand before its split.
+    Where only picks are read, the stream's index has told what came before each.
     """
 
     def __init__(self, stream: Stream, epoch: Epoch, windows: Sequence[Window]) -> None:
@@ -36,6 +37,7 @@ class Times:
         self.greatest: int | None = None
         self.least: int | None = None
         self.first = epoch.first
+        self._judged = 0
 
     def judge(self, column: Ingested, faults: Faults) -> tuple[Array, Array | None]:
         """Times, with a usable one where there is none, and which records have one (None: all).
@@ -67,6 +69,8 @@ class Times:
     def _near(self, ts: Array, timely: Array, ahead: int) -> Array:
         """Times not too far ahead of the greatest one before them in the stream; where records have no order, of
         the greatest one of the batches before."""
+        if self._epoch.before is not None:
+            return _within(ts, self._next(self._epoch.before, len(ts)), ahead)
         before = self._epoch.greatest
         if not self._epoch.ordered:
             return np.asarray(ts <= before + ahead) if before is not None else np.ones(len(ts), bool)
@@ -74,6 +78,17 @@ class Times:
         usable = timely.astype(np.uint8)
         keep_near(np.ascontiguousarray(ts), usable, max(known, default=LEAST), ahead)
         return np.asarray(usable.astype(bool) | ~timely)
+
+    def _next(self, before: Array, rows: int) -> Array:
+        self._judged += rows
+        return before[self._judged - rows : self._judged]
+
+
+def _within(ts: Array, before: Array, ahead: int) -> Array:
+    """Times not too far ahead of what came before each; of the first nothing did."""
+    most = np.iinfo(np.int64).max
+    near: Array = ts <= np.where((before == LEAST) | (before > most - ahead), most, before + ahead)
+    return near
 
 
 def first_time(window: Window) -> int:

@@ -6,6 +6,7 @@
 | `preparing` | live sources made ready for a run |
 | `picking` | reads the picks of a range, without decoding the rest where the source can |
 | `times` | which times are a sign that time goes on; the running greatest of them |
+| `course` | that greatest time within a range, for tasks that read little of it |
 | `replay` | `replay:`, any source by the clock |
 """
 

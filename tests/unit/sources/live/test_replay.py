@@ -25,8 +25,9 @@ from penstock.runtime.epoch import Epoch
 from penstock.runtime.task.arrow import numeric
 from penstock.runtime.task.times import Times
 from penstock.sources.base import BAD, START, Position, Source, Split, growing, whole
-from penstock.sources.live import replay, times
+from penstock.sources.live import course, replay, times
 from penstock.sources.live.contract import LiveSource, live, source_time, wall_time
+from penstock.sources.live.course import before_each, course_of
 from penstock.sources.live.picking import read_picks, skipping
 from penstock.sources.live.replay import ReplaySource
 from penstock.sources.registry import open_source
@@ -150,6 +151,38 @@ def test_what_has_arrived_is_what_each_record_says(tmp_path: Path, seed: int) ->
         assert blocks.stops.tolist() == [*edges, stop]
         reached = [oracle.reached(edge) for edge in blocks.stops.tolist()]
         assert blocks.greatest.tolist() == [times.LEAST if one is None else one for one in reached]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_picks_are_too_far_ahead_by_the_records_between_them(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(seed)
+    stamps, ahead = drawn(rng), rng.choice([1, 100, SECOND, 10 * SECOND, 10**15, (1 << 63) - 1])
+    oracle = Oracle(stamps, ahead)
+    known = oracle.running
+    print(seed, oracle)
+    monkeypatch.setattr(course, "PIECE", rng.choice([1, 3, 256]))
+    if not any(one is not None for one in known):
+        return
+    source: LiveSource = opened(put(tmp_path, stamps, rng)).prepare("ts", ahead)
+    for _ in range(20):
+        start, stop = sorted(Position(rng.randrange(source.rows() + 1)) for _ in range(2))
+        split = Split(start, stop)
+        rows = sorted(rng.sample(range(start, stop), rng.randint(0, stop - start)))
+        told = course_of(source, split, "ts", ahead)
+        before = before_each(told, source.narrowed(split), np.array(rows, np.int64))
+        column = numeric(TIMESTAMP, pa.array([stamps[row] for row in rows], pa.timestamp("us")))
+        judge = Times(Stream("s", (Field("ts", TIMESTAMP),), "x", (), "ts", ahead=ahead), Epoch(0, before=before), ())
+        good = list[int]()
+        for row in rows:
+            stamp, past = stamps[row], known[row - 1] if row else None
+            if stamp is not None and times.FIRST <= stamp <= times.LAST and (past is None or stamp <= past + ahead):
+                good.append(stamp)
+        if not rows:
+            continue
+        expected, timely = judge.judge(column, [])
+        assert (expected if timely is None else expected[timely]).tolist() == good
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -15,12 +15,12 @@ import pyarrow as pa
 from penstock.logical.query import WEIGHT
 from penstock.relations.closing import Reader
 from penstock.sharing.plan import SharedPlan
-from penstock.sources.live.contract import Blocks
+from penstock.sources.live.course import Course
+from penstock.sources.live.times import LEAST
 from penstock.state.account import Entry, TaskAccount
 from penstock.state.protocol import TaskReport
 
 TIME = pa.timestamp("us", tz="UTC")
-NEVER = np.iinfo(np.int64).min
 
 
 def triaged(report: TaskReport, plan: SharedPlan, unread: int) -> TaskReport:
@@ -45,9 +45,15 @@ def picks_alone(plan: SharedPlan) -> SharedPlan:
     return replace(plan, stored=replace(plan.stored, relations=kept, readers=()), tables=(), joins=())
 
 
-def lost_records(blocks: Blocks, start: int, time: str) -> Iterator[pa.RecordBatch]:
+def lost_records(course: Course) -> Iterator[pa.RecordBatch]:
     """A row for each block of records that are dropped: its time, and how many there are."""
-    numbers = np.diff(blocks.stops, prepend=start)
-    timely = blocks.greatest != NEVER
-    times = pa.array(blocks.greatest[timely]).cast(TIME)
-    yield pa.record_batch([times, pa.array(-numbers[timely])], names=[time, WEIGHT.name])
+    numbers = np.diff(course.edges)[course.greatest[1:] != LEAST]
+    yield pa.record_batch(
+        [pa.array(lost_times(course)).cast(TIME), pa.array(-numbers)], names=[course.time, WEIGHT.name]
+    )
+
+
+def lost_times(course: Course) -> np.ndarray:
+    """The times of these rows."""
+    times: np.ndarray = course.greatest[1:][course.greatest[1:] != LEAST]
+    return times

@@ -5,8 +5,8 @@
                                                   └──► groups with estimates ──► HAVING, ORDER BY, LIMIT, select list
 
 Choices where the design is silent: a time that is not read advances the watermark (the source's index knows it), unless
-the run's own watermarks are given; a pick may be too far ahead of the picks before it in its range, and of all that
-came before the range; where n is 1 there is no error once a record of the group was picked, whatever its value is; the
+the run's own watermarks are given; a pick may be too far ahead of all records before it, read or not, as that index
+knows them; where n is 1 there is no error once a record of the group was picked, whatever its value is; the
 sum of nothing but NULLs has none; windows of which a record was dropped have no errors, unless they were closed when it
 came.
 """
@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -87,31 +86,13 @@ def triaged_timeline(
     reading: Reading,
     watermarks: Sequence[int | None] | None,
 ) -> Timeline:
-    """Of all records; which times of those that are read are good, and which one was the first, say these alone."""
+    """Of all records; which one was the first, those that are read say alone."""
     every = follow_time(stream, time, batches)
-    good = every.good if stream.ahead is None else _good(every, reading, batches, stream.ahead)
     marks = every.watermarks if watermarks is None else tuple(watermarks)
     before = np.array([NOTHING_CLOSED, *(NOTHING_CLOSED if w is None else w for w in marks)], np.int64)
-    first = np.flatnonzero(good & reading.read)
+    first = np.flatnonzero(every.good & reading.read)
     landmark = int(every.times[first[0]]) if len(first) else None
-    return replace(every, good=good, watermarks=marks, closed_until=before[every.arrived], landmark=landmark)
-
-
-def _good(every: Timeline, reading: Reading, batches: Sequence[int], ahead: int) -> Flags:
-    """Which times are good: what is read is judged by all that came before its range, and by what was read of that."""
-    good = every.good.copy()
-    if not good.any():
-        return good
-    first = int(every.times[good][0])  # no pick is the first record that all others are ahead of
-    edges = {0, *np.cumsum(batches).tolist(), *(np.flatnonzero(np.diff(reading.steps)) + 1).tolist()}
-    greatest = np.maximum.accumulate(np.where(every.good, every.times, NOTHING_CLOSED))
-    for start, stop in pairwise(sorted(edges)):
-        known = max(first, int(greatest[start - 1])) if start else first
-        for row in (np.flatnonzero(reading.picked[start:stop]) + start).tolist():
-            time = int(every.times[row])
-            good[row] = good[row] and time <= known + ahead
-            known = max(known, time) if good[row] else known
-    return good
+    return replace(every, watermarks=marks, closed_until=before[every.arrived], landmark=landmark)
 
 
 def _with_weights(prepared: Prepared, reading: Reading) -> Prepared:
