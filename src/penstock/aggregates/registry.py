@@ -16,7 +16,7 @@ from penstock.aggregates.details.percentiles import MEDIAN, PERCENTILE
 from penstock.aggregates.details.registers import APPROX_COUNT_DISTINCT, REGISTERS
 from penstock.aggregates.extremes import MAX, MIN
 from penstock.aggregates.moments import VARIANCES
-from penstock.aggregates.squares import SQUARED
+from penstock.aggregates.squares import CROSSED, REPEATED, SQUARED
 from penstock.aggregates.sum import AVERAGE, SUM
 from penstock.logical.expressions import Aggregate, Column, Computed, Prefix
 from penstock.logical.types import Kind
@@ -46,7 +46,10 @@ DISTINCTS: dict[str, DetailFunction] = {
 _OF_DETAILS = (REGISTERS, SPARED, DROPPED)
 ACCUMULATORS: dict[str, Accumulator] = {
     one.kind: one
-    for one in (COUNTED, SQUARED, *_OF_DETAILS, *(need for function in FUNCTIONS for need in function.needs))
+    for one in (
+        *(COUNTED, SQUARED, CROSSED, REPEATED, *_OF_DETAILS),
+        *(need for function in FUNCTIONS for need in function.needs),
+    )
 }
 
 
@@ -71,10 +74,17 @@ def states_of(aggregates: Iterable[Aggregate]) -> tuple[State, ...]:
     return tuple(needed)
 
 
-def summed_columns(aggregates: Iterable[Aggregate]) -> tuple[str, ...]:
-    """The columns whose sums, or means, are estimated from picks: their squares tell how well."""
-    needed = (a.argument for a in aggregates if not a.distinct and AGGREGATES[a.function] in (SUM, AVERAGE))
-    return tuple(dict.fromkeys(argument.name for argument in needed if isinstance(argument, Column | Computed)))
+def squares_of(aggregates: Iterable[Aggregate], joined: bool) -> tuple[State, ...]:
+    """What tells how well counts, sums and means of columns are estimated from picks; a pick that is `joined` may have
+    several values."""
+    needed: dict[State, None] = {}
+    for aggregate in aggregates:
+        argument, function = aggregate.argument, AGGREGATES[aggregate.function]
+        if isinstance(argument, Column | Computed) and not aggregate.distinct:
+            several = {COUNT: (REPEATED,), AVERAGE: (CROSSED, REPEATED)}.get(function, ()) if joined else ()
+            once = (SQUARED,) if function in (SUM, AVERAGE) else ()
+            needed |= dict.fromkeys(one.state(argument.name) for one in (*once, *several))
+    return tuple(needed)
 
 
 def listed_of(aggregates: Iterable[Aggregate]) -> Aggregate | None:

@@ -1,11 +1,13 @@
-"""The sum of squares: how far estimates made of picks may be off (`runtime.merge.estimates.errors`).
+"""Sums of products: how far estimates made of picks may be off (`runtime.merge.estimates.errors`).
 
-It is folded where records are picks alone. Tasks that read all records of their range keep nothing of it, and what is
-not there is zero.
+A pick adds to a group once. Of a stream alone it has one value there; joined with several rows of a table it has the
+sum of their values, and several of them. Sums are folded where records are picks alone. Tasks that read all records of
+their range keep nothing of them, and what is not there is zero.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from penstock.aggregates.base import Accumulator, Facts, kernels
@@ -17,12 +19,14 @@ if TYPE_CHECKING:
     from penstock.kernels.dictionary import Dictionary
 
 
-class Squared(Accumulator):
-    """The sum of the squares of the values, in two doubles."""
+class Product(Accumulator):
+    """A sum over picks, in two doubles."""
 
-    kind = "squares"
-    measures = True
     picked = True
+
+    @abstractmethod
+    def of(self, totals: Array, values: Array) -> Array:
+        """What picks add that have so many values, and these in all."""
 
     def words(self, facts: Facts) -> int:
         return 2
@@ -33,10 +37,10 @@ class Squared(Accumulator):
     def fold(self, into: Into, facts: Facts, values: Values, dictionary: Dictionary | None) -> None:
         import numpy as np
 
-        assert values.floats is not None
+        once = np.ones(len(values.numbers))
         with np.errstate(over="ignore", invalid="ignore"):
-            squares = values.floats * values.floats
-        kernels().add_float(*into.words, into.rows, squares, values.valid)
+            products = self.of(once if values.floats is None else values.floats, once)
+        kernels().add_float(*into.words, into.rows, products, values.valid)
 
     def fold_partials(self, into: Into, facts: Facts, words: Words, dictionary: Dictionary | None) -> None:
         kernels().add_float_partial(*into.words, *words)
@@ -45,4 +49,36 @@ class Squared(Accumulator):
         return repeated_doubles(words[0], words[1], times)
 
 
-SQUARED = Squared()
+class Squared(Product):
+    """Of the total of a pick by itself."""
+
+    kind = "squares"
+    measures = True
+
+    def of(self, totals: Array, values: Array) -> Array:
+        products: Array = totals * totals
+        return products
+
+
+class Crossed(Product):
+    """Of the total of a pick by how many values it has: what the residuals of a mean need, of joined rows."""
+
+    kind = "products"
+    measures = True
+
+    def of(self, totals: Array, values: Array) -> Array:
+        products: Array = totals * values
+        return products
+
+
+class Repeated(Product):
+    """Of how many values a pick has by itself."""
+
+    kind = "repeats"
+
+    def of(self, totals: Array, values: Array) -> Array:
+        products: Array = values * values
+        return products
+
+
+SQUARED, CROSSED, REPEATED = Squared(), Crossed(), Repeated()

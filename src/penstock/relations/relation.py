@@ -18,9 +18,9 @@ from penstock.aggregates.base import State
 from penstock.aggregates.count import COUNTED
 from penstock.aggregates.details.function import Loss
 from penstock.aggregates.extremes import GREATEST, LEAST
-from penstock.aggregates.registry import detail_of, states_of, summed_columns
+from penstock.aggregates.registry import detail_of, squares_of, states_of
 from penstock.aggregates.shape import Shape
-from penstock.aggregates.squares import SQUARED
+from penstock.aggregates.squares import REPEATED
 from penstock.logical.expressions import Aggregate, Column, Computed, Expression, Prefix
 from penstock.logical.query import WEIGHT, Attribute, Query
 from penstock.logical.render import render
@@ -236,10 +236,10 @@ def wanted_of(query: Query, since: int = 0) -> Wanted:
 
 def weighed_relation(query: Query, groups: Relation) -> Relation:
     """The groups of a query, told apart by what their records stand for; with the squares of what is summed up. Where
-    a record may be joined with several rows it counts so often: then also of what is counted."""
+    a record may be joined with several rows it counts so often: then also of how often."""
     assert query.weight is not None
     several = () if query.join is None else (query.weight,)
-    squares = [SQUARED.state(column) for column in (*summed_columns(query.aggregates), *(one.name for one in several))]
+    squares = {*squares_of(query.aggregates, bool(several)), *(REPEATED.state(one.name) for one in several)}
     keys = groups.attributes
     return named(
         replace(

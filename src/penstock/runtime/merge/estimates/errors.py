@@ -14,7 +14,7 @@ import numpy as np
 from penstock.aggregates.base import State
 from penstock.aggregates.count import COUNT, COUNTED
 from penstock.aggregates.registry import function_of
-from penstock.aggregates.squares import SQUARED
+from penstock.aggregates.squares import CROSSED, REPEATED, SQUARED
 from penstock.aggregates.sum import AVERAGE, SUM, SUMMED, as_doubles
 from penstock.logical.expressions import Aggregate, Expression
 from penstock.logical.query import WEIGHT, column_of
@@ -61,43 +61,53 @@ class Errors:
         """By group, and whether it is known: of one pick it is not."""
         groups, weights = len(self.groups), picked.weights.astype(np.float64)
         n = self.picks.number(picked.rows.panes, picked.weights).astype(np.float64)
-        total, squares, count = _sums(picked, aggregate)
+        found = _sums(picked, aggregate)
+        total, squares = found.total, found.squares
         with np.errstate(all="ignore"):
             if mean is not None:
                 at = mean[picked.at]
-                total, squares = total - at * count, squares - 2 * at * total + at * at * count
+                total, squares = total - at * found.count, squares - 2 * at * found.crossed + at * at * found.repeats
             spread = np.maximum(0.0, squares - total * total / n) * n / (n - 1)
             variance = np.bincount(picked.at, weights * (weights - 1) * spread, groups)
         alone = np.bincount(picked.at, n <= 1, groups) > 0
         return variance, ~alone
 
 
-def _sums(picked: PickedRows, aggregate: Aggregate) -> tuple[Array, Array, Array]:
-    """Of the values of each row: Σy, Σy² and how many there are."""
+@dataclass(frozen=True)
+class _Sums:
+    """Over the picks of each row, of which one has the total y of m values: Σy, Σy², Σm, Σym, Σm²."""
+
+    total: Array
+    squares: Array
+    count: Array
+    crossed: Array
+    repeats: Array
+
+
+def _sums(picked: PickedRows, aggregate: Aggregate) -> _Sums:
+    """A pick has one value, unless it is joined with several rows."""
     rows, records = picked.rows, picked.rows.count.astype(np.float64)
     if aggregate.argument is None:
-        return records, _counted_squares(picked, records, records), records
+        known = next((words for state, words in rows.states.items() if _of_weights(state)), None)
+        repeats = records if known is None else as_doubles(known)
+        return _Sums(records, repeats, records, repeats, repeats)
     column = column_of(aggregate.argument)
     counted = rows.states.get(COUNTED.state(column))
     count = records if counted is None else counted[0].astype(np.float64)
+    repeats = _known(rows, REPEATED.state(column), count)
     if function_of(aggregate) is COUNT:
-        return count, _counted_squares(picked, records, count), count
-    return as_doubles(rows.states[SUMMED.state(column)]), as_doubles(rows.states[SQUARED.state(column)]), count
+        return _Sums(count, repeats, count, repeats, repeats)
+    total, squares = as_doubles(rows.states[SUMMED.state(column)]), as_doubles(rows.states[SQUARED.state(column)])
+    return _Sums(total, squares, count, _known(rows, CROSSED.state(column), total), repeats)
 
 
-def _counted_squares(picked: PickedRows, records: Array, count: Array) -> Array:
-    """Σy² of what is counted: each record is one, unless it is joined with several rows. Then the squares of weights
-    tell, which all records of a row have in common; of values that are there in some records alone, by their part."""
-    known = next((words for state, words in picked.rows.states.items() if _of_weights(state)), None)
-    if known is None:
-        return count
-    weights = picked.weights.astype(np.float64)
-    with np.errstate(all="ignore"):
-        return as_doubles(known) / (weights * weights) * np.where(records > 0, count / records, 0.0)
+def _known(rows: Groups, state: State, otherwise: Array) -> Array:
+    words = rows.states.get(state)
+    return otherwise if words is None else as_doubles(words)
 
 
 def _of_weights(state: State) -> bool:
-    return state.kind == SQUARED.kind and state.column.endswith(WEIGHT.name)
+    return state.kind == REPEATED.kind and state.column.endswith(WEIGHT.name)
 
 
 def added(whole: Operand, read: Operand) -> Operand:

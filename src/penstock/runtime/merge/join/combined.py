@@ -6,16 +6,15 @@ the others' counts (seed aggregation-join, Definition 6). Extremes stay as they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from penstock.aggregates.base import BOUND, Facts, State, TooMany
+from penstock.aggregates.base import BOUND, State, TooMany
 from penstock.aggregates.count import multiplied
 from penstock.aggregates.registry import ACCUMULATORS
 from penstock.aggregates.shape import Shape
-from penstock.aggregates.squares import SQUARED
 from penstock.aggregates.values import Into
 from penstock.errors import RunError
 from penstock.kernels.dictionary import Dictionary
@@ -23,7 +22,6 @@ from penstock.kernels.tables.merge import distinct
 from penstock.logical.expressions import Column, Computed, Expression
 from penstock.logical.query import Attribute, Join, Query
 from penstock.logical.rewrite import inputs_read, own
-from penstock.logical.types import Kind
 from penstock.relations.component import Component, dictionary_component
 from penstock.relations.joining import atoms, class_attribute, side_of
 from penstock.relations.relation import Relation, named
@@ -31,7 +29,7 @@ from penstock.runtime.expressions.evaluate import truth
 from penstock.runtime.merge.closer import joined_groups
 from penstock.runtime.merge.finish import NO_DETAILS, Finisher
 from penstock.runtime.merge.inputs import GroupRows, Piece
-from penstock.runtime.merge.join.computed import with_computed
+from penstock.runtime.merge.join.computed import Meetings, unpicked, with_computed
 from penstock.runtime.merge.join.fixed import TableRows, table_rows
 from penstock.runtime.merge.join.linked import linked_pairs
 from penstock.runtime.merge.join.named import with_names
@@ -43,13 +41,12 @@ from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary
 
 Array = np.ndarray
-Words = tuple[Array, ...]
 WORD = 1 << 62
 
 
 def finer_relation(query: Query, wanted: Relation) -> Relation:
     """The groups of joined rows that `wanted` is computed from: by its own attributes, or by the columns that they, or
-    arguments of aggregates, are computed of."""
+    arguments of aggregates, are computed of. They have no products: a record may come into several of them."""
     join = query.join
     assert join is not None
     attributes: dict[Attribute, None] = {}
@@ -62,7 +59,7 @@ def finer_relation(query: Query, wanted: Relation) -> Relation:
         else:
             attributes |= dict.fromkeys(atoms(argument))
     columns = {argument.name for argument in arguments}
-    states = tuple(state for state in wanted.states if state.column in columns)
+    states = tuple(state for state in unpicked(wanted) if state.column in columns)
     return named(
         replace(wanted, attributes=tuple(attributes), arguments=tuple(arguments), states=states, slots=None, loss=None)
     )
@@ -79,12 +76,22 @@ class Joined:
     def groups(self, wanted: Relation) -> Groups:
         """The groups of joined rows, as `wanted` has them."""
         fine = finer_relation(self.query, wanted)
+        if unpicked(wanted) != wanted.states:
+            return joined_groups(self._all(fine, wanted), wanted)
         found = self._fine_groups(fine)
         if set(fine.attributes) == set(wanted.attributes) and fine.states == wanted.states:
             return found
-        return with_computed(self.query, found, wanted, fine)
+        return with_computed(self.query, found, wanted, fine)[0]
 
     def _fine_groups(self, fine: Relation) -> Groups:
+        found, aliases = self._all(fine), {one.alias for one in self.sides}
+        groups = joined_groups(found, fine)
+        # Rows of a table were told apart by their number: some may be equal.
+        several = len(found) == 1 and not all(inputs_read(a) <= aliases for a in fine.attributes)
+        return merge(fine, [Piece(GroupRows(groups), groups.panes)], None, Vocabulary()) if several else groups
+
+    def _all(self, fine: Relation, weighed: Relation | None = None) -> list[Groups]:
+        """Groups of all combinations, some at a time; those of a `weighed` query as it has them."""
         join = self.query.join
         assert join is not None
         asked = [*fine.attributes, *([] if join.pairs is None else atoms(join.pairs)), *self.tests.columns]
@@ -99,16 +106,22 @@ class Joined:
         streams = self._streams(join)
         chosen = self.tests.also(_condition(self.query, join.pairs, folder), folder.keyed)
         try:
-            found = [folder.folded(pairs) for pairs in all_pairs(streams, tables, classes, owners, chosen)]
+            pairs = all_pairs(streams, tables, classes, owners, chosen, weighed is not None)
+            if weighed is not None:
+                return [self._weighed(folder, some, fine, weighed) for some in pairs]
+            return [folder.folded(some)[0] for some in pairs]
         except TooMany:
             raise RunError(
                 f"a window of query '{self.query.name}' joins more records than BIGINT can count",
                 "join by a finer key, or filter the streams before",
             ) from None
-        groups = joined_groups(found, fine)
-        # Rows of a table were told apart by their number: some may be equal.
-        several = len(found) == 1 and any(folder.used)
-        return merge(fine, [Piece(GroupRows(groups), groups.panes)], None, Vocabulary()) if several else groups
+
+    def _weighed(self, folder: Folder, pairs: Pairs, fine: Relation, wanted: Relation) -> Groups:
+        """The groups of all combinations of some records of the one stream that delays are promised for."""
+        found, at = folder.folded(pairs)
+        groups, into = with_computed(self.query, found, wanted, fine)
+        met = Meetings(self.query, self.sides[0], found, pairs.streams[0], at, into, len(groups))
+        return replace(groups, states=groups.states | met.products(wanted))
 
     def _streams(self, join: Join) -> Iterator[Pairs]:
         """Rows of streams that belong together."""
@@ -155,8 +168,8 @@ class Folder:
     def _own(self, one: SideRows, attributes: Sequence[Attribute]) -> list[Attribute]:
         return [own(a, one.alias) for a in attributes if inputs_read(a) == {one.alias}]
 
-    def folded(self, pairs: Pairs) -> Groups:
-        """The groups of some combinations."""
+    def folded(self, pairs: Pairs) -> tuple[Groups, Array]:
+        """The groups of some combinations, and which each is in."""
         _, at = distinct(self._words(pairs)[np.newaxis])
         count = int(at.max()) + 1
         rows = self.keyed(pairs.take(_first_rows(at, count)), self._fine.attributes)
@@ -165,7 +178,8 @@ class Folder:
         into = np.zeros(count, np.int64)
         _add_counts(into, at, total)
         states = self._states(pairs, counts, at, count)
-        return replace(rows, count=into, states=states, dictionaries={**rows.dictionaries, **self._state_words()})
+        words = {**rows.dictionaries, **self._state_words()}
+        return replace(rows, count=into, states=states, dictionaries=words), at
 
     def _words(self, pairs: Pairs) -> Array:
         """A number for the group of each combination: instant, and values of all sides."""
@@ -223,7 +237,6 @@ class Folder:
         found: dict[State, tuple[Array, ...]] = {}
         join = self._query.join
         assert join is not None
-        squares = self._squares(pairs, at, groups)
         for argument in self._fine.arguments:
             alias = side_of(argument, join)
             number = next(n for n, one in enumerate(self._sides) if one.alias == alias)
@@ -233,28 +246,10 @@ class Folder:
                 if state.column == argument.name:
                     mine = State(state.kind, own(argument, one.alias).name)
                     words = one.groups.states.get(mine)
-                    if words is not None and ACCUMULATORS[state.kind].picked:
-                        found[state] = squares(words)
-                    elif words is not None:
+                    if words is not None:
                         taken = tuple(word[of] for word in words)
                         found[state] = self._folded(state, argument, one, mine, taken, times, at, groups)
         return found
-
-    def _squares(self, pairs: Pairs, at: Array, groups: int) -> Callable[[Words], Words]:
-        """What makes the squares of groups from those of the rows of the one stream that delays are promised for: a
-        record that comes m times into a group has m times its value there."""
-        of = pairs.streams[0]
-
-        def squared(words: Words) -> Words:
-            both, times = np.unique(of * groups + at, return_counts=True)
-            taken = tuple(word[both // groups] for word in words)
-            value, rest = SQUARED.repeated(taken, (times * times).astype(np.int64))
-            table = np.zeros((groups, 2))
-            where = Into((table, 0, both % groups, 0, len(both)), np.arange(len(both), dtype=np.int32))
-            SQUARED.fold_partials(where, Facts(Kind.DOUBLE), (value, rest), None)
-            return tuple(np.ascontiguousarray(table[:, word]) for word in range(2))
-
-        return squared
 
     def _folded(
         self,

@@ -37,16 +37,17 @@ def all_pairs(
     classes: Sequence[Array],
     owners: Sequence[int],
     chosen: Chosen,
+    whole: bool = False,
 ) -> Iterator[Pairs]:
     """All combinations of streams, with rows of tables, that a condition leaves. Of each table, `classes` are those of
-    the rows of its owner's."""
+    the rows of its owner's. `whole`: those of a row of the one stream that there is come all at once."""
     for pairs in streams:
-        for whole in _with_tables(pairs, list(zip(tables, classes, owners, strict=True))):
-            left = chosen(whole)
+        for found in _with_tables(pairs, list(zip(tables, classes, owners, strict=True)), whole):
+            left = chosen(found)
             if left is not None:
-                whole = whole.take(np.flatnonzero(left))
-            if len(whole):
-                yield whole
+                found = found.take(np.flatnonzero(left))
+            if len(found):
+                yield found
 
 
 def stream_pairs(lists: Lists) -> Iterator[Pairs]:
@@ -59,25 +60,31 @@ def stream_pairs(lists: Lists) -> Iterator[Pairs]:
         yield Pairs(tuple(np.ascontiguousarray(rows[:count]) for rows in out), ())
 
 
-def _with_tables(pairs: Pairs, tables: list[tuple[TableRows, Array, int]]) -> Iterator[Pairs]:
+def _with_tables(pairs: Pairs, tables: list[tuple[TableRows, Array, int]], whole: bool) -> Iterator[Pairs]:
     """Each combination with each row of the tables."""
     if not tables:
         yield pairs
         return
     (table, classes, owner), *rest = tables
-    for index, rows in expanded(classes[pairs.streams[owner]], table.starts, table.rows):
+    edges = np.flatnonzero(np.diff(pairs.streams[0], prepend=-1, append=-1)) if whole else None
+    for index, rows in expanded(classes[pairs.streams[owner]], table.starts, table.rows, edges):
         taken = pairs.take(index)
-        yield from _with_tables(Pairs(taken.streams, (*taken.tables, rows)), rest)
+        yield from _with_tables(Pairs(taken.streams, (*taken.tables, rows)), rest, whole)
 
 
-def expanded(of: Array, starts: Array, lists: Array) -> Iterator[tuple[Array, Array]]:
-    """Each with all of its list, lists[starts[of] : starts[of + 1]]: which, and what it has; some at a time."""
+def expanded(of: Array, starts: Array, lists: Array, edges: Array | None = None) -> Iterator[tuple[Array, Array]]:
+    """Each with all of its list, lists[starts[of] : starts[of + 1]]: which, and what it has; some at a time;
+    where there are `edges` (from 0 to the end) all between two of them."""
     begin, counts = starts[of], starts[of + 1] - starts[of]
     ends = np.cumsum(counts)
     first = 0
     while first < len(of):
         done = int(ends[first - 1]) if first else 0
         last = max(first + 1, int(np.searchsorted(ends, done + ROOM, "right")))
+        if edges is not None:
+            last = int(
+                max(edges[np.searchsorted(edges, last, "right") - 1], edges[np.searchsorted(edges, first, "right")])
+            )
         index = np.repeat(np.arange(first, last), counts[first:last])
         steps = np.arange(len(index)) - np.repeat(ends[first:last] - counts[first:last] - done, counts[first:last])
         if len(index):
