@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,7 @@ def arranged(work: Path, wanted: float, seconds: float, tell: Progress) -> Bench
     if not trial.exists():
         burst.write_burst(trial, burst.burst_profile(wanted, wanted, 8, 0, 0), SEED)
     tell("capacity: a short run")
+    shutil.rmtree(work / "capacity", ignore_errors=True)
     found = capacity.measured(app, trial, wanted, work / "capacity", ["--set", f"promise={PROMISE:g}"])
     tell(f"capacity: {found.rate:,.0f} records a second with a drag of {found.drag:,.0f} ns")
     return Bench(app, found, seconds, work)

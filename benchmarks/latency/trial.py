@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,7 +71,8 @@ def run_trial(trial: Trial, app: Path, trace: Path, profile: Profile, capacity: 
     """Run it; what it wrote stays in the folder until the next one."""
     more = ["--set", f"promise={trial.promise:g}", "--overload", trial.mode]
     more += [] if trial.batch_rows is None else ["--batch-rows", str(trial.batch_rows)]
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     with watching(folder / "stalls") as stalls:
         summary = run_app(app, trace, "1", capacity, folder, more, quiet=True)
     return outcome(trial, summary, folder, trace, profile, stalls.found)

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(sh|python)( by hand)?\n((?s:.*?))^```", re.MULTILINE)
 QUICK = ("docs/query.md",)
-SLOW = ("README.md", "docs/running.md", "docs/python.md")
+SLOW = ("README.md", "docs/overload.md", "docs/running.md", "docs/python.md")
 
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])

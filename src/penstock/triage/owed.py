@@ -15,6 +15,7 @@ class Share:
     taken: Mapping[str, list[tuple[int, float]]]
     spent: float
     closes: int
+    read: int
 
 
 def shared(now: float, queues: Sequence[Queue], costs: Costs, seconds: float, most: int) -> Share:
@@ -25,7 +26,7 @@ def shared(now: float, queues: Sequence[Queue], costs: Costs, seconds: float, mo
     waiting = sum(queue.arrived - queue.start for queue in queues)
     left = max(0.0, seconds)
     taken: dict[str, list[tuple[int, float]]] = {}
-    spent, closes = 0.0, 0
+    spent, closes, read = 0.0, 0, 0
     for queue in queues:
         own = queue.arrived - queue.start
         share = own / waiting if waiting else 1.0
@@ -36,7 +37,8 @@ def shared(now: float, queues: Sequence[Queue], costs: Costs, seconds: float, mo
         taken[queue.stream] = [(stop, 1.0)] if stop > queue.start else []
         spent += (stop - queue.start) * costs.full + closed * costs.close
         closes += closed
-    return Share(taken, spent, closes)
+        read += stop - queue.start
+    return Share(taken, spent, closes, read)
 
 
 def _closing(now: float, queue: Queue, stop: int, seconds: float, costs: Costs) -> tuple[int, int]:

@@ -26,6 +26,7 @@ __all__ = ["Costs", "Due", "Mode", "Plan", "Queue", "fixed_step", "planned"]
 LEAST = 2  # batches' worth of work that a batch waits for
 CALM, FULL = 0.75, 0.9  # the share of the time that the unread records of a burst to come may take
 GROWTH = 1.5  # how much more may come than now
+FILLED = 0.9  # of the most that a batch may read: more would hardly go into it
 SHORT = 3  # the same, of the span of a batch where a promise leaves less
 
 
@@ -46,7 +47,8 @@ def planned(
     worth = draft.spent + owed.spent
     if not draft.closes and any(now < one.ready < now + costs.batch for one in view.segments):
         return None  # a batch that waits for the windows that are about to end saves one
-    if not (draft.closes or owed.closes or worth >= LEAST * costs.batch or (worth > 0 and _pressed(now, view, costs))):
+    enough = worth >= LEAST * costs.batch or draft.read + owed.read >= FILLED * batch_rows
+    if not (draft.closes or owed.closes or enough or (worth > 0 and (_pressed(now, view, costs) or _overfull(view)))):
         return None
     steps = {**{q.stream: draft.taken.get(q.stream, []) for q in promised}, **owed.taken}
     ranges = {q.stream: ranged(q.start, steps[q.stream], mode is Mode.DROP) for q in queues if q.stream in steps}
@@ -64,6 +66,11 @@ def _span(now: float, queues: Sequence[Queue], costs: Costs) -> float:
     longest = min((due.due - due.ready + free * (due.ready - now) for due in ahead), default=inf)
     needed = SHORT * costs.batch / max(1 - load, 1 - FULL)
     return max(needed, longest - costs.batch - costs.close)
+
+
+def _overfull(view: Outlook) -> bool:
+    """Whether windows could close, but for records that are too many for a batch: none of them leaves by waiting."""
+    return any(one.closes and one.ready == -inf for one in view.segments)
 
 
 def _pressed(now: float, view: Outlook, costs: Costs) -> bool:

@@ -38,6 +38,23 @@ def test_a_window_that_can_close_waits_for_nothing() -> None:
     assert found.ranges["s"][-1][0] >= 900
 
 
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("rows", [1, 10, 1_000])
+def test_a_window_that_no_batch_holds_whole_is_read_all_the_same(mode: Mode, rows: int) -> None:
+    """All has arrived, and its windows are overdue: what is not taken now never is."""
+    start = 0
+    while start < 3_000:
+        end = plan(queue(3_000, Due(3_000, 10.0, 12.0), start=start), now=99.0, mode=mode, rows=rows).ranges["s"][-1][0]
+        assert end > start
+        start = end
+
+
+@pytest.mark.parametrize("promised", [True, False])
+def test_a_batch_that_is_full_waits_for_nothing(promised: bool) -> None:
+    found = plan(queue(5_000, Due(FUTURE, 10.0, 12.0), promised=promised), mode=Mode.QUEUE, rows=1_000)
+    assert found.ranges == {"s": ((1_000, 0),)}
+
+
 def test_an_empty_window_closes_too() -> None:
     assert plan(queue(5, Due(FUTURE, 10.0, 12.0), start=5), now=10.5).ranges == {"s": ()}
 

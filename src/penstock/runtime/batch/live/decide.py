@@ -55,8 +55,7 @@ class LiveDecider:
         """The next batch; None: wait."""
         if not self._begun:  # workers start, and clocks after that
             self._begun = True
-            kept = {name: _moved(begin.stream(name), begin.stream(name).row, ()) for name in self.sources}
-            return Decided({name: replace(one, clock=begin.stream(name).clock) for name, one in kept.items()})
+            return Decided({name: _kept(begin.stream(name)) for name in self.sources})
         now = instant(self._job.origin)
         self._measured.take(before, now)
         seen = [self._seen(name, begin, app, now) for name in self.sources if not begin.stream(name).end]
@@ -71,7 +70,7 @@ class LiveDecider:
             return None
         self._measured.decided(now)
         streams = {one.stream.name: self._cut(one, queue, plan) for one, queue in zip(seen, queues, strict=True)}
-        ended = {name: begin.stream(name) for name in self.sources if name not in streams}
+        ended = {name: _kept(begin.stream(name)) for name in self.sources if name not in streams}
         return Decided({**streams, **ended}, None if plan is None else plan.slack)
 
     def _seen(self, name: str, begin: Offset, app: QuerySet, now: int) -> Seen:
@@ -119,10 +118,10 @@ class LiveDecider:
         planned = None if plan is None else plan.ranges.get(queue.stream)
         ranges = tuple((int(stop), k) for stop, k in planned or ())
         row = Position(ranges[-1][0] if ranges else seen.start)
-        made = _moved(StreamOffset(), row, joined(ranges))
-        return replace(
-            made,
-            end=self._over(seen, row),
+        return StreamOffset(
+            row,
+            self._over(seen, row),
+            ranges=joined(ranges) if any(k for _, k in ranges) else (),
             reached=seen.source.reached(row),
             tick=None if planned is None else _tick(seen, queue.dues, row),
             clock=seen.clock,
@@ -144,10 +143,9 @@ def _beginning(app: QuerySet, seen: Seen, before: Manifest | None) -> bool:
     return any(window.landmark for query in app.readers(name) for window in query.windows_on(name))
 
 
-def _moved(before: StreamOffset, row: int, ranges: Sequence[tuple[int, int]]) -> StreamOffset:
-    """An end of a batch; where all of it is read, nothing more is said of that."""
-    plain = all(k == 0 for _, k in ranges)
-    return StreamOffset(row, before.end, ranges=() if plain else tuple(ranges))
+def _kept(before: StreamOffset) -> StreamOffset:
+    """Where a batch ends that takes nothing of a stream."""
+    return StreamOffset(before.row, before.end, reached=before.reached, clock=before.clock)
 
 
 def _tick(seen: Seen, dues: Sequence[Due], row: Position) -> int | None:
