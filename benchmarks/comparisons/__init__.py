@@ -8,7 +8,6 @@
 | `joinplans` | all plans of a join beside the one that is chosen |
 | `planning`, `scaling` | how long plans take; what a record costs with more queries, data and cores |
 | `startup` | how long commands take from call to prompt |
-| `latency` | promised delays in bursts |
 | `parts` | where penstock's time goes |
 | `beside` | this checkout beside another one |
 | `peers` | runs one engine in a process of its own |

@@ -5,6 +5,7 @@
 
 | module | has |
 | --- | --- |
+| `bursts` | the benchmark, and its parts |
 | `queries` | a dozen queries that promise a delay |
 | `trial` | one run through one burst: its windows, with their delays and errors |
 | `stalls` | a process that sleeps, and notes when it was woken late |

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from benchmarks.comparisons import latency
-from benchmarks.latency import beside, promises, queries, reading, soak
+from benchmarks.latency import beside, bursts, promises, queries, reading, soak
 from benchmarks.latency.stalls import Stall, stalled, watching
 from benchmarks.latency.trial import BURST, CALM, FIRST, Outcome, Seen, Trial
 from benchmarks.measure import table
@@ -169,9 +168,9 @@ def test_reading_is_measured_by_source(tmp_path: Path) -> None:
 
 def test_what_is_asked_is_checked(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="burst cannot be"):
-        latency.run(work=tmp_path, peaks=[0.5])
+        bursts.run(work=tmp_path, peaks=[0.5])
     with pytest.raises(ConfigError, match=r"unknown engine 'queue'\n.*peaks, beside"):
-        latency.run(work=tmp_path, engines=["queue"])
+        bursts.run(work=tmp_path, engines=["queue"])
 
 
 @pytest.mark.slow
@@ -181,9 +180,9 @@ def test_a_short_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(promises, "BEFORE", 3.0)
     monkeypatch.setattr(promises, "AFTER", 2.0)
     monkeypatch.setattr(queries, "WINDOW", 2)
-    monkeypatch.setattr(latency, "QUICK_WANTED", 5_000.0)
+    monkeypatch.setattr(bursts, "QUICK_WANTED", 5_000.0)
     said: list[str] = []
-    report = latency.run(
+    report = bursts.run(
         work=tmp_path, quick=True, engines=["peaks"], peaks=[3.0], seconds=2.0, repeat=1, progress=said.append
     )
     assert [line["promise"] for line in report["results"]] == [2.0, 5.0]
