@@ -63,7 +63,7 @@ def test_windows_are_counted_by_how_late_they_are() -> None:
         "burst_seconds": 8.0,
     }
     table.show(report, Console(file=out, width=100))
-    for text in ("a burst, 2 runs", "burst", "calm", "25.0 %", "10.000 %", "2.40"):
+    for text in ("a burst; 2 runs", "burst", "calm", "25.0 %", "10.000 %", "2.40"):
         assert text in out.getvalue()
 
 
