@@ -10,11 +10,11 @@
 | room, module | has |
 | --- | --- |
 | `command` | what `penstock bench` calls |
-| `comparisons` | one module for each benchmark, and the engines that it compares |
+| `comparisons` | one module for most benchmarks, and the engines that it compares |
 | `data` | the records that benchmarks read |
 | `engines` | one program for each engine |
 | `packets` | the queries of the benchmark `packets`, and reference answers |
-| `latency` | bursts for the benchmark `latency`: runs, errors, other ways |
+| `latency` | the benchmark `latency`: bursts, their errors, other ways to deal with them |
 | `measure` | jobs, digests, processor time, memory, tables |
 
 Outside the wheel: `penstock bench` finds it in a checkout. May touch all of penstock; nothing below `src/` imports it.

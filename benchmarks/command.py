@@ -22,7 +22,7 @@ from benchmarks.comparisons import (
     sketches,
     startup,
 )
-from benchmarks.latency import bench as latency
+from benchmarks.latency import bursts
 from benchmarks.measure import table
 from penstock.errors import ConfigError
 
@@ -30,7 +30,7 @@ BENCHMARKS: dict[str, Callable[..., dict[str, Any]]] = {
     "aggjoin": aggjoin.run,
     "details": details.run,
     "joinplans": joinplans.run,
-    "latency": latency.run,
+    "latency": bursts.run,
     "multiquery": multiquery.run,
     "packets": packets.run,
     "planning": planning.run,

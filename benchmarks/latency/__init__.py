@@ -5,6 +5,7 @@
 
 | module | has |
 | --- | --- |
+| `bursts` | the benchmark, and its parts |
 | `queries` | a dozen queries that promise a delay |
 | `trial` | one run through one burst: its windows, with their delays and errors |
 | `stalls` | a process that sleeps, and notes when it was woken late |
@@ -12,7 +13,6 @@
 | `beside` | one peak, read by other rules: queue, capped batches, drop, summarise, a reservoir |
 | `reading` | undragged: what a record costs that is read, and one that is not, by source |
 | `soak` | burst after burst, and the memory of all processes |
-| `bench` | the benchmark itself |
 | `shown`, `picture` | tables, and a picture |
 """
 

@@ -62,15 +62,17 @@ def _delays(axes: Any, lines: Sequence[dict[str, Any]]) -> None:
 
 
 def _bars(axes: Any, lines: Sequence[dict[str, Any]], values: Sequence[float], title: str, unit: str) -> None:
-    at = np.arange(len(lines))
-    axes.barh(at, values, color=[COLORS[line["engine"]] for line in lines], height=0.68)
+    at, least = np.arange(len(lines)), min(value for value in values if value > LEAST) / 10
+    axes.barh(
+        at, [max(value, least) for value in values], color=[COLORS[line["engine"]] for line in lines], height=0.68
+    )
     axes.set_yticks(at, [line["engine"] for line in lines])
     axes.invert_yaxis()
     axes.set_xscale("log")
     for y, value in zip(at, values, strict=True):
-        text = "none" if value <= LEAST else f"{value:,.3g}"
-        axes.text(max(value, LEAST), y, f" {text}", va="center", fontsize=8.5)
-    axes.set_xlim(min(values) / 3, 8 * max(values))
+        text = "none" if value <= LEAST else f"{value:,.0f}" if value >= 100 else f"{value:,.2g}"
+        axes.text(max(value, least), y, f" {text}", va="center", fontsize=8.5)
+    axes.set_xlim(least, 10 * max(values))
     axes.set_title(f"{title}, in the burst", loc="left", fontsize=10.5)
     frame(axes, unit, "")
     axes.tick_params(axis="y", length=0)

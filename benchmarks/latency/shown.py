@@ -41,37 +41,35 @@ def _reading(lines: list[dict[str, Any]], console: Console) -> None:
 
 
 def _peaks(lines: list[dict[str, Any]], console: Console) -> None:
-    headings = ("windows", "in time", "≤ 1 batch", "later", "stalled", "median", "p99", "max")
-    late = new_table("delays, by windows of all queries", "", headings)
-    worse = ("arrived", "read", "total off", "most", "±", "RMSE")
-    errors = new_table("errors", "", worse)
+    """Two tables for each burst: how late, and how far off."""
     for line in lines:
-        for number, kind in enumerate(kind for kind in (FIRST, CALM, BURST) if kind in line):
+        kinds = [kind for kind in (FIRST, CALM, BURST) if kind in line]
+        title = f"{line['work']}; {line['runs']} runs"
+        late = new_table(title, "", ("windows", "in time", "≤ 1 batch", "later", "stalled", "median", "p99", "max"))
+        errors = new_table("", "", ("arrived", "read", "total off", "at most", "±", "RMSE"))
+        for kind in kinds:
             found = line[kind]
-            if not number:
-                late.add_row(f"{line['work']}, {line['runs']} runs")
-                errors.add_row(f"{line['work']}, {line['runs']} runs")
             counts = [found[name] for name in ("windows", "within", "a_batch_later", "later", "while_stalled")]
             times = [f"{found[name]:.2f}" for name in ("median", "p99", "greatest")]
-            late.add_row(f"  {kind}", *(f"{count:,}" for count in counts), *times)
-            arrived = found["read"] + found["unread"]
+            late.add_row(kind, *(f"{count:,}" for count in counts), *times)
+            arrived, promised = found["read"] + found["unread"], found["promised_error"]
             errors.add_row(
-                f"  {kind}",
+                kind,
                 short(arrived),
-                f"{100 * found['read'] / max(1, arrived):.1f} %",
-                f"{100 * found['total_error']:.3f} %",
-                f"{100 * found['greatest_total_error']:.3f} %",
-                "-" if found["promised_error"] is None else f"{100 * found['promised_error']:.3f} %",
+                _percent(found["read"] / max(1, arrived), 1),
+                _percent(found["total_error"]),
+                _percent(found["greatest_total_error"]),
+                "-" if promised is None else _percent(promised),
                 f"{found['rmse']:.1f}",
             )
-    console.print(late)
-    console.print(
-        "seconds after a window's end; stalled: the machine stood still for more than a quarter of the promise"
-    )
-    console.print(errors)
-    console.print(
-        "±: one standard error as reported; total: bytes; RMSE: records of a port, over the ports of a window"
-    )
+        console.print(late)
+        console.print(errors)
+    console.print("windows: of all queries; delays in seconds; stalled: the machine stood still for a quarter of D")
+    console.print("total: bytes; ±: one standard error as reported; RMSE: records of a port, over ports of a window")
+
+
+def _percent(part: float, digits: int = 3) -> str:
+    return f"{100 * part:.{digits}f} %"
 
 
 def _beside(lines: list[dict[str, Any]], console: Console) -> None:
@@ -82,8 +80,8 @@ def _beside(lines: list[dict[str, Any]], console: Console) -> None:
         table.add_row(
             line["engine"],
             *times,
-            f"{100 * line['read_share']:.1f} %",
-            f"{100 * line['total_error']:.3f} %",
+            _percent(line["read_share"], 1),
+            _percent(line["total_error"]),
             f"{line['rmse']:.1f}",
             "exact" if line["same_answer"] else "not exact",
         )
