@@ -3,7 +3,7 @@
     all records read ──► C_full        one of 64, one of 1,024 read ──► C_skip, but for the few that are read
 
 A task is what a worker does of a batch: source, keys, tables, segment. Files are in the system's cache; of some
-repetitions the best counts, because others may use the machine.
+repetitions the best counts. Time is that of the processor, because others may use the machine.
 """
 
 from __future__ import annotations
@@ -114,9 +114,9 @@ def _task(plan: SharedPlan, reading: Callable[[], Iterator[pa.RecordBatch]], k: 
     from penstock.runtime.task.task import run_task  # numba is slow to load
 
     with TemporaryDirectory(prefix="reading-") as folder:
-        began = time.perf_counter()
+        began = time.process_time()
         run_task(plan, TaskSettings(), Epoch(0, step=k), reading(), Path(folder) / "0.seg", picked=picked)
-        return time.perf_counter() - began
+        return time.process_time() - began
 
 
 def _best(task: Callable[[], float]) -> float:
