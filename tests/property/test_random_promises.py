@@ -10,6 +10,9 @@ import random
 import shutil
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from in_process import OWNER, Engine, bearable
 from promised_runs import (
@@ -24,7 +27,9 @@ from promised_runs import (
 )
 
 import penstock as ps
-from penstock.testing.apps.generators import STREAM
+from penstock.runtime.batch.live import timings
+from penstock.sources.live import replay, times
+from penstock.testing.apps.generators import STREAM, Settings
 from penstock.testing.apps.random_promised_joins import STREAM as JOINED
 from penstock.testing.apps.random_promised_joins import random_promised_joins
 from penstock.testing.apps.random_promises import random_promised_case
@@ -35,6 +40,7 @@ from support.amounts import quick_and
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261118"))
 QUICK, SLOW, CHUNK = 20, 400, 20
+SECOND = 1_000_000
 
 
 def check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
@@ -77,6 +83,39 @@ def test_what_is_left_unread_is_estimated_as_the_oracle_says(
     for seed in range(first, first + CHUNK):
         check(seed, tmp_path / str(seed), monkeypatch)
         shutil.rmtree(tmp_path / str(seed))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_windows_say_how_many_of_their_records_were_dropped(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of records in order, each in the window that it belongs to, wherever ranges and blocks of the index end."""
+    dice = random.Random(seed)
+    block, ahead = dice.choice([16, 64, 4_096]), dice.choice(["", "MAX AHEAD '1 second'"])
+    monkeypatch.setattr(timings, "ENOUGH", 0)  # the first batches are left to chance, too
+    for module in (replay, times):
+        monkeypatch.setattr(module, "BLOCK", block)
+    stamps = np.sort(np.random.default_rng(seed).integers(0, 20 * SECOND, 3_000))
+    data = pa.table({"ts": pa.array(stamps).cast(pa.timestamp("us", tz="UTC"))})
+    (tmp_path / "in").mkdir()
+    pq.write_table(data, tmp_path / "in" / "0.parquet")
+    asked = ps.App(master="process").sql(f"""
+        CREATE STREAM s FROM 'replay:parquet:{tmp_path}/in' WATERMARK ts DELAY '500 milliseconds' {ahead};
+        CREATE QUERY q AS SELECT count(*) AS n FROM s [RANGE '1 second'] LIMIT DELAY TO '1 hour';""")
+    app, chance = asked.query_set(), Chance(dice, len(stamps), 0.7)
+    with by_chance(monkeypatch, Clock(dice, data.column("ts"), 1.0), chance, dice):
+        settings = Settings(len(stamps), 2, 20_000, 256_000_000, dice.choice([7, 500]), 1_024, 2)
+        engine = chance.engine = Engine(tmp_path, app, asked.inputs(app).sources, settings)
+        run_to_end(engine)
+    log = logged(engine.summary(), "s")
+    print(seed, block, ahead, log)
+    reading = read_records(len(stamps), log.ranges, key_of(OWNER, "s"))
+    unread = np.where(reading.read, reading.weights - 1, reading.dropped)
+    starts = stamps // SECOND * SECOND
+    found = {window["start"]: window["triaged"] for window in engine.window_account("q")}
+    assert found == {start: int(unread[starts == start].sum()) for start in found}
+    assert set(found) == set(starts[reading.read].tolist())
+    assert log.dropped
 
 
 # -- joins with tables

@@ -23,11 +23,12 @@ from penstock.logical.query import QuerySet
 from penstock.runtime.batch.in_step import batch_limits
 from penstock.runtime.batch.job import END, Job, columns, parallelism_now
 from penstock.runtime.batch.live.decide import Decided, LiveDecider
-from penstock.runtime.batch.live.unread import lost, lost_records, lost_times, picks_alone, triaged
+from penstock.runtime.batch.live.unread import lost, lost_records, picks_alone, triaged
 from penstock.runtime.batch.offsets import decide, epoch_of, in_order, manifest_before, position, ranges_of
 from penstock.runtime.batch.outcome import told
 from penstock.runtime.expressions.refreshing import Refresher
 from penstock.runtime.settings import TaskSettings
+from penstock.sharing.plan import SharedPlan
 from penstock.sources.base import Position, Source, Split, even_splits
 from penstock.sources.live.contract import live
 from penstock.sources.live.course import Course, before_each, course_of
@@ -224,7 +225,7 @@ def _run(settings: TaskSettings, checkpoint: Path, share: FusedSplit) -> TaskRep
     whole = plan
     plan = picks_alone(plan) if share.dropped else plan if share.picks is not None else plan.exact
     name = segment_name(offset.batch, f"{share.task:04d}", uuid.uuid4().hex[:8])
-    batches = _readable(_records(share, columns(plan), settings.chunk_rows), share.stream)
+    batches = _readable(_records(share, plan, columns(plan), settings.chunk_rows), share.stream)
     epoch = epoch_of(offset, share.stream, split.start, greatest=share.greatest, step=share.step)
     with _reading(share.stream):
         epoch = replace(epoch, before=_before(share))
@@ -239,17 +240,17 @@ def _run(settings: TaskSettings, checkpoint: Path, share: FusedSplit) -> TaskRep
 
 
 def _before(share: FusedSplit) -> np.ndarray | None:
-    """What MAX AHEAD counts from, where not all records are read; what is dropped was judged by the index."""
-    if share.course is None or share.course.ahead is None:
+    """What MAX AHEAD counts from, where picks are read."""
+    if share.course is None or share.course.ahead is None or share.picked is None:
         return None
-    return lost_times(share.course) if share.picked is None else before_each(share.course, share.source, share.picked)
+    return before_each(share.course, share.source, share.picked)
 
 
-def _records(share: FusedSplit, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _records(share: FusedSplit, plan: SharedPlan, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
     """The records of a task: all of its split, or picks."""
     picks = share.picks
     if share.course is not None and share.dropped:
-        return lost_records(share.course)
+        return lost_records(share.course, share.source, plan)
     if share.split.stop <= share.split.start:
         return iter(())
     if picks is None:
