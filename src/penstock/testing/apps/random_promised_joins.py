@@ -15,10 +15,12 @@ from penstock.testing.apps.joins.queries import random_query
 from penstock.testing.apps.joins.sizes import small_enough
 from penstock.testing.apps.joins.streams import DrawnStream, Frame, random_frame, random_stream, thinned
 from penstock.testing.apps.joins.tables import DrawnTable, random_table
+from penstock.testing.apps.joins.values import value
 from penstock.testing.apps.random_joins import JoinCase, app_of, random_manner, settings_of
 from penstock.testing.apps.random_promises import PROMISES, SPEEDS
 from penstock.testing.apps.randomness import Dice
-from penstock.testing.oracle.joins.spec import ROWS, JoinSpec
+from penstock.testing.oracle.joins import terms
+from penstock.testing.oracle.joins.spec import ROWS, JoinSpec, KeySpec, OutputSpec
 
 STREAM = "bids"
 
@@ -78,4 +80,22 @@ def _query(dice: Dice, frame: Frame, stream: DrawnStream, tables: tuple[DrawnTab
         found = replace(found, asks=tuple(ask for ask in found.asks if ask.side is None))
         distinct = any(one.distinct for term in found.group_level for one in term.aggregates)
         if found.sides[0].window.kind != ROWS and not distinct and (found.tables or dice.chance(0.2)):
-            return found
+            return _across(dice, stream, tables, found)
+
+
+def _across(dice: Dice, stream: DrawnStream, tables: tuple[DrawnTable, ...], query: JoinSpec) -> JoinSpec:
+    """With aggregates, and now and then a key, of what a record and its rows of a table have."""
+    drawn = {table.spec.name: table for table in tables}
+    rows = [value(one.alias, c) for one in query.tables for c in drawn[one.table].columns if c.small and c.tame]
+    records = [value(query.sides[0].alias, column) for column in stream.columns if column.small and column.tame]
+    if query.keys is None or not rows or not records:
+        return query
+    row, record = dice.pick(rows).term, dice.pick(records).term
+    total, product = (terms.arithmetic(operator, record, row) for operator in "+*")
+    asked = [("sum", product), ("avg", total), ("avg", record), ("avg", row), ("count", row), ("count", record)]
+    outputs = [
+        OutputSpec(f"m{number}", terms.aggregate(name, argument))
+        for number, (name, argument) in enumerate(dice.some(asked, 4))
+    ]
+    more = (KeySpec(total),) if query.keys and dice.chance(0.2) else ()
+    return replace(query, outputs=(*query.outputs, *outputs), keys=(*query.keys, *more))
