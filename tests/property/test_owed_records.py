@@ -24,7 +24,7 @@ from penstock.testing.oracle.triage import expect_triaged, key_of
 from support.amounts import quick_and
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261118"))
-QUICK, SLOW, CHUNK = 10, 200, 20
+QUICK, SLOW, CHUNK = 5, 200, 20
 CREATE = "CREATE QUERY "
 
 
@@ -50,7 +50,7 @@ def check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
         chance = Chance(dice, case.data.num_rows, 0.0)
         speed = next(iter(sources.values())).speed
         with by_chance(patch, Clock(dice, case.data.column("ts"), speed), chance, dice):
-            engine = chance.engine = Engine(folder, app, sources, settings)
+            engine = Engine(folder, app, sources, settings)
             run_to_end(engine)
         summary = engine.summary()
     except Exception as error:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from in_process import OWNER, Engine, bearable
+from in_process import OWNER, Engine, bearable, read_output
 from promised_runs import (
     Chance,
     Clock,
@@ -29,6 +31,7 @@ from promised_runs import (
 import penstock as ps
 from penstock.runtime.batch.live import timings
 from penstock.sources.live import replay, times
+from penstock.state import identity
 from penstock.testing.apps.generators import STREAM, Settings
 from penstock.testing.apps.random_promised_joins import STREAM as JOINED
 from penstock.testing.apps.random_promised_joins import random_promised_joins
@@ -39,8 +42,8 @@ from penstock.testing.oracle.triage import expect_triaged, expect_triaged_joins,
 from support.amounts import quick_and
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261118"))
-QUICK, SLOW, CHUNK = 20, 400, 20
 SECOND = 1_000_000
+QUICK, SLOW, CHUNK = 8, 400, 20
 
 
 def check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
@@ -58,7 +61,7 @@ def check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
         chance = Chance(dice, case.data.num_rows, dice.choice([0.0, 0.0, 0.0, 0.2]))
         clock = Clock(dice, case.data.column("ts"), sources[STREAM].speed)
         with by_chance(patch, clock, chance, dice):
-            engine = chance.engine = Engine(folder, app, sources, settings)
+            engine = Engine(folder, app, sources, settings)
             run_to_end(engine)
         summary = engine.summary()
         log = logged(summary, STREAM)
@@ -80,7 +83,7 @@ def check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
 def test_what_is_left_unread_is_estimated_as_the_oracle_says(
     first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for seed in range(first, first + CHUNK):
+    for seed in range(first, first + (QUICK if first == 0 else CHUNK)):
         check(seed, tmp_path / str(seed), monkeypatch)
         shutil.rmtree(tmp_path / str(seed))
 
@@ -118,6 +121,58 @@ def test_windows_say_how_many_of_their_records_were_dropped(
     assert log.dropped
 
 
+# -- as users run it
+
+
+def planning_of(seed: int) -> dict[str, Any]:
+    """Plans of any kind, by a seed of their own."""
+    dice = random.Random(seed)
+    plan = dice.choice(["none", "auto", "gc", "gp"])
+    return {"plan": plan} | ({} if plan == "none" else {"memory": dice.choice([4 << 10, 64 << 10, 1 << 20])})
+
+
+def check_run(seed: int, folder: Path, patch: pytest.MonkeyPatch, workers: int = 1) -> None:
+    """With plans of the engine's own, and workers."""
+    dice, case, planning = random.Random(seed), random_promised_case(seed), planning_of(seed)
+    case.write(folder / "in")
+    app = ps.App(master="process").sql(case.text(f"replay:parquet:{folder}/in"))
+    settings = replace(bearable(case.settings, case.data.num_rows), parallelism=workers)
+    context = f"seed {seed}: {settings}, {planning}\n{case.text(f'replay:parquet:{folder}/in')}"
+    asked = app.query_set()
+    speed = app.inputs(asked).sources[STREAM].speed
+    chance = Chance(dice, case.data.num_rows, 0.0)
+    try:
+        with by_chance(patch, Clock(dice, case.data.column("ts"), speed), chance, dice):
+            places = {"checkpoint": str(folder / "checkpoint"), "output": str(folder / "out")}
+            run = app.start(**{**settings.as_arguments(), **planning}, **places)
+            run.await_end()
+        summary = run.summary()
+        log, key = logged(summary, STREAM), key_of(identity.load(folder / "checkpoint").id, STREAM)
+        expected = expect_triaged(asked, case.data, log.batches, log.ranges, key, watermarks=log.watermarks)
+    except Exception as error:
+        error.add_note(context)
+        raise
+    rows = {name: read_output(folder / "out" / name) for name in case.queries}
+    windows = {name: run.window_account(name) for name in case.queries}
+    context += f"\nbatches {log.batches}\nranges {log.ranges}"
+    assert_as_expected(summary, rows, windows, expected, log, context)
+
+
+@pytest.mark.parametrize("first", quick_and([0], range(SEED, SEED + SLOW // 4, CHUNK)))
+def test_runs_with_plans_of_their_own_are_estimated_so(
+    first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(first, first + (QUICK // 2 if first == 0 else CHUNK)):
+        check_run(seed, tmp_path / str(seed), monkeypatch)
+        shutil.rmtree(tmp_path / str(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(SEED, SEED + 10))
+def test_runs_with_workers_are_estimated_so(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_run(seed, tmp_path, monkeypatch, 2 + seed % 2)
+
+
 # -- joins with tables
 
 
@@ -133,7 +188,7 @@ def check_joins(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
         app = asked.query_set()
         chance = Chance(dice, data.num_rows, dice.choice([0.0, 0.0, 0.0, 0.2]))
         with by_chance(patch, Clock(dice, data.column("ts"), promised.speed), chance, dice):
-            engine = chance.engine = Engine(folder, app, asked.inputs(app).sources, settings)
+            engine = Engine(folder, app, asked.inputs(app).sources, settings)
             run_to_end(engine)
         summary = engine.summary()
         log = logged(summary, JOINED)
@@ -162,6 +217,6 @@ def check_joins(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
 def test_joins_with_tables_are_estimated_as_the_oracle_says(
     first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for seed in range(first, first + CHUNK):
+    for seed in range(first, first + (QUICK if first == 0 else CHUNK)):
         check_joins(seed, tmp_path / str(seed), monkeypatch)
         shutil.rmtree(tmp_path / str(seed))

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.state.account import by_side
-from penstock.testing.oracle.answers import FLOAT_TOLERANCE, RELATIVE_KEY, ZERO_KEY
+from penstock.testing.oracle.answers import FLOAT_TOLERANCE, NEAR_KEY, RELATIVE_KEY, ZERO_KEY
 from penstock.testing.oracle.expected import ExpectedAccount
 
 SHOWN = 5
@@ -24,7 +24,7 @@ PARTS = ("exact", "triaged", "late", "filtered", "malformed")
 
 Row = tuple[Any, ...]
 Groups = dict[Row, list[Row]]
-Allowed = tuple[tuple[float, float], ...]  # per column how far a value may be off: relative, and from a true zero
+Allowed = tuple[tuple[float, float, float], ...]  # by column how far a value may be off: relative, from zero, anyway
 
 
 def assert_same_rows(actual: pa.Table, expected: pa.Table, context: str) -> None:
@@ -109,7 +109,10 @@ def _by_exact_values(table: pa.Table) -> Groups:
 
 def _allowed(expected: pa.Table) -> Allowed:
     told = [field.metadata or {} for field in expected.schema]
-    return tuple((float(one.get(RELATIVE_KEY, FLOAT_TOLERANCE)), float(one.get(ZERO_KEY, b"0"))) for one in told)
+    return tuple(
+        (float(one.get(RELATIVE_KEY, FLOAT_TOLERANCE)), float(one.get(ZERO_KEY, b"0")), float(one.get(NEAR_KEY, b"0")))
+        for one in told
+    )
 
 
 def _comparable(column: pa.ChunkedArray) -> list[Any]:
@@ -127,9 +130,9 @@ def _close(actual: Row, expected: Row, allowed: Allowed) -> bool:
     return all(_same(a, b, *far) for a, b, far in zip(actual, expected, allowed, strict=True))
 
 
-def _same(a: Any, b: Any, relative: float, zero: float) -> bool:
+def _same(a: Any, b: Any, relative: float, zero: float, near: float) -> bool:
     if isinstance(a, float) and isinstance(b, float):
-        return (a != a and b != b) or math.isclose(a, b, rel_tol=relative, abs_tol=zero if b == 0.0 else 0.0)
+        return (a != a and b != b) or math.isclose(a, b, rel_tol=relative, abs_tol=zero if b == 0.0 else near)
     return bool(a == b)
 
 

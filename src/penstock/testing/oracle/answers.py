@@ -27,6 +27,7 @@ from penstock.testing.oracle.sums import SPREADS, function_of
 
 FLOAT_TOLERANCE = 1e-9  # relative, of sums, averages and variances of doubles
 ZERO_KEY = b"penstock.zero"  # metadata of a result column: how far from a true zero a value may be
+NEAR_KEY = b"penstock.near"  # and how far from any value at all
 RELATIVE_KEY = b"penstock.relative"  # and how far from any other, relative to it, where that is not FLOAT_TOLERANCE
 
 

@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from penstock.logical.types import Kind, Type
-from penstock.testing.oracle.answers import FLOAT_TOLERANCE, RELATIVE_KEY, ZERO_KEY, greatest
+from penstock.testing.oracle.answers import FLOAT_TOLERANCE, NEAR_KEY, RELATIVE_KEY, ZERO_KEY, greatest
 from penstock.testing.oracle.database import run
 from penstock.testing.oracle.duck import SQL_TYPES, Value
 from penstock.testing.oracle.triage.errors import Error, Part, error_of_average, error_of_total
 
 ERROR_TOLERANCE = 1e-6  # relative, of standard errors
+NOISE = 1e-7  # of values, which a small error is a difference of: the root of what doubles can tell
 TOTALS, WITH_ERROR = ("count", "sum"), ("count", "sum", "avg")
 
 
@@ -123,10 +124,11 @@ def with_tolerances(rows: pa.Table, scales: Mapping[str, float]) -> pa.Table:
     read is as near as the whole."""
     fields = {field.name: field for field in rows.schema}
     for name, scale in scales.items():
-        error = {RELATIVE_KEY: repr(ERROR_TOLERANCE), ZERO_KEY: repr(ERROR_TOLERANCE * scale)}
+        near = repr(NOISE * scale)
+        error = {RELATIVE_KEY: repr(ERROR_TOLERANCE), ZERO_KEY: repr(ERROR_TOLERANCE * scale), NEAR_KEY: near}
         fields[f"error_{name}"] = fields[f"error_{name}"].with_metadata(error)
         fields[f"exact_{name}"] = fields[f"exact_{name}"].with_metadata(fields[name].metadata)
         if pa.types.is_floating(fields[name].type):
-            near = {ZERO_KEY: repr(FLOAT_TOLERANCE * greatest(rows.column(name)))}
-            fields[f"estimated_{name}"] = fields[f"estimated_{name}"].with_metadata(near)
+            little = {ZERO_KEY: repr(FLOAT_TOLERANCE * greatest(rows.column(name)))}
+            fields[f"estimated_{name}"] = fields[f"estimated_{name}"].with_metadata(little)
     return rows.cast(pa.schema(list(fields.values())))
