@@ -5,7 +5,7 @@ about a batch are made of that. `Clock` ties the wall's time to the source's; it
 batch sees the same. All times are microseconds since 1970.
 
     wall:     ───────┼ clock.wall ──────────── now ─►
-    source:   ───────┼ clock.source ────────── clock.source + (now − clock.wall) · speed
+    source:   ───────┼ clock.source ────────── clock.source + (now − clock.wall) · clock.speed
 
 A record arrives when the running greatest time of the stream reaches it: times that go back arrive with the record
 before them.
@@ -73,13 +73,13 @@ def live(source: Source) -> TypeGuard[LiveSource]:
     return source.abilities.live
 
 
-def source_time(clock: Clock, speed: float, now: int) -> int:
+def source_time(clock: Clock, now: int) -> int:
     """The source's time at an instant."""
-    above, below = speed.as_integer_ratio()  # exact: rounded times would let a window end a microsecond too late
+    above, below = clock.speed.as_integer_ratio()  # exact: rounded times would let a window end a microsecond too late
     return clock.source + (now - clock.wall) * above // below
 
 
-def wall_time(clock: Clock, speed: float, time: int) -> int:
+def wall_time(clock: Clock, time: int) -> int:
     """The first instant at which a time of the source is reached."""
-    above, below = speed.as_integer_ratio()
+    above, below = clock.speed.as_integer_ratio()
     return clock.wall - (clock.source - time) * below // above

@@ -127,10 +127,10 @@ class ReplaySource:
         record = max(at, self.row_at(LEAST + 1))
         reached = self.reached(min(Position(record + 1), self.rows()))
         assert reached is not None  # `prepare` has seen a usable time
-        return Clock(now, reached)
+        return Clock(now, reached, self.speed)
 
     def arrived(self, clock: Clock, now: int) -> Position:
-        return self.row_at(source_time(clock, self.speed, now) + 1)
+        return self.row_at(source_time(clock, now) + 1)
 
     def row_at(self, time: int) -> Position:
         marks, bounded = self._marks, min(max(time, LEAST + 1), MOST)

@@ -20,6 +20,4 @@ def _arrival(one: StreamOffset, now: int) -> Arrival:
     step = max((1 << k for _, k in one.ranges if k != DROP), default=1)
     if not queued or one.reached is None or one.clock is None:
         return Arrival(queued, one.rate or 0.0, 0.0, step)
-    return Arrival(
-        queued, one.rate or 0.0, (now - wall_time(one.clock, one.clock.speed, one.reached)) / MICROSECONDS, step
-    )
+    return Arrival(queued, one.rate or 0.0, (now - wall_time(one.clock, one.reached)) / MICROSECONDS, step)

@@ -94,7 +94,7 @@ class LiveDecider:
         in."""
         if name not in self._clocks:
             source = self.sources[name]
-            clock = replace(source.anchored(now, start), speed=source.speed)
+            clock = source.anchored(now, start)
             come = None if before is None else before.stream(name).greatest
             self._clocks[name] = clock if come is None else replace(clock, source=min(clock.source, come))
         return self._clocks[name]
@@ -192,7 +192,7 @@ def _beginning(app: QuerySet, seen: Seen, before: Manifest | None) -> bool:
 def _tick(seen: Seen, dues: Sequence[Due], row: Position) -> int | None:
     """The time that the clock has come to, where that closes a window and no record before it is left."""
     ready = any(due.ready <= seen.now / MICROSECONDS for due in dues)
-    return source_time(seen.clock, seen.clock.speed, seen.now) if row >= seen.arrived and ready else None
+    return source_time(seen.clock, seen.now) if row >= seen.arrived and ready else None
 
 
 def _peak(source: Source) -> float:

@@ -30,7 +30,7 @@ def delays(app: QuerySet, manifest: Manifest, closed: Mapping[str, Array], now: 
         records = closed.get(query.name)
         clocks = clocks_of(app, query, manifest)
         if records is not None and len(records) and clocks:  # a window has ended when it has in all streams
-            ends = [max(wall_time(clock, clock.speed, end) for clock in clocks) for end in records["end"].tolist()]
+            ends = [max(wall_time(clock, end) for clock in clocks) for end in records["end"].tolist()]
             yield query, now - np.array(ends, np.int64)
 
 

@@ -42,7 +42,7 @@ class Seen:
 
     def row_at(self, time: int) -> Position:
         """The first record that had come at a time; of a time to come nothing is known but what has arrived."""
-        if time > source_time(self.clock, self.clock.speed, self.now):
+        if time > source_time(self.clock, self.now):
             return self.arrived
         if time not in self.rows:
             if len(self.rows) >= REMEMBERED:
@@ -52,7 +52,7 @@ class Seen:
 
     def seconds(self, time: int) -> float:
         """When a time of the source is reached, in wall seconds."""
-        return wall_time(self.clock, self.clock.speed, time) / MICROSECONDS
+        return wall_time(self.clock, time) / MICROSECONDS
 
     @property
     def delay(self) -> int:
@@ -90,7 +90,7 @@ def _ends(window: Window, seen: Seen, watermark: int | None, until: float) -> li
     begun = _begun(seen, watermark)
     first = window.first_open(begun)
     to = max(seen.now, int(until * MICROSECONDS))
-    last = window.first_open(source_time(seen.clock, seen.clock.speed, to) - seen.delay)
+    last = window.first_open(source_time(seen.clock, to) - seen.delay)
     if first is None or last is None:
         return []
     numbers = range(first, max(first, last) + 1)
