@@ -164,7 +164,7 @@ def test_a_campaign_of_kills_inside_bursts(burst: Burst, tmp_path: Path) -> None
         lineage = Lineage(launch(burst.app, place), place / "logs", [f"seed {SEED}, lineage {number}"])
         try:
             for _ in range(PER_LINEAGE):
-                waiting = waiting or random_kills(KILLS - landed, choose, WITHOUT_SPARK)
+                waiting = waiting or random_kills(max(1, KILLS - landed), choose, WITHOUT_SPARK)
                 kill = waiting.pop()
                 ended, hit = lineage.disturb(kill, choose)
                 landed += kill.count() if hit else 0

@@ -24,7 +24,7 @@ from penstock.sharing.options import Planning
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source
 from penstock.state import manifest as manifests
-from penstock.state import windows as rings
+from penstock.state import rings
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import Volume
 from penstock.testing.apps.generators import random_case
