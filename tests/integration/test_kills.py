@@ -27,7 +27,8 @@ from penstock.app.state_view import state_of
 from penstock.sources.base import Split
 from penstock.sources.generate.source import open_generate
 from penstock.state import manifest as manifests
-from penstock.state.windows import CAPACITY, FOLDER
+from penstock.state.rings import CAPACITY
+from penstock.state.windows import ACCOUNTS
 from penstock.testing import faults
 from penstock.testing.asserts import assert_account_closes, assert_same_rows, assert_same_windows
 from penstock.testing.faults import (
@@ -213,7 +214,7 @@ def check_windows(checkpoint: Path, reference: Reference, story: str) -> None:
     for name, expected in reference.windows.items():
         assert found[name]["closed"] == expected["closed"], f"{story}\nquery {name}"
         assert_same_windows(found[name]["kept"], expected["kept"], f"{story}\nquery {name}")
-    assert {path.name for path in (checkpoint / FOLDER).iterdir()} == set(KEYS), story
+    assert {path.name for path in (checkpoint / ACCOUNTS.folder).iterdir()} == set(KEYS), story
 
 
 def test_the_reference_has_all_parts_of_an_account(reference: Reference) -> None:

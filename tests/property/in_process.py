@@ -45,7 +45,7 @@ from penstock.state import versions
 from penstock.state.garbage import SEGMENTS
 from penstock.state.manifest import first_manifest
 from penstock.state.protocol import Offset, TaskReport
-from penstock.state.windows import CAPACITY
+from penstock.state.rings import CAPACITY
 from penstock.testing.apps.generators import Settings
 from penstock.triage.plan import Mode
 from support.alone import alone
