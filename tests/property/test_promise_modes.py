@@ -28,7 +28,7 @@ from penstock.triage.plan import Costs, Mode
 from support.amounts import quick_and
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261118"))
-QUICK, SLOW, CHUNK = 3, 200, 20
+QUICK, SLOW, CHUNK = 2, 200, 20
 CHEAP = Costs(batch=1e-3, full=1e-9, skip=1e-10, close=1e-6)
 DEAR = Costs(batch=0.1, full=100.0, skip=1e-6, close=0.1)  # no record can be read in time
 PLAIN = re.compile(r"\n  LIMIT DELAY TO '[^']*'|\n  ON OVERLOAD KEEP RESERVOIR \(1\)| WITH \(speed = [^)]*\)")

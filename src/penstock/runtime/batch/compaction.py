@@ -46,11 +46,11 @@ class Keep:
     reach: int
 
 
-def chosen(segments: Sequence[SegmentRef], most: int = MOST) -> int:
-    """How many of the first segments stay as they are; those after them are merged, if there are more than so many
-    units."""
+def chosen(segments: Sequence[SegmentRef], hurried: bool = False) -> int:
+    """How many of the first segments stay as they are; those after them are merged, if there are many units; where
+    there is no time, only if there are far too many."""
     units = [list(unit) for _, unit in itertools.groupby(segments, lambda segment: segment.unit)]
-    if len(units) <= most:
+    if len(units) <= (FORCED if hurried else MOST):
         return len(segments)
     sizes = [sum(segment.bytes for segment in unit) for unit in units]
     newer = list(itertools.accumulate(reversed(sizes), initial=0))[-2::-1]
@@ -65,10 +65,10 @@ def compact(
     segments: Sequence[SegmentRef],
     opened: indexes.Segments,
     keeps: Mapping[str, Keep],
-    most: int = MOST,
+    hurried: bool = False,
 ) -> tuple[list[SegmentRef], list[CompactionReport]]:
     """(segments afterwards, reports of the tasks)."""
-    at = chosen(segments, most)
+    at = chosen(segments, hurried)
     if at == len(segments):
         return list(segments), []
     reach("compaction.start")

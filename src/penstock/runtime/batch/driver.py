@@ -24,7 +24,7 @@ from penstock.faults import reach
 from penstock.logs import tell
 from penstock.runtime import work
 from penstock.runtime.batch.close import Array, Hfta, live, open_panes, stage_empty
-from penstock.runtime.batch.compaction import FORCED, MOST, Keep, chosen, compact, keeps_of
+from penstock.runtime.batch.compaction import Keep, chosen, compact, keeps_of
 from penstock.runtime.batch.context import Context
 from penstock.runtime.batch.executor import Executor
 from penstock.runtime.batch.feed import Feed
@@ -201,11 +201,11 @@ class BatchDriver(Generic[Given]):
     def _compacted(
         self, context: Context, kept: list[SegmentRef], keeps: Mapping[str, Keep]
     ) -> tuple[list[SegmentRef], list[CompactionReport]]:
-        most = MOST if self.patience.has_time(COMPACTION, context.offset.slack) else FORCED
-        if chosen(kept, most) == len(kept):
+        hurried = not self.patience.has_time(COMPACTION, context.offset.slack)
+        if chosen(kept, hurried) == len(kept):
             return kept, []
         with self.patience.timed(COMPACTION):
-            return compact(context, kept, self.opened, keeps, most)
+            return compact(context, kept, self.opened, keeps, hurried)
 
     def _account(self, before: Manifest, tasks: Iterable[TaskReport]) -> Account:
         total = before.account
