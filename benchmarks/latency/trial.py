@@ -19,6 +19,7 @@ from penstock.app.demos.burst import SECOND, START, Profile
 from penstock.app.demos.capacity import Capacity, run_app
 from penstock.app.demos.windows import read_results
 from penstock.app.state_view import state_of
+from penstock.state.rings import CAPACITY
 
 Array = np.ndarray
 FIRST, CALM, BURST = "first", "calm", "burst"
@@ -81,7 +82,7 @@ def run_trial(trial: Trial, app: Path, trace: Path, profile: Profile, capacity: 
 def outcome(
     trial: Trial, summary: Mapping[str, Any], folder: Path, trace: Path, profile: Profile, stalls: Sequence[Stall]
 ) -> Outcome:
-    records, kept = burst.read_burst(trace), state_of(str(folder / "checkpoint"))["windows"]
+    records, kept = burst.read_burst(trace), state_of(str(folder / "checkpoint"), CAPACITY)["windows"]
     truth = counted(records)
     reported = placed(read_results(folder, queries.GROUPS), len(truth), truth.shape[1])
     rows = read_results(folder, queries.TOTALS).sort_by("window_start").to_pylist()

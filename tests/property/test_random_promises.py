@@ -42,12 +42,8 @@ from penstock.testing.oracle.triage import expect_triaged, expect_triaged_joins,
 from support.amounts import quick_and
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261118"))
-<<<<<<< HEAD
 SECOND = 1_000_000
-QUICK, SLOW, CHUNK = 8, 400, 20
-=======
 QUICK, SLOW, CHUNK = 6, 400, 20
->>>>>>> t-prop
 
 
 def check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
