@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,12 +20,13 @@ import pyarrow.feather as feather
 import pytest
 
 import penstock as ps
+from penstock.runtime.batch.feed import read_offset
 from penstock.state import identity
 from penstock.state.protocol import Offset
 from penstock.testing import faults
 from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows
 from penstock.testing.faults import DRIVER, WORKER, Ended, Fault, Kill, Launch, Lineage, Strike
-from penstock.testing.faults.campaign import WITHOUT_SPARK, random_kills
+from penstock.testing.faults.campaign import WITH_SPARK, WITHOUT_SPARK, Blows, random_kills
 from penstock.testing.oracle.triage import expect_triaged, key_of, whole_run
 from support import kept_decisions
 
@@ -97,6 +98,21 @@ def launch(app: Path, place: Path) -> KeepingLaunch:
     return KeepingLaunch(**{**made.__dict__, "environment": tuple(environment.items())})
 
 
+def spark_launch(app: Path, place: Path) -> Launch:
+    """Spark keeps what it has logged of all batches."""
+    keeping = ("--conf", "spark.sql.streaming.minBatchesToRetain=1000")
+    options, environment = ("--parallelism", "2", "--master", "local[2]", *keeping), (("PENSTOCK_DRAG", str(DRAG)),)
+    return Launch(app, place / "checkpoint", place / "out", BATCH_ROWS, options, environment)
+
+
+def offsets_of(made: Launch) -> list[Offset]:
+    """All that was decided, in order."""
+    if isinstance(made, KeepingLaunch):
+        return kept_decisions.kept(made.kept)
+    logged = made.checkpoint / "spark" / "offsets"
+    return [read_offset(made.checkpoint, n) for n in sorted(int(one.name) for one in logged.glob("[0-9]*"))]
+
+
 def watermarks(offsets: Sequence[Offset]) -> list[int | None]:
     """After each batch: what the next one knew before it; after the last one, what all records say."""
     known = [offset.stream(STREAM).watermark for offset in offsets[1:]]
@@ -111,8 +127,7 @@ def assert_as_logged(lineage: Lineage, ended: Ended, burst: Burst) -> set[int]:
     assert ended.code == 0, f"{story}\n{ended.messages[-3000:]}"
     assert ended.summary is not None
     made = lineage.launch
-    assert isinstance(made, KeepingLaunch)
-    offsets = kept_decisions.kept(made.kept)
+    offsets = offsets_of(made)
     assert [offset.n for offset in offsets] == list(range(1, len(offsets) + 1)), story
     for batch in ended.summary["batches"]:  # done as decided
         assert batch["offsets"]["streams"][STREAM]["row"] == offsets[batch["n"]].stream(STREAM).row, story
@@ -155,16 +170,21 @@ def test_a_burst_that_is_killed_a_few_times_is_estimated_as_was_logged(burst: Bu
 
 
 @pytest.mark.slow
-def test_a_campaign_of_kills_inside_bursts(burst: Burst, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("start", "blows"), [(launch, WITHOUT_SPARK), (spark_launch, WITH_SPARK)], ids=["process", "spark"]
+)
+def test_a_campaign_of_kills_inside_bursts(
+    burst: Burst, tmp_path: Path, start: Callable[[Path, Path], Launch], blows: Blows
+) -> None:
     choose = random.Random(SEED)
-    waiting, landed, number, steps = random_kills(KILLS, choose, WITHOUT_SPARK), 0, 0, set[int]()
+    waiting, landed, number, steps = random_kills(KILLS, choose, blows), 0, 0, set[int]()
     while landed < KILLS:
         number += 1
         place = tmp_path / f"lineage-{number}"
-        lineage = Lineage(launch(burst.app, place), place / "logs", [f"seed {SEED}, lineage {number}"])
+        lineage = Lineage(start(burst.app, place), place / "logs", [f"seed {SEED}, lineage {number}"])
         try:
             for _ in range(PER_LINEAGE):
-                waiting = waiting or random_kills(max(1, KILLS - landed), choose, WITHOUT_SPARK)
+                waiting = waiting or random_kills(max(1, KILLS - landed), choose, blows)
                 kill = waiting.pop()
                 ended, hit = lineage.disturb(kill, choose)
                 landed += kill.count() if hit else 0
