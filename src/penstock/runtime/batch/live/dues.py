@@ -23,6 +23,7 @@ from penstock.triage.plan import Due
 NEAR, SPARSE = 16, 48  # windows in the queue that are looked at one by one, and some of those after them
 MICROSECONDS = 1_000_000
 FAR = 1 << 62  # no record has come so far
+AIM = 0.95  # of the time from ready to due: the last batch of a window may take longer than any before it
 REMEMBERED = 1 << 14  # places of times
 
 
@@ -114,7 +115,7 @@ def _due(seen: Seen, end: int, promise: float, length: int) -> Due:
     stop = row + 1 if row < seen.arrived else FAR
     if stop == FAR and ready <= seen.now / MICROSECONDS:  # nothing came after it: the clock closes it
         stop = seen.arrived
-    due = seen.seconds(end) + promise if promise < math.inf else math.inf
+    due = ready + AIM * (seen.seconds(end) + promise - ready) if promise < math.inf else math.inf
     return Due(max(stop, seen.start), ready, due, _most(seen, end, length))
 
 
