@@ -10,6 +10,7 @@
 | `master` | waits for a master and for workers, and not for ever |
 | `probe` | looks at the workers before a run |
 | `gone` | tells that the JVM has ended under a run |
+| `quiet` | Spark's daemon without its last traceback |
 | `daemon` | the process that Spark's Python workers are forked from |
 
 May touch the root of `runtime`.

@@ -7,11 +7,9 @@ kept from the collector: Spark's daemon has it look through everything after eac
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
-
-from pyspark import daemon
 
 from penstock.runtime.preload import preload
+from penstock.runtime.spark.quiet import serve
 
 PRELOADED = (
     "penstock.runtime.merge.join.spread",
@@ -20,19 +18,7 @@ PRELOADED = (
     "pyspark.sql.streaming.datasource",
 )
 
-run_worker = daemon.worker
-
-
-def worker(sock: Any, authenticated: bool) -> int:
-    """Spark's worker, without a traceback when the JVM has gone before it: that is how every run ends."""
-    try:
-        return run_worker(sock, authenticated)
-    except BrokenPipeError:
-        return 1
-
-
 if __name__ == "__main__":
     # pyarrow loads pandas when it first meets an array of numpy's: a fifth of a second in every worker.
     preload(*PRELOADED, *(["pandas"] if find_spec("pandas") else []))
-    daemon.worker = worker
-    daemon.manager()
+    serve()

@@ -2,7 +2,7 @@
 
 Spark puts archives of its own Python sources first on their path. Nothing of an archive is kept compiled: each of the
 five processes of a run took half a second for that. PySpark is installed here anyway; the launcher takes those archives
-off the path again.
+off the path again. Where Spark asks for its own daemon, the launcher starts one that ends quietly (`quiet`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ while [ -n "$rest" ]; do
   esac
 done
 if [ -n "$kept" ]; then export PYTHONPATH="$kept"; else unset PYTHONPATH; fi
+if [ "$1 $2" = "-m pyspark.daemon" ]; then
+  shift 2
+  set -- -m penstock.runtime.spark.quiet "$@"
+fi
 exec "{python}" "$@"
 """
 
