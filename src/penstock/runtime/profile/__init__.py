@@ -6,8 +6,10 @@
 | `statistics` | a survey and the counters of tasks, as the planner asks for them |
 | `joined` | what sides of joins hold |
 | `calibrate` | what tables cost on this machine |
+| `partials` | and what a partial group costs behind its leaf |
 
-May touch `sharing` and `kernels`. `runtime.task.sampling` takes the samples.
+May touch `sharing` and `kernels`; `partials` runs tables, segments and merges. `runtime.task.sampling` takes the
+samples.
 """
 
 from __future__ import annotations

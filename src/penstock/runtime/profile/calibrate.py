@@ -1,8 +1,7 @@
-"""Measure what probes, inserts and evictions cost on this machine (`sharing.model.unit_costs`): once, in less than a
-second.
+"""Measure what probes, inserts and evictions cost on this machine (`sharing.model.unit_costs`): once, in a second.
 
-Runs the engine's own tables over random keys. The result is kept in the user's cache folder for this processor and
-these kernels, and measured again by `calibrated(fresh=True)`.
+Runs the engine's own tables over random keys; `partials` has what comes behind the leaves. The result is kept in the
+user's cache folder for this processor and these kernels, and measured again by `calibrated(fresh=True)`.
 """
 
 from __future__ import annotations
@@ -25,10 +24,11 @@ import xxhash
 from penstock.kernels import hashing
 from penstock.kernels.tables import fold, lru
 from penstock.kernels.tables import probe as tables
+from penstock.runtime.profile import partials
 from penstock.sharing.model.collision import rate
 from penstock.sharing.model.engine_problem import INDEX
 from penstock.sharing.model.kinds.lru import LRU
-from penstock.sharing.model.unit_costs import CostBySize, Costs
+from penstock.sharing.model.unit_costs import CostBySize, Costs, PerRow
 
 Array = np.ndarray
 TUPLES = 32_768
@@ -38,6 +38,7 @@ INSERTED = (1 << 14, 1 << 18, 1 << 20, 1 << 23, 1 << 27)  # of all exact ones to
 TURNS = 16  # exact tables that take turns
 WIDTH = 5  # words of an entry: a key of two, count(*) and two states
 ENTRY = 8 * WIDTH
+NUMBERS = ("fold", "word", "passing", "appended", "finish")  # of the costs, those that are one number
 
 
 @lru_cache(maxsize=1)
@@ -59,7 +60,11 @@ def measure() -> Costs:
     recent = tuple((float(size), _recent(size, rng)) for size in PROBED)
     insert = tuple((float(size), _inserting(size, rng)) for size in INSERTED)
     one, two = _probing(1 << 18, rng, passing, 1), probe[1][1]
-    return Costs(_rising(probe), _rising(recent), _rising(insert), _folding(rng), max(0.2, two - one), passing)
+    behind = partials.measured_partials()
+    return Costs(
+        _rising(probe), _rising(recent), _rising(insert), _folding(rng), max(0.2, two - one), passing,
+        behind.segment, behind.merge, behind.appended, behind.finish,
+    )  # fmt: skip
 
 
 def _best(run: Callable[[Array], None], keys: Sequence[Array]) -> float:
@@ -200,7 +205,7 @@ def _rising(curve: CostBySize) -> CostBySize:
 
 def kept_at() -> Path | None:
     """Where the costs of tables are kept."""
-    return place_of("costs", (tables, lru, fold, hashing))
+    return place_of("costs", (tables, lru, fold, hashing, partials, *partials.MEASURED))
 
 
 def place_of(name: str, measured: Iterable[ModuleType]) -> Path | None:
@@ -234,7 +239,11 @@ def _load(path: Path) -> Costs | None:
     try:
         found = json.loads(path.read_text())
         probe, recent, insert = (_curve(found[name]) for name in ("probe", "recent", "insert"))
-        kept = Costs(probe, recent, insert, *(float(found[name]) for name in ("fold", "word", "passing")))
+        fold, word, passing, appended, finish = (float(found[name]) for name in NUMBERS)
+        segment, merge = (
+            PerRow(*(float(found[name][of]) for of in ("row", "column"))) for name in ("segment", "merge")
+        )
+        kept = Costs(probe, recent, insert, fold, word, passing, segment, merge, appended, finish)
     except (OSError, ValueError, LookupError, TypeError):
         return None
     return kept if _sound(kept) else None
@@ -244,11 +253,16 @@ def _curve(points: Iterable[Iterable[float]]) -> CostBySize:
     return tuple((float(size), float(cost)) for size, cost in points)
 
 
+def _per_row(found: Mapping[str, float]) -> PerRow:
+    return PerRow(float(found["row"]), float(found["column"]))
+
+
 def _sound(costs: Costs) -> bool:
     """Whether this can have been measured."""
     curves = costs.probe, costs.recent, costs.insert
     points = [point for curve in curves for point in curve]
-    numbers = [*(number for point in points for number in point), costs.fold, costs.word, costs.passing]
+    rows = (number for one in (costs.segment, costs.merge) for number in (one.row, one.column))
+    numbers = [*(number for point in points for number in point), *rows, *(getattr(costs, name) for name in NUMBERS)]
     rising = all(list(curve) == sorted(set(curve)) for curve in curves)
     return all(curves) and rising and all(isfinite(n) and n > 0 for n in numbers)
 

@@ -2,7 +2,14 @@
 
 A probe of a table costs more the larger the table (c1), and so does an insert into an exact leaf (c2). Each state that
 is folded adds to either. An entry that is evicted is copied, and its key is cut out again for each table below
-(`passing`). `runtime.profile.calibrate` measures all of them.
+(`passing`).
+
+That is the way into a leaf. Whatever tables stand before it, a task hands on each of its groups once, and then a
+*partial group* costs `segment` (out of the leaf and into the task's file, in order) and `merge` (read, met with those
+of other tasks cell by cell, folded): a row and each of its columns (`Costs.partial`). A row of a result costs `finish`
+besides, before a sink gets it.
+
+`runtime.profile.calibrate` measures all of them.
 """
 
 from __future__ import annotations
@@ -15,9 +22,29 @@ CostBySize = tuple[tuple[float, float], ...]  # (bytes of a table, nanoseconds),
 
 
 @dataclass(frozen=True)
+class PerRow:
+    """What is done with rows: nanoseconds of each, and of each column whose values differ."""
+
+    row: float
+    column: float
+
+    def of(self, columns: float) -> float:
+        """A row of so many columns.
+
+        >>> PerRow(20.0, 5.0).of(3)
+        35.0
+        """
+        return self.row + self.column * columns
+
+
+@dataclass(frozen=True)
 class Costs:
     """`probe` of a direct-mapped table, `recent` of one that evicts the least recently used, `insert`: by bytes of the
-    table; `fold` of one state, `word` of one more word of a key, `passing` of an evicted entry."""
+    table; `fold` of one state, `word` of one more word of a key, `passing` of an evicted entry.
+
+    `segment` and `merge` of a partial group, by its columns: attributes of the key, count(*) and words of states.
+    `appended` is a row of a leaf that looks nothing up (it stands where `insert` does), `finish` a row of a result.
+    """
 
     probe: CostBySize
     recent: CostBySize
@@ -25,6 +52,10 @@ class Costs:
     fold: float
     word: float
     passing: float
+    segment: PerRow = PerRow(30.0, 4.0)
+    merge: PerRow = PerRow(30.0, 5.0)
+    appended: float = 4.0
+    finish: float = 30.0
 
     def probe_at(self, size: float) -> float:
         return at(self.probe, size)
@@ -34,6 +65,10 @@ class Costs:
 
     def insert_at(self, size: float) -> float:
         return at(self.insert, size)
+
+    def partial(self, columns: float) -> float:
+        """What a partial group of so many columns costs behind its leaf."""
+        return self.segment.of(columns) + self.merge.of(columns)
 
 
 # Of a server core of 2023, for machines that cannot be calibrated.

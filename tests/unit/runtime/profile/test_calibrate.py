@@ -70,6 +70,8 @@ def costs_without(name: str) -> str:
         json.dumps(asdict(USUAL) | {"probe": []}), json.dumps(asdict(USUAL) | {"passing": float("nan")}),
         json.dumps(asdict(USUAL) | {"fold": -1}), json.dumps(asdict(USUAL) | {"probe": [[4, 1.0], [2, 1.0]]}),
         json.dumps(asdict(USUAL) | {"insert": [[1, 2, 3]]}), json.dumps(asdict(USUAL) | {"word": None}),
+        costs_without("segment"), costs_without("finish"), json.dumps(asdict(USUAL) | {"merge": 3.0}),
+        json.dumps(asdict(USUAL) | {"segment": {"row": 0.0, "column": 1.0}}),
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_replaced(cache: Path, measured: list[Costs], text: str) -> None:
