@@ -50,6 +50,7 @@ from penstock.testing.apps.generators import Settings
 from penstock.triage.plan import Mode
 from support.alone import alone
 from support.appended import appended
+from support.in_unions import in_unions
 from support.plans import random_plans
 
 OWNER = "tests"
@@ -145,6 +146,8 @@ class Engine:
         plans = unshared_plans(app, since=since, sides=sides)
         if self.rng.random() < 0.5:
             plans = {name: replace(plan, stored=alone(app, name, since, sides)) for name, plan in plans.items()}
+        if self.rng.random() < 0.5:
+            plans = {name: replace(plan, stored=in_unions(plan.stored, self.rng)) for name, plan in plans.items()}
         if self.rng.random() < 0.3:
             plans = {name: replace(plan, stored=appended(plan.stored, self.rng)) for name, plan in plans.items()}
         return random_plans(plans, self.rng)

@@ -17,7 +17,7 @@ from test_random_runs import check
 
 from penstock.errors import ConfigError
 from penstock.runtime.planning import replan as planners
-from penstock.sharing.options import ALLOCATIONS, AUTO, OFF, TABLES, TREE, Planning
+from penstock.sharing.options import ALLOCATIONS, AUTO, OFF, STORED, TABLES, TREE, Planning
 from penstock.state import versions
 from penstock.testing.apps.generators import random_case
 
@@ -35,7 +35,8 @@ def random_planning(seed: int) -> Planning:
     plan = rng.choice((AUTO, "gc", "gp", TREE, TREE, "epes" if few else "gc"))
     alloc = rng.choice([alloc for alloc in ALLOCATIONS if few or alloc != "es"])
     memory = rng.choice((*MEMORY, MOST_MEMORY) if roomy else MEMORY[:-2])
-    return Planning(plan, alloc, memory, rng.choice((AUTO, AUTO, AUTO, OFF)), rng.choice(PEAKS), rng.choice(TABLES))
+    replan, peak, tables = rng.choice((AUTO, AUTO, AUTO, OFF)), rng.choice(PEAKS), rng.choice(TABLES)
+    return Planning(plan, alloc, memory, replan, peak, tables, stored=rng.choice(STORED))
 
 
 def restless(patch: pytest.MonkeyPatch) -> None:

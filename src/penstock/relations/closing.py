@@ -76,7 +76,7 @@ def part_name(query: str, number: int) -> str:
 
 def closing_of(wanted: Relation, stored: Relation) -> Closing:
     """How a query that wants one relation closes from another that is stored."""
-    same = set(wanted.attributes) == set(stored.attributes)
+    same = set(wanted.attributes) == set(stored.attributes) and not stored.sieved
     return Finish(stored.name) if same else RollUp(stored.name, wanted)
 
 
@@ -91,18 +91,20 @@ def rolls_up(fine: Relation, coarse: Relation) -> bool:
     return (
         alike(fine, coarse)
         and set(coarse.states) <= set(fine.states)
-        and all(any(_tells(known, wanted) for known in fine.attributes) for wanted in coarse.attributes)
+        and all(any(tells(known, wanted) for known in fine.attributes) for wanted in coarse.attributes)
     )
 
 
 def alike(one: Relation, other: Relation) -> bool:
-    """Whether two relations take the same records into the same panes."""
-    return (one.stream, one.panes, one.choice, one.landmark, one.booked, one.loss, one.of) == (
-        other.stream, other.panes, other.choice, other.landmark, other.booked, other.loss, other.of,
+    """Whether one relation has the records of another, told apart from others, in the same panes."""
+    if one.choice != other.choice and other.choice not in one.sieved:
+        return False
+    return (one.stream, one.panes, one.landmark, one.booked, one.loss, one.of) == (
+        other.stream, other.panes, other.landmark, other.booked, other.loss, other.of,
     )  # fmt: skip
 
 
-def _tells(known: Attribute, wanted: Attribute) -> bool:
+def tells(known: Attribute, wanted: Attribute) -> bool:
     """Whether the value of one attribute follows from that of another: a prefix from all longer ones."""
     if isinstance(wanted, Prefix):
         column, length = wanted.column, wanted.length

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 
 from penstock.aggregates.base import State
@@ -33,6 +33,7 @@ from penstock.relations.component import (
     inet6_component,
     null_component,
     pane_component,
+    sieve_component,
     value_component,
 )
 from penstock.relations.layout import Part
@@ -62,6 +63,8 @@ class Relation:
     begin at different times need panes of their own. Of a relation that is not `booked` no record counts in an
     account. `slots` is how many of the attributes, from the first on, decide a group's slot; None: all of them.
     `loss`: rows of rare values are left out when a run is written. `of`: the side of a join that alone reads it.
+    `sieved` are the choices of the queries that are rolled up from it, where they differ: a row has for each a bit that
+    says "not for these", and `choice` takes what any of them takes.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Relation:
     slots: int | None = None
     loss: Loss | None = None
     of: str = ""
+    sieved: tuple[Choice, ...] = ()
 
     @cached_property
     def pane(self) -> Component:
@@ -85,7 +89,8 @@ class Relation:
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """The components of the key, the pane's number first, each once (`src` and `src/24` share one)."""
-        return joined_parts((Part(self.pane), *_parts_of(self.attributes)))
+        sieves = (Part(sieve_of(choice)) for choice in self.sieved)
+        return joined_parts((Part(self.pane), *_parts_of(self.attributes), *sieves))
 
     @cached_property
     def slot_key(self) -> tuple[Component, ...]:
@@ -144,7 +149,20 @@ def named(relation: Relation) -> Relation:
     )  # fmt: skip
     # Others keep the names that they have in checkpoints.
     more = ("" if relation.loss is None else repr(relation.loss)) + (f"of {relation.of}" if relation.of else "")
+    more += "".join(f" {sieve_of(choice).text}" for choice in relation.sieved)
     return replace(relation, name=blake2b((repr(content) + more).encode(), digest_size=6).hexdigest())
+
+
+def choice_text(choice: Choice) -> str:
+    """What a choice says, the same in all processes."""
+    where = "" if choice.where is None else render(choice.where)
+    return repr((where, sorted(choice.columns), choice.gap))
+
+
+@lru_cache(maxsize=1024)
+def sieve_of(choice: Choice) -> Component:
+    """The bit of rows that says that this choice does not take them."""
+    return sieve_component(blake2b(choice_text(choice).encode(), digest_size=6).hexdigest())
 
 
 def attribute_text(attribute: Attribute) -> str:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from penstock.lang.durations import format_duration
 from penstock.logical.expressions import Prefix
-from penstock.logical.query import Query, QuerySet, Side, side_name
+from penstock.logical.query import Attribute, Query, QuerySet, Side, side_name
 from penstock.logical.render import render
 from penstock.logical.window import ROWS
 from penstock.relations.closing import Finish, Reader, closing_of, rolls_up
@@ -56,6 +56,8 @@ class Stored:
         """Of a relation that no query is finished from, but whose rows some need in detail."""
         asked = [(reader.query, reader.asks(relation.name)) for reader in self.reading(relation.name)]
         texts = [f"{query}.{asks[0]}".removesuffix(".") for query, asks in asked if asks and relation.booked]
+        if not texts and relation.booked:
+            return ".".join(attribute_text(attribute) for attribute in relation.attributes) or "all"
         return "+".join(texts) or bounds_label(relation)
 
     @cached_property
@@ -200,4 +202,8 @@ def _nearest(wanted: Relation, kept: tuple[Relation, ...]) -> Relation:
 
 def fineness(relation: Relation) -> int:
     """Greater for a relation than for all that it can be rolled up to."""
-    return sum(a.length if isinstance(a, Prefix) else ADDRESS_BITS for a in relation.attributes)
+    return sum(attribute_fineness(attribute) for attribute in relation.attributes)
+
+
+def attribute_fineness(attribute: Attribute) -> int:
+    return attribute.length if isinstance(attribute, Prefix) else ADDRESS_BITS

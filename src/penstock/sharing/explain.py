@@ -27,6 +27,7 @@ from penstock.sharing.options import AUTO, NONE
 from penstock.sharing.plan import Basis, SharedPlan
 from penstock.sharing.planner import WORTH
 from penstock.sharing.predicted import Predicted, gains, predict, without_sharing
+from penstock.sharing.unions import EACH
 
 UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
 Explained = dict[str, Any]
@@ -73,6 +74,7 @@ def explain_plan(
         "why": _why(plan, asked),
         "considered": {} if basis is None else dict(basis.considered),
         "phantoms": _phantoms(plan, predicted),
+        "stored": _stored(plan),
         "memory": _memory(relations),
         "slots": slots,
         "relations": relations,
@@ -235,7 +237,7 @@ def _cost(plan: SharedPlan, predicted: Mapping[str, Predicted], relations: list[
     found = {
         "nanoseconds": None, "without_sharing": None, "ratio": None, "end_of_task": None, "of_no_relation": None,
         "probes_per_tuple": None if None in probes else sum(probes),
-        "probes_without_sharing": sum(shares),
+        "probes_without_sharing": sum(shares) + sum(len(union.relations) - 1 for union in plan.unions),
     }  # fmt: skip
     if plan.basis is not None:
         cost, alone = plan.basis.cost, without_sharing(plan.basis)
@@ -264,6 +266,20 @@ def _phantoms(plan: SharedPlan, predicted: Mapping[str, Predicted]) -> list[Expl
     ]
 
 
+def _stored(plan: SharedPlan) -> Explained:
+    """Which relations are stored as one, and what the ways of storing were priced at: a record's whole way to its
+    groups."""
+    wholes: dict[str, list[str]] = {name: [] for name in plan.stored.of} if plan.unions else {}
+    for reader in plan.readers if plan.unions else ():
+        wholes[reader.closing.relation].append(reader.query)
+    unions = [
+        {"name": plan.stored.labels[name], "queries": queries, "table": plan.stored.of[name].table}
+        for name, queries in wholes.items()
+        if len(queries) > 1
+    ]
+    return {"unions": unions, "ways": dict(plan.ways)}
+
+
 def _phantom_names(plan: SharedPlan) -> set[str]:
     return set() if plan.basis is None else {one.name for one in plan.basis.relations if not one.leaves}
 
@@ -279,11 +295,23 @@ def _why(plan: SharedPlan, asked: str) -> str:
     saved = f"{basis.cost:.1f} ns a tuple, {_percent(1 - basis.cost / alone)} less than {alone:.1f} without sharing"
     if basis.cost > alone:
         saved = f"{basis.cost:.1f} ns a tuple, {_percent(basis.cost / alone - 1)} more than {alone:.1f} without sharing"
+    if plan.unions and len(plan.ways) > 1:
+        return _why_united(plan)
     if basis.chosen == NONE:
         return _why_unshared(plan, basis)
     if asked != AUTO:
         return f"asked for: {saved}"
     return f"the cheapest of {len(basis.considered)}: {saved}"
+
+
+def _why_united(plan: SharedPlan) -> str:
+    ways = dict(plan.ways)
+    each, best = ways[EACH], min(ways.values())
+    number = sum(len(union.relations) for union in plan.unions)
+    return (
+        f"{number} relations stored as {len(plan.unions)}: {best:.1f} ns a tuple from record to groups, "
+        f"{_percent(1 - best / each)} less than {each:.1f} each by itself"
+    )
 
 
 def _why_unshared(plan: SharedPlan, basis: Basis) -> str:

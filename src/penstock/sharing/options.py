@@ -14,6 +14,7 @@ from penstock.sharing.model.kinds.registry import KINDS
 NONE, AUTO, OFF, TREE = "none", "auto", "off", "tree"
 PLANS = (AUTO, NONE, "gc", "gp", "epes", TREE)
 ALLOCATIONS = (AUTO, "sl", "sr", "pl", "pr", "es", "fptas", "all-or-nothing")
+STORED = (AUTO, "each", "one", "rows")
 TABLES = (AUTO, *(kind.name for kind in KINDS))
 
 
@@ -24,7 +25,8 @@ class Planning:
     nanoseconds that the end of a task may take to flush its tables. `tables` are direct-mapped or evict the least
     recently used (auto: as the paper of the plan has it, or whatever is cheaper). `plan_budget` are seconds of
     processor time that planning again may take, a quarter of what the first plan may where several are compared.
-    `joins`: which sides are aggregated before they are stored (`sharing.joins.asked`)."""
+    `joins`: which sides are aggregated before they are stored (`sharing.joins.asked`). `stored`: whether relations are
+    stored each by itself, or all that can be as one, as groups or as rows (`sharing.unions`)."""
 
     plan: str = AUTO
     alloc: str = AUTO
@@ -34,6 +36,7 @@ class Planning:
     tables: str = AUTO
     plan_budget: float | None = None
     joins: str = AUTO
+    stored: str = AUTO
 
     def checked(self) -> Planning:
         """The same, if that is possible."""
@@ -41,6 +44,7 @@ class Planning:
         _known("alloc", self.alloc, ALLOCATIONS)
         _known("replan", self.replan, (AUTO, OFF))
         _known("tables", self.tables, TABLES)
+        _known("stored", self.stored, STORED)
         check_word(self.joins)
         if self.memory is not None and self.memory < 0:
             raise ConfigError("memory cannot be negative")

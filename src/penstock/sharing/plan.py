@@ -21,6 +21,7 @@ from penstock.relations.relation import EXACT, Relation
 from penstock.relations.sides import ALL_EARLY, SideTables
 from penstock.relations.storage import Storage, side_table
 from penstock.relations.storing import Stored, stored
+from penstock.relations.uniting import Union
 from penstock.sharing.graph.configuration import STREAM, Configuration
 from penstock.sharing.joins.asked import unpriced_choices
 from penstock.sharing.joins.choice import JoinChoice
@@ -95,7 +96,8 @@ class Basis:
 class SharedPlan:
     """What is stored of one stream, and the tables before it, parents first. `configuration` is the papers'
     notation; `basis` is None where nothing was known of the stream. `joins` are the plans of joins whose first stream
-    this is."""
+    this is. `unions` are the relations, as they are by rule, that are stored as one; `ways` has what the whole way
+    from a record to its groups was priced at, in nanoseconds, where there was a choice (`sharing.unions`)."""
 
     stream: Stream
     stored: Stored
@@ -103,6 +105,8 @@ class SharedPlan:
     tables: tuple[Table, ...] = ()
     basis: Basis | None = None
     joins: tuple[JoinChoice, ...] = ()
+    unions: tuple[Union, ...] = ()
+    ways: tuple[tuple[str, float], ...] = ()
 
     @property
     def relations(self) -> tuple[Relation, ...]:

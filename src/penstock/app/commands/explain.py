@@ -28,6 +28,7 @@ from penstock.app.commands.options import (
     PlanBudget,
     PlanKind,
     Set,
+    Stored,
     Tables,
 )
 from penstock.app.commands.watching import watch
@@ -45,6 +46,7 @@ def explain(
     alloc: Alloc = "auto",
     tables: Tables = "auto",
     joins: Joins = "auto",
+    stored: Stored = "auto",
     memory: Memory = None,
     peak_load: PeakLoad = None,
     plan_budget: PlanBudget = None,
@@ -74,7 +76,8 @@ def explain(
     loaded = load_app(path, variables, master, conf)
     options = {
         "plan": plan, "alloc": alloc, "tables": tables, "memory": memory, "peak_load": peak_load,
-        "plan_budget": plan_budget, "joins": joins, "batch_rows": batch_rows, "parallelism": parallelism,
+        "plan_budget": plan_budget, "joins": joins, "stored": stored, "batch_rows": batch_rows,
+        "parallelism": parallelism,
     }  # fmt: skip
     if analyze:
         with showing(log_level, log_format, quiet) as bar:

@@ -53,6 +53,12 @@ Joins = Annotated[
     str,
     advanced("--joins", help="Which streams of joins are aggregated before they are stored: auto, early, late, 10."),
 ]
+Stored = Annotated[
+    str,
+    advanced(
+        "--stored", help="What is stored: auto, each relation by itself (each), all as one, as groups (one) or rows."
+    ),
+]
 PlanBudget = Annotated[
     float | None, advanced("--plan-budget", metavar="S", help="Processor time for comparing plans; default: 0.2 s.")
 ]

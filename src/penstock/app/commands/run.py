@@ -30,6 +30,7 @@ from penstock.app.commands.options import (
     PlanKind,
     Replan,
     Set,
+    Stored,
     Tables,
     TaskMemory,
     Until,
@@ -52,6 +53,7 @@ def run(
     alloc: Alloc = "auto",
     tables: Tables = "auto",
     joins: Joins = "auto",
+    stored: Stored = "auto",
     memory: Memory = None,
     replan: Replan = "auto",
     peak_load: PeakLoad = None,
@@ -73,7 +75,7 @@ def run(
         "output": output, "overwrite": overwrite, "batch_rows": batch_rows,
         "task_memory": task_memory, "parallelism": parallelism, "until": until, "overload": overload,
         "plan": plan, "alloc": alloc, "tables": tables, "memory": memory, "replan": replan, "peak_load": peak_load,
-        "plan_budget": plan_budget, "joins": joins,
+        "plan_budget": plan_budget, "joins": joins, "stored": stored,
     }  # fmt: skip
     from penstock.sinks.console import write_to
 

@@ -197,7 +197,7 @@ class Hfta:
         self.reports += reports
         for one, wanting in closing:
             if not wanting.query.hidden:
-                self._account(one, wanting.query.name, reports)
+                self._account(one, wanting, reports)
         for feed in (feed for report in reports for feed in report.feeds):
             self._take(feed)
 
@@ -209,13 +209,17 @@ class Hfta:
         work = ShareWork(closed, str(context.folder), segments, context.settings, context.batch)
         return context.executor.run_shares(len(shares), partial(merge_share, shares, work), MergeReport)
 
-    def _account(self, one: AnyDue, name: str, reports: list[MergeReport]) -> None:
+    def _account(self, one: AnyDue, wanting: Wanting | JoinWanting, reports: list[MergeReport]) -> None:
         """The account of a query's windows."""
+        name = wanting.query.name
         told = [counts for report in reports for counts in report.windows if counts.query == name]
         windows = one.windows
-        if isinstance(one, JoinDue):  # some may hold nothing that can be joined: tasks tell
-            self.windows[name] = sum(counts.closed for counts in told)
-            windows = np.unique(np.array([w for counts in told for w in counts.windows], np.int64))
+        # Some may hold nothing that can be joined, or nothing that this query of several takes: tasks tell.
+        if isinstance(one, JoinDue) or any(source.relation.sieved for source in one.reading.sources):
+            every = np.array([w for counts in told for w in counts.windows], np.int64)
+            windows = np.unique(every)
+            # A window that is cut is told of by each of its items.
+            self.windows[name] = sum(counts.closed for counts in told) - len(every) + len(windows)
         self.accounts[name] = gathered(windows, told)
 
     def _spread(self, closed: Mapping[str, Closed], reports: list[MergeReport], part: int) -> list[MergeReport]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from penstock.runtime.merge.items import ITEMS_PER_TASK, LEAST_ROWS, Due, MergeItem, due_items
 from penstock.runtime.merge.join.items import join_items
 from penstock.runtime.merge.join.reading import JoinDue
+from penstock.runtime.merge.rolled_items import rolled_items, rolled_up
 from penstock.runtime.settings import TaskSettings
 
 AnyDue = Due | JoinDue
@@ -21,6 +22,8 @@ def items(dues: Iterable[AnyDue], settings: TaskSettings, parallelism: int) -> l
     def of(number: int, one: AnyDue) -> Iterator[MergeItem]:
         if isinstance(one, JoinDue):
             return join_items(number, one, settings, parallelism)
+        if rolled_up(one):
+            return rolled_items(number, one, settings, parallelism)
         return due_items(number, one, share, settings)
 
     return [item for number, one in enumerate(closed) for item in of(number, one)]

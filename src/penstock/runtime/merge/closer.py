@@ -13,6 +13,7 @@ from penstock.relations.closing import Closing, Finish, RollUp, closing_of
 from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.inputs import GroupRows, Piece
+from penstock.runtime.merge.items import Part
 from penstock.runtime.merge.merge import merge
 from penstock.runtime.merge.once import MergedOnce
 from penstock.runtime.merge.rollup import close_rolled_up
@@ -26,7 +27,7 @@ def close_finished(merged: MergedOnce, source: StoredSource, wanted: Relation) -
     """The groups as they are stored."""
     # A pass takes the same rows of all sources: by keys in the same order.
     by = wanted if merged.share.passes > 1 and wanted.parts != source.relation.parts else None
-    return merged.made(source, by)[0][1]
+    return merged.merged(source, by)
 
 
 CLOSERS: Mapping[type[Closing], Closer] = {Finish: close_finished, RollUp: close_rolled_up}
@@ -36,6 +37,13 @@ def closed_groups(merged: MergedOnce, sources: Sequence[StoredSource], wanted: R
     """Of a query that is finished from the relation `wanted`."""
     found = [CLOSERS[type(closing_of(wanted, source.relation))](merged, source, wanted) for source in sources]
     return joined_groups(found, wanted)
+
+
+def lead_of(merged: MergedOnce, part: Part) -> str:
+    """What stored rows are brought in order by for a query that is rolled up from them."""
+    if len(part.sources) != 1 or not part.sources[0].relation.sieved:
+        return ""
+    return merged.rows(part.sources[0], part.wanted).rolling.taken(part.wanted.choice).lead(part.wanted)
 
 
 def joined_groups(found: Sequence[Groups], wanted: Relation) -> Groups:

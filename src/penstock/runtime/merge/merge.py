@@ -10,7 +10,7 @@ numbers, a column at a time.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -183,7 +183,7 @@ class Merge:
 
     def numbers(self) -> Array:
         """The number of every row's group, in the order in which groups are met."""
-        edges = np.cumsum([0, *self._sizes])
+        edges = self.edges
         keys = self._packed(edges, snug(self._ranges(True)))
         _, at, _ = kernels.numbered(keys, self._starts(None, edges), self._runs())
         return at
@@ -191,7 +191,7 @@ class Merge:
     def codes(self, panes: bool) -> Codes:
         """A number for the key of every row, with its pane or without: packed keys themselves, where they are dense
         enough to number places by them."""
-        edges = np.cumsum([0, *self._sizes])
+        edges = self.edges
         layout = snug(self._ranges(panes))
         keys = self._packed(edges, layout)
         bits = sum(place.bits for place in layout.places.values())
@@ -200,6 +200,39 @@ class Merge:
             return Codes(numbers, int(numbers.max(initial=0)) + 1, layout, None)
         found, at, _ = kernels.numbered(keys, self._starts(None, edges), np.full(len(self._pieces), -1))
         return Codes(at, found.shape[1], layout, found)
+
+    # -- whole columns, for roll-ups
+
+    @property
+    def rows(self) -> int:
+        return sum(self._sizes)
+
+    @property
+    def edges(self) -> Array:
+        """Where the rows of each piece begin, and where the last ones end."""
+        return np.cumsum([0, *self._sizes])
+
+    def windows(self) -> Array:
+        """The window of every row."""
+        return _stacked([piece.windows for piece in self._pieces])
+
+    def stacked(self, name: str) -> Array:
+        """A column of all rows, in codes of the merged dictionaries."""
+        return _stacked([self._column(number, name) for number in range(len(self._pieces))])
+
+    def stacked_state(self, state: State) -> Array:
+        """A state that adds, of all rows; where it was left out it is count(*)."""
+        found = []
+        for number, piece in enumerate(self._pieces):
+            names = piece.rows.states.get(state, [RECORDS])
+            found.append(self._column(number, names[0]))
+        return _stacked(found)
+
+    def kept(self, states: Collection[State]) -> dict[State, Form]:
+        """The forms of those states that groups of these rows keep."""
+        met = {state for piece in self._pieces for state in piece.rows.states}
+        forms = self._shape.forms(states).items()
+        return {s: form for s, form in forms if form.words and (s in met or not form.accumulator.picked)}
 
     @property
     def dictionaries(self) -> dict[Component, Dictionary]:
@@ -219,7 +252,7 @@ class Merge:
 
     def placed(self) -> tuple[Groups, Array]:
         """The same, and the group of every row."""
-        edges = np.cumsum([0, *self._sizes])
+        edges = self.edges
         cells = self._cells(int(edges[-1]))
         layout = snug(self._ranges(cells is None))
         keys = self._packed(edges, layout)
@@ -335,11 +368,11 @@ class Merge:
                 wide.add(state)
         return narrow.widened(frozenset(nullable), frozenset(wide))
 
-    def folded(self, at: list[Array], groups: int) -> tuple[Array, dict[State, tuple[Array, ...]]]:
-        """count(*) and the states of the groups."""
-        met = {state for piece in self._pieces for state in piece.rows.states}
-        forms = self._shape.forms(self._relation.states).items()
-        kept = {s: form for s, form in forms if form.words and (s in met or not form.accumulator.picked)}
+    def folded(
+        self, at: list[Array], groups: int, states: Collection[State] | None = None
+    ) -> tuple[Array, dict[State, tuple[Array, ...]]]:
+        """count(*) and the states of the groups, or some of them."""
+        kept = self.kept(self._relation.states if states is None else states)
         tables = {state: _fresh(form, groups) for state, form in kept.items()}
         adding = {state for state, form in kept.items() if form.accumulator.adds(form.facts)}
         counts = np.zeros(groups, np.int64)
@@ -370,6 +403,10 @@ def _fresh(form: Form, groups: int) -> Array:
     table = np.empty((groups, form.words), np.int64)
     table[:] = form.fresh
     return table.view(np.float64) if form.floating else table
+
+
+def _stacked(parts: Sequence[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
 def _joined(spans: Sequence[Range]) -> Range:

@@ -1,40 +1,95 @@
-"""The relations that an item reads, each merged once, whatever is then made of it."""
+"""The relations that an item reads, each read or merged once, whatever is then made of it.
+
+Rows of a relation that some query is finished from are merged into groups; so are those of windows that overlap, and of
+passes. Where all queries are rolled up, rows are rolled up as they are stored: a roll-up merges equal ones anyway.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
+from penstock.relations.closing import rolls_up
 from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
-from penstock.runtime.merge.merge import Share
+from penstock.runtime.merge.inputs import GroupRows, Piece
+from penstock.runtime.merge.merge import Merge, Share
+from penstock.runtime.merge.rolling.rolling import Rolling
 from penstock.state.segments.groups import Groups
 
 Array = np.ndarray
+Stacked = Callable[[StoredSource], Merge]
+
+
+@dataclass
+class Rows:
+    """Rows that coarser groups can be made of: groups of a relation, or what is stored of it, unmerged."""
+
+    relation: Relation
+    groups: Groups | None
+    stored: Merge | None = None
+
+    def __len__(self) -> int:
+        return self.rolling.rows if self.groups is None else len(self.groups)
+
+    @cached_property
+    def rolling(self) -> Rolling:
+        if self.stored is not None:
+            return Rolling(self.relation, self.stored)
+        assert self.groups is not None
+        pieces = [Piece(GroupRows(self.groups), self.groups.panes)]
+        return Rolling(self.relation, Merge(self.relation, pieces, self.groups.dictionaries))
 
 
 class MergedOnce:
-    """Merged groups of an item's windows. `share` are those that a pass takes, `merge` reads and merges a relation."""
+    """Rows of an item's windows. `share` are those that a pass takes, `merge` reads and merges a relation, `stacked`
+    reads it without merging, where windows do not overlap. `placing`: somebody will ask where rows have gone."""
 
-    def __init__(self, share: Share, merge: Callable[[StoredSource, Share], Groups]) -> None:
-        self.share, self._merge = share, merge
-        self._made: dict[tuple[str, frozenset[int] | None, str | None], list[tuple[Relation, Groups]]] = {}
+    def __init__(
+        self,
+        share: Share,
+        merge: Callable[[StoredSource, Share], Groups],
+        stacked: Stacked | None = None,
+        placing: bool = False,
+    ) -> None:
+        self.share, self._merge, self._stacked, self.placing = share, merge, stacked, placing
+        self._made: dict[tuple[str, frozenset[int] | None, str | None], list[Rows]] = {}
         self._rolled: list[tuple[Groups, Groups, Array]] = []
 
-    def made(self, source: StoredSource, by: Relation | None) -> list[tuple[Relation, Groups]]:
-        """The relation itself, and all that was made of it so far; a pass takes what falls to it by the groups of
-        another relation if one is given."""
-        key = source.relation.name, source.storages, None if by is None else by.name
-        if key not in self._made:
-            self._made[key] = [(source.relation, self._merge(source, replace(self.share, by=by)))]
-        return self._made[key]
+    def merged(self, source: StoredSource, by: Relation | None) -> Groups:
+        """The groups of a relation; a pass takes what falls to it by the groups of another relation if one is given."""
+        made = self._made.setdefault(self._key(source, by), [])
+        if not made or made[0].groups is None:
+            made.insert(0, Rows(source.relation, self._merge(source, replace(self.share, by=by))))
+        groups = made[0].groups
+        assert groups is not None
+        return groups
 
-    def rolled(self, rows: Groups, groups: Groups, at: Array) -> None:
+    def rows(self, source: StoredSource, wanted: Relation) -> Rows:
+        """The fewest rows that groups of `wanted` can be made of: of the source itself, or of what was made of it."""
+        # A pass takes groups of what is wanted: those of what is stored stand in several passes.
+        by = wanted if self.share.passes > 1 else None
+        made = self._made.setdefault(self._key(source, by), [])
+        if not made:
+            if self._stacked is not None and by is None:
+                made.append(Rows(source.relation, None, self._stacked(source)))
+            else:
+                self.merged(source, by)
+        return min((rows for rows in made if rolls_up(rows.relation, wanted)), key=len)
+
+    def note(self, source: StoredSource, wanted: Relation, rows: Rows, groups: Groups, at: Array | None) -> None:
         """Note that groups were rolled up from these rows, and which of them each row is in."""
-        self._rolled.append((rows, groups, at))
+        by = wanted if self.share.passes > 1 else None
+        self._made[self._key(source, by)].append(Rows(wanted, groups))
+        if rows.groups is not None and at is not None:
+            self._rolled.append((rows.groups, groups, at))
 
     def place(self, rows: Groups, groups: Groups) -> Array | None:
         """Which of these groups each row is in, if they were rolled up from the rows."""
         return next((at for fine, coarse, at in self._rolled if fine is rows and coarse is groups), None)
+
+    def _key(self, source: StoredSource, by: Relation | None) -> tuple[str, frozenset[int] | None, str | None]:
+        return source.relation.name, source.storages, None if by is None else by.name

@@ -1,11 +1,12 @@
-"""Prefixes of IPv6 addresses, whose bytes stand in dictionaries: how keys are cut when a relation is rolled up.
+"""Keys that are cut when a relation is rolled up.
 
-Prefixes of IPv4 addresses need only a mask (`runtime.merge.rollup`).
+Prefixes of IPv4 addresses need only a mask; those of IPv6 addresses, whose bytes stand in dictionaries, are strings of
+their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -27,6 +28,18 @@ def finer_component(name: Component, known: Iterable[Component]) -> Component:
         (one for one in prefixes if one.length == WHOLE or one.length >= name.length),
         key=lambda one: LONGEST + 1 if one.length == WHOLE else one.length,
     )
+
+
+def coarser(
+    name: Component, drop: int, known: Mapping[Component, Array], dictionaries: dict[Component, Dictionary]
+) -> Array:
+    """A component of a coarser key; the dictionary of a prefix is added to the others."""
+    finer = finer_component(name, known)
+    if finer == name:
+        return known[name] >> drop << drop if drop else known[name]
+    dictionaries[name], codes = cut_dictionary(dictionaries[finer], name.length)
+    cut: Array = codes[known[finer]]
+    return cut
 
 
 def cut_dictionary(words: Dictionary, length: int) -> tuple[Dictionary, Array]:

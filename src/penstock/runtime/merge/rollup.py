@@ -1,25 +1,20 @@
 """Groups of a coarser relation from those of a finer one, when a window closes.
 
-    merged groups of a stored relation ──► coarser keys ──► merged again ──► finish
+    rows of a stored relation ──► coarser keys ──► merged ──► finish
 
-`src/8` is made of `src` by cutting the keys and merging what is then equal. Of several relations that can be rolled up
-to the same one, that with the fewest groups is taken: `src/8` comes from `src/16` where that was made already.
+`src/8` is made of `src` by cutting the keys and merging what is then equal (`runtime.merge.rolling`). Of several
+relations that can be rolled up to the same one, that with the fewest rows is taken: `src/8` comes from `src/16` where
+that was made already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from penstock.kernels.dictionary import Dictionary
-from penstock.relations.closing import rolls_up
-from penstock.relations.component import Component
 from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
-from penstock.runtime.merge.merge import regrouped
-from penstock.runtime.merge.once import MergedOnce
-from penstock.runtime.merge.prefixes import cut_dictionary, finer_component
+from penstock.runtime.merge.once import MergedOnce, Rows
+from penstock.runtime.merge.prefixes import coarser
 from penstock.state.segments.groups import Groups
 
 Array = np.ndarray
@@ -27,22 +22,20 @@ Array = np.ndarray
 
 def close_rolled_up(merged: MergedOnce, source: StoredSource, wanted: Relation) -> Groups:
     """From the source itself, or from what was rolled up of it already."""
-    # A pass takes groups of what is wanted: those of what is stored stand in several passes.
-    by = wanted if merged.share.passes > 1 else None
-    made = merged.made(source, by)
-    rows = min((groups for fine, groups in made if rolls_up(fine, wanted)), key=len)
-    rolled, at = rolled_up(rows, wanted)
-    made.append((wanted, rolled))
-    merged.rolled(rows, rolled, at)
-    return rolled
+    rows = merged.rows(source, wanted)
+    groups, at = rolled_up(rows, wanted, merged.placing)
+    merged.note(source, wanted, rows, groups, at)
+    return groups
 
 
-def rolled_up(groups: Groups, wanted: Relation) -> tuple[Groups, Array]:
-    """Groups merged into coarser ones, and which of those each is in; `panes`, which are windows here, stay."""
-    coarse = with_keys_of(groups, wanted)
-    if _tells_apart(groups, wanted):
-        return coarse, np.arange(len(groups))
-    return regrouped(wanted, coarse, groups.panes)
+def rolled_up(rows: Rows, wanted: Relation, placing: bool) -> tuple[Groups, Array | None]:
+    """Rows merged into coarser groups, and which of those each is in, if that is asked; windows stay."""
+    if rows.groups is not None and not rows.relation.sieved and _tells_apart(rows.groups, wanted):
+        return with_keys_of(rows.groups, wanted), np.arange(len(rows.groups))
+    rolling = rows.rolling.taken(wanted.choice)
+    if placing and rolling is rows.rolling:
+        return rolling.placed(wanted)
+    return rolling.groups(wanted), None
 
 
 def _tells_apart(groups: Groups, wanted: Relation) -> bool:
@@ -61,15 +54,3 @@ def with_keys_of(groups: Groups, wanted: Relation) -> Groups:
         components[name] = coarser(name, part.drop, groups.components, dictionaries)
     states = {state: groups.states[state] for state in wanted.states if state in groups.states}
     return Groups(groups.panes, components, dictionaries, groups.count, states)
-
-
-def coarser(
-    name: Component, drop: int, known: Mapping[Component, Array], dictionaries: dict[Component, Dictionary]
-) -> Array:
-    """A component of a coarser key; the dictionary of a prefix is added to the others."""
-    finer = finer_component(name, known)
-    if finer == name:
-        return known[name] >> drop << drop if drop else known[name]
-    dictionaries[name], codes = cut_dictionary(dictionaries[finer], name.length)
-    cut: Array = codes[known[finer]]
-    return cut

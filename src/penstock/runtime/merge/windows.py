@@ -23,14 +23,14 @@ from penstock.relations.closing import slots_hold
 from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
 from penstock.relations.storing import fineness
-from penstock.runtime.merge.closer import closed_groups, joined_groups
+from penstock.runtime.merge.closer import closed_groups, joined_groups, lead_of
 from penstock.runtime.merge.details.reduced import PartRows, Shares, reduced
 from penstock.runtime.merge.estimates.made import estimated
 from penstock.runtime.merge.estimates.picks import NO_PICKS, WindowPicks, picks_of
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece, cells_of
 from penstock.runtime.merge.items import FOREVER, Cut, Part, Reading, Wanting, by_slots, of_whole_groups
-from penstock.runtime.merge.merge import Share, merge
+from penstock.runtime.merge.merge import Merge, Share, merge
 from penstock.runtime.merge.once import MergedOnce
 from penstock.runtime.merge.ordering import Ranked, fewer_rows, first_rows
 from penstock.runtime.merge.tally import Tally, per_window, tally
@@ -77,9 +77,14 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
     picks = window_picks(reading.picks, reading.window, cut, segments)
 
     def merged_once(turn: int, share: Cut = cut) -> MergedOnce:
+        def stacked(source: StoredSource) -> Merge:
+            return Merge(source.relation, list(pane_pieces(source, share, segments)), Vocabulary())
+
         return MergedOnce(
             Share(turn, share.passes),
             lambda source, taken: merge_windows(reading.window, source, share, segments, taken),
+            stacked if reading.window.tumbling else None,
+            any(one.details for one in wanting),
         )
 
     def shares(whole: Cut, part: Part) -> list[Callable[[], PartRows]]:
@@ -127,7 +132,7 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
         return
     if cut.passes == 1 or cut.turn is not None:
         merged = merged_once(cut.turn or 0)
-        for one in ordered:
+        for one in by_lead(merged, ordered):
             yield joined(one, [one_pass(one, merged)])
         return
     found: dict[str, list[Finished]] = {}
@@ -138,6 +143,16 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
             found.setdefault(one.query.name, []).append((fewer_rows(one.query, ranked), exact))
     for one in ordered:
         yield joined(one, found[one.query.name])
+
+
+def by_lead(merged: MergedOnce, ordered: Sequence[Wanting]) -> Sequence[Wanting]:
+    """Queries that need stored rows in the same order follow each other."""
+    if merged.share.passes > 1:
+        return ordered
+    leads: dict[str, list[Wanting]] = {}
+    for one in ordered:
+        leads.setdefault(lead_of(merged, one.groups), []).append(one)
+    return [one for same in leads.values() for one in same]
 
 
 def part_rows(part: Part, merged: Callable[[], MergedOnce]) -> PartRows:

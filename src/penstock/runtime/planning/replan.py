@@ -16,10 +16,10 @@ from math import exp, fsum, inf, log, sqrt
 from pathlib import Path
 
 from penstock.errors import ConfigError, PenstockError
-from penstock.logical.query import QuerySet
+from penstock.logical.query import QuerySet, Stream
 from penstock.relations.relation import Relation
 from penstock.relations.sides import SideTables
-from penstock.relations.storing import stored
+from penstock.relations.storing import Stored, stored
 from penstock.runtime.machine import cache_size
 from penstock.runtime.planning.join_costs import calibrated_joins
 from penstock.runtime.planning.joins import JoinPlanner
@@ -35,6 +35,7 @@ from penstock.sharing.joins.plans import joins_of, side_tables
 from penstock.sharing.options import AUTO, NONE, OFF, Planning
 from penstock.sharing.plan import SharedPlan, joins_in, running_choices, unshared_plan, with_joins
 from penstock.sharing.planner import plan_stream, reprice
+from penstock.sharing.unions import EACH, ONE, behind, chosen_unions, stored_as
 from penstock.sources.base import Source
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import JoinCounts, TaskReport
@@ -142,11 +143,33 @@ class Planner:
         ):
             memory = self.planning.memory or 0 if self.planning.plan == NONE else 0
             return unshared_plan(app, name, memory, since, sides)
-        known = known.of(lattice(kept.relations))
         planning = self.planning
         if before is not None and planning.plan_budget is None:
             planning = replace(planning, plan_budget=sharing.BUDGET)
-        return plan_stream(app.stream(name), kept, planning, known, calibrated(), self.memory, before)
+        return self._cheapest(app.stream(name), kept, known, planning, before)
+
+    def _cheapest(
+        self, stream: Stream, kept: Stored, known: Known, planning: Planning, before: SharedPlan | None
+    ) -> SharedPlan:
+        """With each relation stored by itself, or some as one; in place of another plan, stored as there."""
+        known = known.of(lattice(kept.relations))
+        if before is not None:
+            ways = [before.unions]
+        elif planning.plan != AUTO and planning.stored == AUTO:
+            ways = [()]  # as the papers have it
+        else:
+            unions = chosen_unions(kept, planning.stored, known, calibrated())
+            ways = [unions] if planning.stored != AUTO or not unions else [(), unions]
+        found: list[tuple[float, SharedPlan]] = []
+        for unions in ways:
+            mine = stored_as(kept, unions)
+            of = known.of(lattice(mine.relations))
+            plan = plan_stream(stream, mine, planning, of, calibrated(), self.memory, before)
+            cost = 0.0 if plan.basis is None else plan.basis.cost
+            found.append((cost + behind(mine, of, calibrated()), replace(plan, unions=unions)))
+        priced = tuple((ONE if plan.unions else EACH, cost) for cost, plan in found)
+        best = min(found, key=lambda pair: pair[0])[1]
+        return replace(best, ways=priced if before is None else before.ways)
 
     def _covers(self, known: Known, kept: tuple[Relation, ...]) -> bool:
         """Whether the sample has all components that these relations need: not those of a query that was just added."""

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from penstock.aggregates.shape import Growth, Shape
 from penstock.faults import drag, reach
+from penstock.relations.relation import sieve_of
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.machine import memory_taken, note_baseline
 from penstock.runtime.merge.coarse import coarsened
@@ -64,6 +65,10 @@ class Task:
         takers = takers_of(plan.stored)
         each = tuple(dict.fromkeys((*(taker for of in takers.values() for taker in of), *judges_of(plan.stored))))
         self._takers = {relation: tuple(taker.name for taker in of) for relation, of in takers.items()}
+        for relation in plan.relations:  # those of a union, by what they choose
+            for choice in relation.sieved:
+                of = tuple(taker.name for taker in takers[relation.name] if taker.choice == choice)
+                self._takers[sieve_of(choice).of] = of
         self.columns = Columns(plan, epoch, [taker.choice.where for taker in each if taker.choice.where is not None])
         self._selection = Selection(each, epoch)
         self.ledger = Ledger([taker.name for taker in each if taker.booked])

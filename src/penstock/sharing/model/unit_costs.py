@@ -44,6 +44,7 @@ class Costs:
 
     `segment` and `merge` of a partial group, by its columns: attributes of the key, count(*) and words of states.
     `appended` is a row of a leaf that looks nothing up (it stands where `insert` does), `finish` a row of a result.
+    `rolled` is a stored row that queries are rolled up from: for each of them, and for each attribute that is coded.
     """
 
     probe: CostBySize
@@ -56,6 +57,7 @@ class Costs:
     merge: PerRow = PerRow(30.0, 5.0)
     appended: float = 4.0
     finish: float = 30.0
+    rolled: PerRow = PerRow(10.0, 12.0)
 
     def probe_at(self, size: float) -> float:
         return at(self.probe, size)

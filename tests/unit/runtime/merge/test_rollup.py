@@ -21,7 +21,7 @@ from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.closer import closed_groups
 from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.merge import Share, merge, of_pass
-from penstock.runtime.merge.once import MergedOnce
+from penstock.runtime.merge.once import MergedOnce, Rows
 from penstock.runtime.merge.rollup import rolled_up
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary
@@ -150,7 +150,8 @@ TARGETS: dict[str, tuple[int | None, ...]] = {
 def test_rolled_up_groups_say_the_same(seed: int) -> None:
     groups = random_groups(random.Random(seed))
     for keys, lengths in TARGETS.items():
-        rolled, at = rolled_up(groups, relation(keys))
+        rolled, at = rolled_up(Rows(relation("src, host"), groups), relation(keys), True)
+        assert at is not None
         assert np.bincount(at, groups.count).tolist() == rolled.count.tolist()
         found = plain(rolled, lengths)
         assert len(found) == len(rolled), (seed, keys)
@@ -160,9 +161,10 @@ def test_rolled_up_groups_say_the_same(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_a_prefix_from_a_longer_prefix_is_the_same(seed: int) -> None:
     groups = random_groups(random.Random(seed))
-    long, _ = rolled_up(groups, relation("src/56, host"))
+    fine, cut = relation("src, host"), relation("src/56, host")
+    long, _ = rolled_up(Rows(fine, groups), cut, False)
     for keys, lengths in (("src/8", (8,)), ("src/24, host", (24, -1))):
-        assert plain(rolled_up(long, relation(keys))[0], lengths) == plain(groups, lengths)
+        assert plain(rolled_up(Rows(cut, long), relation(keys), False)[0], lengths) == plain(groups, lengths)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -200,7 +202,7 @@ def test_what_several_versions_stored_is_one_result(seed: int) -> None:
     dice = random.Random(seed)
     old, new = random_groups(dice), random_groups(dice)
     coarse, fine = relation("src/8"), relation("src, host")
-    stored = {coarse.name: rolled_up(old, coarse)[0], fine.name: new}
+    stored = {coarse.name: rolled_up(Rows(fine, old), coarse, False)[0], fine.name: new}
     once = MergedOnce(Share(), lambda source, _: stored[source.relation.name])
     sources = StoredSource(coarse, frozenset({0})), StoredSource(fine, frozenset({1}))
     got, wanted = plain(closed_groups(once, sources, coarse), (8,)), plain(old, (8,))

@@ -9,7 +9,7 @@ from penstock.logical.query import Attribute
 from penstock.relations.component import Component
 from penstock.relations.layout import Part
 from penstock.relations.relation import attribute_parts
-from penstock.runtime.merge.rollup import coarser
+from penstock.runtime.merge.prefixes import coarser
 from penstock.state.segments.groups import Groups
 
 

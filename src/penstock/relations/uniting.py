@@ -1,0 +1,106 @@
+"""Several relations stored as one, from which their queries are rolled up when a window closes.
+
+    kept (by rule) ──► unitable: which may stand in one ──► chosen by cost (`sharing.unions`) ──► united
+
+The *union* of relations groups by all their attributes and keeps all their states. Its records cost one row behind the
+tables of a task, however many queries are rolled up from it; and its groups are as many as those of all attributes
+together. Whether that pays is for `sharing` to say. Relations that choose records differently because of the columns
+that their queries read are told apart by a bit of each row (`Relation.sieved`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from penstock.logical.expressions import Prefix
+from penstock.logical.query import WEIGHT, Attribute
+from penstock.relations.closing import Reader, RollUp, tells
+from penstock.relations.relation import APPEND, EXACT, Choice, Relation, attribute_text, choice_text, named
+from penstock.relations.storing import Stored
+
+
+@dataclass(frozen=True)
+class Union:
+    """Relations, by name, that are stored as one, and by which table: an exact one, or rows without a probe."""
+
+    relations: tuple[str, ...]
+    table: str = EXACT
+
+
+def unitable(kept: Stored) -> list[tuple[Relation, ...]]:
+    """Relations that may stand in one, with each other. Those of joins, of details and of landmark windows stay alone:
+    their rows must stand where others of the same key do, or are kept for as long as the stream."""
+    found: dict[object, list[Relation]] = {}
+    for relation in kept.relations:
+        if _plain(relation) and all(_follows(reader) for reader in kept.reading(relation.name)):
+            found.setdefault((relation.panes, relation.choice.where, relation.choice.gap), []).append(relation)
+    return [tuple(same) for same in found.values() if len(same) > 1]
+
+
+def _plain(relation: Relation) -> bool:
+    alone = relation.slots is not None or relation.loss is not None or relation.landmark is not None or relation.of
+    exact = relation.booked and relation.table == EXACT
+    return exact and not alone and WEIGHT not in relation.attributes
+
+
+def _follows(reader: Reader) -> bool:
+    """Whether a query is made of one relation alone, window by window."""
+    return not reader.details and not reader.joined and reader.window.tumbling and not reader.window.whole
+
+
+def united(kept: Stored, unions: Iterable[Union]) -> Stored:
+    """The same with unions in place of the relations that they are made of; names that are gone are left out."""
+    relations, readers = kept.relations, kept.readers
+    for union in unions:
+        parts = tuple(relation for relation in relations if relation.name in union.relations)
+        if len(parts) > 1:
+            whole = union_of(parts, union.table)
+            first = relations.index(parts[0])
+            others = [relation for relation in relations if relation not in parts]
+            relations = (*others[:first], whole, *others[first:])
+            readers = tuple(_moved(reader, parts, whole) for reader in readers)
+    return Stored(relations, readers)
+
+
+def union_of(parts: Collection[Relation], table: str = EXACT) -> Relation:
+    """What several relations are stored as."""
+    first = next(iter(parts))
+    choices = {choice_text(one.choice): one.choice for one in parts}
+    sieved = tuple(choices[text] for text in sorted(choices)) if len(choices) > 1 else ()
+    columns = frozenset().union(*(one.choice.columns for one in parts))
+    arguments = {argument for one in parts for argument in one.arguments}
+    return named(
+        replace(
+            first,
+            attributes=tuple(sorted(finest({a for one in parts for a in one.attributes}), key=attribute_text)),
+            choice=Choice(first.choice.where, columns, first.choice.gap),
+            arguments=tuple(sorted(arguments, key=lambda argument: argument.name)),
+            states=tuple(sorted({state for one in parts for state in one.states})),
+            table=table,
+            slots=0 if table == APPEND else None,
+            sieved=sieved,
+        )
+    )
+
+
+def finest(attributes: Collection[Attribute]) -> set[Attribute]:
+    """Those that do not follow from others, as `src/8` does from `src`."""
+    return {
+        one
+        for one in attributes
+        if not any(tells(other, one) for other in attributes if other != one and _prefix_of(one, other))
+    }
+
+
+def _prefix_of(one: Attribute, other: Attribute) -> bool:
+    return isinstance(one, Prefix) and other != one
+
+
+def _moved(reader: Reader, parts: Collection[Relation], whole: Relation) -> Reader:
+    """A reader of one of these, as a reader of the whole."""
+    wanted = next((one for one in parts if one.name == reader.closing.relation), None)
+    if wanted is None:
+        return reader
+    to = reader.closing.to if isinstance(reader.closing, RollUp) else wanted
+    return replace(reader, closing=RollUp(whole.name, to))

@@ -1,0 +1,117 @@
+"""Codes: a number below `size` for every row, and what it stands for.
+
+Values that lie close together are numbered by rank, others by a table. The codes of a key of several attributes are
+products of theirs, as long as those are not many more than the rows; else they are numbered again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from penstock.kernels.tables import rolling as kernels
+from penstock.relations.component import Component
+
+Array = np.ndarray
+Components = dict[Component, Array]
+NEAR = 1 << 16  # values of such a span are ranked, however few they are
+SOME = 1 << 15  # codes that a first, small table has room for
+SPARSE = 4  # places of a product to each row, at most
+
+
+class Coded(Protocol):
+    """`codes` are in as few bytes as they need."""
+
+    @property
+    def codes(self) -> Array: ...
+    @property
+    def size(self) -> int: ...
+
+    def components(self, codes: Array) -> Components:
+        """What these codes stand for."""
+        ...
+
+
+@dataclass(frozen=True)
+class Single:
+    """An attribute: `values` has its components by code."""
+
+    codes: Array
+    size: int
+    values: Components
+
+    def components(self, codes: Array) -> Components:
+        return {name: values[codes] for name, values in self.values.items()}
+
+
+@dataclass(frozen=True)
+class Product:
+    """Two attributes: a code is one of the first times the size of the second, plus one of the second; `numbers` has
+    those that occur where they were numbered again."""
+
+    codes: Array
+    size: int
+    first: Coded
+    second: Coded
+    numbers: Array | None = None
+
+    def components(self, codes: Array) -> Components:
+        numbers = codes if self.numbers is None else self.numbers[codes]
+        one, other = np.divmod(numbers, self.second.size)
+        return {**self.first.components(one), **self.second.components(other)}
+
+
+def coded(values: Array) -> tuple[Array, Array]:
+    """Codes of some integers, and the integer of each."""
+    rows = len(values)
+    if not rows:
+        return np.empty(0, np.uint8), np.empty(0, np.int64)
+    low, high = int(values.min()), int(values.max())
+    if high - low < max(NEAR, 2 * rows):
+        return _ranked(values, low, high - low + 1)
+    for room in (SOME, rows):
+        if room <= rows:
+            found, codes = np.empty(room, np.int64), np.empty(rows, np.int32)
+            table = np.zeros(1 << (2 * room).bit_length(), np.uint32)
+            count = kernels.code_values(values, table, found, codes)
+            if count >= 0:
+                return narrow(codes, count), found[:count]
+    raise AssertionError("rows have at most as many values")
+
+
+def _ranked(values: Array, low: int, span: int) -> tuple[Array, Array]:
+    found: Array = np.empty(min(span, len(values)), np.int64)
+    codes: Array = np.empty(len(values), code_type(span))
+    count = kernels.rank_values(values, low, np.zeros(span, np.int32), found, codes)
+    return codes, found[:count]
+
+
+def code_type(size: int) -> type:
+    """Of codes below this size."""
+    return np.uint8 if size <= 1 << 8 else np.uint16 if size <= 1 << 16 else np.int32
+
+
+def narrow(codes: Array, size: int) -> Array:
+    return codes.astype(code_type(size), copy=False)
+
+
+def product(parts: Sequence[Coded], rows: int) -> Coded:
+    """The key of several attributes."""
+    made = parts[0]
+    for part in parts[1:]:
+        made = _pair(made, part, rows)
+    return made
+
+
+def _pair(one: Coded, other: Coded, rows: int) -> Coded:
+    size = one.size * other.size
+    if size <= max(NEAR, SPARSE * rows):
+        combined = one.codes.astype(np.int32)
+        kernels.combine_codes(other.codes, other.size, combined)
+        return Product(combined, size, one, other)
+    numbers = one.codes.astype(np.int64) * other.size + other.codes
+    again, found = coded(numbers)
+    return Product(again, len(found), one, other, found)

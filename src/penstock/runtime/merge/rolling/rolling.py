@@ -1,0 +1,216 @@
+"""The groups of many queries, from the same rows.
+
+Rows are partial groups of a finer relation, as they are stored or as they were merged. Equal ones may stand there
+several times: a roll-up merges them, so rows need not be merged before. What queries have in common is made once: codes
+of attributes, the order of the rows by window and lead, and their sums in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from penstock.aggregates.base import State
+from penstock.aggregates.count import RECORDS
+from penstock.kernels.tables import rolling as kernels
+from penstock.relations.component import Component
+from penstock.relations.relation import Choice, Relation, sieve_of
+from penstock.runtime.merge.merge import Merge
+from penstock.runtime.merge.rolling.attributes import Attributes
+from penstock.runtime.merge.rolling.coding import Components, Single, coded, product
+from penstock.state.segments.groups import Groups
+
+Array = np.ndarray
+FEW = 1 << 12  # places that are always worth an array
+MOST = 1 << 18  # places of an array that the cache still holds
+NOTHING = np.empty(0, np.int32)
+
+
+@dataclass(frozen=True)
+class Lead:
+    """Rows by window and the code of one attribute, and where these change; `sums` has columns in this order."""
+
+    column: Single
+    order: Array
+    starts: Array
+    windows: Array
+    codes: Array
+    sums: dict[tuple[State, ...], Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Groups by number: their windows, their keys, and sums that were made on the way."""
+
+    windows: Array
+    components: Components
+    sums: Array
+    at: Array | None = None
+
+
+class Rolling:
+    """Roll-ups of the rows of a merge; `only` chooses some of them."""
+
+    def __init__(self, relation: Relation, merge: Merge, only: Array | None = None) -> None:
+        self._relation, self._merge, self._only = relation, merge, only
+        self.rows = merge.rows if only is None else len(only)
+        codes, self._numbers = coded(self._cut(merge.windows()))
+        self._window = codes.astype(np.int32) if len(self._numbers) > 1 else NOTHING
+        self._attributes = Attributes(relation.attributes, self._component, merge.dictionaries)
+        self._columns: dict[State | None, Array] = {}
+        self._matrices: dict[tuple[State, ...], Array] = {}
+        self._lead: Lead | None = None
+        self._taken: dict[Choice, Rolling] = {}
+
+    def groups(self, wanted: Relation) -> Groups:
+        """The groups of a coarser relation."""
+        return self._rolled(wanted, False)[0]
+
+    def placed(self, wanted: Relation) -> tuple[Groups, Array]:
+        """The same, and which of them each row is in."""
+        groups, at = self._rolled(wanted, True)
+        assert at is not None
+        return groups, at
+
+    def lead(self, wanted: Relation) -> str:
+        """What rows are brought in order by for this: queries of the same lead should follow each other."""
+        columns = self._by_size(wanted)
+        return next(iter(columns), "") if self._places(columns.values()) is None else ""
+
+    def taken(self, choice: Choice) -> Rolling:
+        """The same of the rows that a choice of records takes."""
+        if choice not in self._relation.sieved:
+            return self
+        if choice not in self._taken:
+            back = self._merge.stacked(sieve_of(choice).text)
+            none = not back.any()
+            self._taken[choice] = self if none else Rolling(self._relation, self._merge, np.flatnonzero(back == 0))
+        return self._taken[choice]
+
+    # -- columns
+
+    def _cut(self, column: Array) -> Array:
+        return column if self._only is None else column[self._only]
+
+    def _component(self, name: Component) -> Array:
+        return self._cut(self._merge.stacked(name.text))
+
+    def _state(self, state: State | None) -> Array:
+        """A state that adds, or count(*)."""
+        if state not in self._columns:
+            found = self._merge.stacked(RECORDS) if state is None else self._merge.stacked_state(state)
+            self._columns[state] = self._cut(found)
+        return self._columns[state]
+
+    def _matrix(self, states: tuple[State, ...]) -> Array:
+        if states not in self._matrices:
+            self._matrices[states] = np.stack([self._state(None), *(self._state(state) for state in states)])
+        return self._matrices[states]
+
+    # -- groups
+
+    def _rolled(self, wanted: Relation, place: bool) -> tuple[Groups, Array | None]:
+        kept = self._merge.kept(wanted.states)
+        adding = tuple(state for state, form in kept.items() if form.accumulator.adds(form.facts))
+        rest = [state for state in kept if state not in adding]
+        found = self._found(wanted, adding, place or bool(rest))
+        states: dict[State, tuple[Array, ...]] = {s: (found.sums[1 + n],) for n, s in enumerate(adding)}
+        if rest:
+            assert found.at is not None
+            states |= self._folded(found.at, len(found.windows), rest)
+        components = {part.component: found.components[part.component] for part in wanted.parts[1:]}
+        coded_states = {wanted.coded_states[state] for state in rest if state in wanted.coded_states}
+        names = {*coded_states, *(name for name in components if name in self._attributes.dictionaries)}
+        dictionaries = {name: self._attributes.dictionaries[name] for name in sorted(names)}
+        groups = Groups(found.windows, components, dictionaries, found.sums[0], {s: states[s] for s in kept})
+        return groups, found.at
+
+    def _found(self, wanted: Relation, adding: tuple[State, ...], place: bool) -> Found:
+        columns = list(self._by_size(wanted).values())
+        places = self._places(columns)
+        if places is not None:
+            return self._dense(columns, places, adding, place)
+        return self._stamped(columns, adding, place)
+
+    def _folded(self, at: Array, groups: int, states: Iterable[State]) -> dict[State, tuple[Array, ...]]:
+        """States that do more than add."""
+        if self._only is not None:  # the other rows are in a group more
+            every = np.full(self._merge.rows, groups)
+            every[self._only] = at
+            at = every
+        found = self._merge.folded([at[a:b] for a, b in pairwise(self._merge.edges)], groups + 1, list(states))[1]
+        return {state: tuple(np.ascontiguousarray(word[:groups]) for word in words) for state, words in found.items()}
+
+    def _by_size(self, wanted: Relation) -> dict[str, Single]:
+        """The columns of a key, those with the most values first."""
+        columns = self._attributes.coded(wanted.attributes)
+        return dict(sorted(columns.items(), key=lambda pair: (-pair[1].size, pair[0])))
+
+    def _places(self, columns: Iterable[Single]) -> int | None:
+        """How many different keys there may be, if that is few."""
+        places = len(self._numbers)
+        for column in columns:
+            places *= column.size
+        return places if places <= max(FEW, min(MOST, self.rows // 2)) else None
+
+    def _dense(self, columns: list[Single], places: int, adding: tuple[State, ...], place: bool) -> Found:
+        numbers = np.zeros(self.rows, np.int32) if not len(self._window) else self._window.copy()
+        for part in columns:
+            kernels.combine_codes(part.codes, part.size, numbers)
+        values = self._matrix(adding)
+        sums = np.zeros((len(values), places), np.int64)
+        kernels.add_by_place(numbers, values, sums)
+        there = np.flatnonzero(sums[0])
+        components: Components = {}
+        left = there
+        for part in reversed(columns):
+            left, codes = np.divmod(left, part.size)
+            components |= part.components(codes)
+        at = None
+        if place:
+            group = np.empty(places, np.int64)
+            group[there] = np.arange(len(there))
+            at = group[numbers]
+        return Found(self._numbers[left], components, np.take(sums, there, axis=1), at)
+
+    def _stamped(self, columns: list[Single], adding: tuple[State, ...], place: bool) -> Found:
+        first, *others = columns
+        lead = self._in_order(first)
+        if adding not in lead.sums:
+            lead.sums[adding] = np.take(self._matrix(adding), lead.order, axis=1)
+        values = lead.sums[adding]
+        rest = product(others, self.rows) if others else None
+        codes, size = (np.zeros(self.rows, np.uint8), 1) if rest is None else (rest.codes, rest.size)
+        latest, at = np.full(size, -1, np.int32), None
+        cell_of, rest_of = (np.empty(self.rows, np.int32) for _ in range(2))
+        sums = np.empty((len(values), self.rows), np.int64)
+        count = kernels.stamp_sums(lead.order, lead.starts, codes, values, latest, cell_of, rest_of, sums)
+        if place:
+            latest[:], at = -1, np.empty(self.rows, np.int64)
+            kernels.stamp_rows(lead.order, lead.starts, codes, latest, cell_of, rest_of, at)
+        cells = cell_of[:count]
+        components = first.components(lead.codes[cells])
+        if rest is not None:
+            components |= rest.components(rest_of[:count])
+        return Found(self._numbers[lead.windows[cells]], components, sums[:, :count], at)
+
+    def _in_order(self, column: Single) -> Lead:
+        """Rows by window and the code of the lead; the last one is kept."""
+        if self._lead is None or self._lead.column is not column:
+            self._lead = None
+            self._lead = self._ordered(column)
+        return self._lead
+
+    def _ordered(self, lead: Single) -> Lead:
+        order = np.empty(self.rows, np.int32)
+        kernels.order_by(lead.codes, np.zeros(lead.size + 1, np.int64), order)
+        if len(self._window):
+            before, order = order, np.empty(self.rows, np.int32)
+            kernels.order_again(self._window, before, np.zeros(len(self._numbers) + 1, np.int64), order)
+        starts = np.empty(self.rows + 1, np.int32)
+        windows, codes = (np.empty(self.rows, np.int32) for _ in range(2))
+        count = kernels.find_cells(order, self._window, lead.codes, starts, windows, codes)
+        return Lead(lead, order, starts[: count + 1].copy(), windows[:count].copy(), codes[:count].copy())

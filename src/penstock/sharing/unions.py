@@ -1,0 +1,169 @@
+"""Which relations are stored as one: chosen by what their records cost from the leaf to the results.
+
+    relations by rule ──► partitions into unions, priced roughly ──► plans of the best ones ──► the cheapest whole way
+
+Stored by itself a relation costs a probe for each record, and its way behind the leaf for each partial group
+(`sharing.model.unit_costs`). Stored in a union it costs neither: the union does, once for all, and each of its rows is
+rolled up once for each query (`runtime.merge.rolling`), which looks nothing up. So many queries of many groups share a
+union well; a few queries of few groups do better alone. A union whose groups hardly repeat is appended, row by row.
+
+Partitions are priced without tables before the leaves; for the best of them `sharing.planner` plans tables, and the
+cheapest whole is taken. What is the same for all, finishing and sinks, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from penstock.relations.closing import RollUp
+from penstock.relations.relation import APPEND, EXACT, Relation
+from penstock.relations.storing import Stored
+from penstock.relations.uniting import Union, unitable, united
+from penstock.sharing.graph.grain import Grain, union
+from penstock.sharing.graph.lattice import lattice
+from penstock.sharing.model.statistics import Statistics
+from penstock.sharing.model.unit_costs import Costs
+
+EACH, ONE, ROWS = "each", "one", "rows"  # what `--stored` asks for, besides `auto`
+MOST_MERGED = 24  # relations up to which all pairs are tried
+SPLITS = 8  # places at which more of them are cut in two, by their groups
+KEY_BYTES, STATE_BYTES = 8, 8
+PROBE_BYTES = 16.0  # of a leaf's row besides: its count and its part of the index
+
+
+@dataclass(frozen=True)
+class Pricing:
+    """What is known for a price: grains of relations, statistics by grain, unit costs."""
+
+    grains: dict[str, Grain]
+    known: Statistics
+    costs: Costs
+
+    def groups(self, names: Iterable[str]) -> float:
+        """Of a task, for each of its records."""
+        return min(1.0, self.known.groups(union(*(self.grains[name] for name in names))) / max(1.0, self.known.rows))
+
+    def alone(self, relation: Relation) -> float:
+        """Nanoseconds a record of a relation that is stored by itself."""
+        rows, columns = self.groups([relation.name]), columns_of([relation])
+        return self.insert(rows, columns) + rows * self.costs.partial(columns)
+
+    def insert(self, rows: float, columns: int) -> float:
+        """Of a record into an exact leaf with so many groups for each record."""
+        return self.costs.insert_at(rows * self.known.rows * (KEY_BYTES * columns + PROBE_BYTES))
+
+    def union(self, relations: Sequence[Relation]) -> tuple[float, str]:
+        """Nanoseconds a record of relations that are stored as one, and by which table that is cheaper."""
+        columns, rows = columns_of(relations), self.groups(one.name for one in relations)
+        behind = self.costs.segment.of(columns) + self.rolled(relations)
+        exact = self.insert(rows, columns) + rows * behind
+        appended = self.costs.appended + behind
+        return (exact, EXACT) if exact <= appended else (appended, APPEND)
+
+    def rolled(self, relations: Sequence[Relation]) -> float:
+        """Of a row of a union, rolled up for each of its relations."""
+        attributes = {attribute for one in relations for attribute in one.attributes}
+        return self.costs.rolled.row * len(relations) + self.costs.rolled.column * len(attributes)
+
+    def partition(self, parts: Iterable[Sequence[Relation]]) -> float:
+        return sum(self.union(part)[0] if len(part) > 1 else self.alone(part[0]) for part in parts)
+
+
+def columns_of(relations: Iterable[Relation]) -> int:
+    """Columns of a row of these as one: attributes, count(*), states."""
+    found = list(relations)
+    attributes = {attribute for one in found for attribute in one.attributes}
+    return len(attributes) + 1 + len({state for one in found for state in one.states})
+
+
+def chosen_unions(kept: Stored, asked: str, known: Statistics, costs: Costs) -> tuple[Union, ...]:
+    """The unions of the partition that promises to be cheapest, or of what is asked for; none: each by itself."""
+    if asked == EACH:
+        return ()
+    pricing = Pricing(dict(lattice(kept.relations).grains), known, costs)
+    found: list[Union] = []
+    for relations in unitable(kept):
+        if asked in (ONE, ROWS):
+            parts: Sequence[Sequence[Relation]] = [relations]
+        else:
+            parts = best_partition(relations, pricing)
+        for part in parts:
+            if len(part) > 1:
+                table = {ONE: EXACT, ROWS: APPEND}.get(asked) or pricing.union(part)[1]
+                found.append(Union(tuple(one.name for one in part), table))
+    return tuple(found)
+
+
+def best_partition(relations: Sequence[Relation], pricing: Pricing) -> list[list[Relation]]:
+    """Relations in parts that are stored as one each."""
+    alone = [[one] for one in relations]
+    tried = [alone, *_splits(relations, pricing)]
+    if len(relations) <= MOST_MERGED:
+        tried.append(_merged(alone, pricing))
+    best = min(tried, key=pricing.partition)
+    return _without_strays(best, pricing)
+
+
+def _splits(relations: Sequence[Relation], pricing: Pricing) -> Iterable[list[list[Relation]]]:
+    """All in one, and those of fewer groups apart from those of more."""
+    ordered = sorted(relations, key=lambda one: (pricing.groups([one.name]), one.name))
+    yield [ordered]
+    for number in range(1, SPLITS):
+        at = len(ordered) * number // SPLITS
+        if 0 < at < len(ordered):
+            yield [ordered[:at], ordered[at:]]
+            yield [*([one] for one in ordered[:at]), ordered[at:]]
+
+
+def _merged(parts: list[list[Relation]], pricing: Pricing) -> list[list[Relation]]:
+    """From each by itself, the two parts that gain most by being one, as long as some gain."""
+    parts = list(parts)
+    costs = [pricing.partition([part]) for part in parts]
+    while len(parts) > 1:
+        pairs = [(a, b) for a in range(len(parts)) for b in range(a)]
+        gains = [costs[a] + costs[b] - pricing.union([*parts[a], *parts[b]])[0] for a, b in pairs]
+        best = max(range(len(pairs)), key=gains.__getitem__)
+        if gains[best] <= 0.0:
+            break
+        a, b = pairs[best]
+        joined = [*parts[a], *parts[b]]
+        parts = [part for number, part in enumerate(parts) if number not in (a, b)] + [joined]
+        costs = [cost for number, cost in enumerate(costs) if number not in (a, b)] + [pricing.union(joined)[0]]
+    return parts
+
+
+def _without_strays(parts: list[list[Relation]], pricing: Pricing) -> list[list[Relation]]:
+    """The same with those by themselves that cost less so than their roll-up does."""
+    found: list[list[Relation]] = []
+    for part in parts:
+        kept = list(part)
+        for one in sorted(part, key=lambda relation: (pricing.alone(relation), relation.name)):
+            rest = [other for other in kept if other is not one]
+            if len(kept) > 1 and pricing.partition([rest, [one]]) < pricing.partition([kept]):
+                kept = rest
+                found.append([one])
+        found.append(kept)
+    return found
+
+
+def behind(kept: Stored, known: Statistics, costs: Costs) -> float:
+    """Nanoseconds a record behind the leaves, up to the groups that queries are finished from."""
+    pricing = Pricing(dict(lattice(kept.relations).grains), known, costs)
+    total = 0.0
+    for relation in kept.relations:
+        if relation.booked:
+            rows = 1.0 if relation.table == APPEND else pricing.groups([relation.name])
+            columns, readers = columns_of([relation]), kept.reading(relation.name)
+            rolled = sum(isinstance(reader.closing, RollUp) for reader in readers)
+            merged = rolled < len(readers) or not readers
+            each = costs.segment.of(columns) + (costs.merge.of(columns) if merged else 0.0)
+            if rolled:
+                each += costs.rolled.row * rolled + costs.rolled.column * len(relation.attributes)
+            total += rows * each
+    return total
+
+
+def stored_as(kept: Stored, unions: Sequence[Union]) -> Stored:
+    """What is stored, with these unions."""
+    return united(kept, unions) if unions else kept
