@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.aggregates.base import State
 from penstock.aggregates.count import RECORDS
-from penstock.relations.component import Component, component_of
+from penstock.relations.component import Component, Tag, component_of
 from penstock.relations.layout import Range
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.index import state_columns
@@ -110,7 +110,10 @@ class GroupRows:
         for state, names in self.states.items():
             if name in names:
                 return self.groups.states[state][names.index(name)]
-        return self.groups.components[component_of(name)]
+        component = component_of(name)
+        if component.tag is Tag.SIEVE and component not in self.groups.components:  # it holds nothing back
+            return np.zeros(len(self.groups), np.int64)
+        return self.groups.components[component]
 
     def stored(self, name: str) -> Stored:
         return self.column(name).view(np.uint64), 0

@@ -25,7 +25,7 @@ from penstock.faults import reach
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import merge as kernels
 from penstock.kernels.tables.pack import ALL_VALID, pack_component
-from penstock.relations.component import WHOLE, Component
+from penstock.relations.component import WHOLE, Component, Tag
 from penstock.relations.layout import WORD, Layout, Place, Range, snug
 from penstock.relations.relation import EXACT, Relation
 from penstock.runtime.merge.inputs import Cells, GroupRows, Piece, Stored
@@ -220,6 +220,10 @@ class Merge:
         """A column of all rows, in codes of the merged dictionaries."""
         return _stacked([self._column(number, name) for number in range(len(self._pieces))])
 
+    def all_zero(self, name: str) -> bool:
+        """Whether a column of integers is nothing but zeros."""
+        return all(piece.rows.spans([name]) == [(0, 0)] for piece in self._pieces)
+
     def stacked_state(self, state: State) -> Array:
         """A state that adds, of all rows; where it was left out it is count(*)."""
         found = []
@@ -263,7 +267,9 @@ class Merge:
             panes = components.pop(self._pane)
         else:
             panes = np.repeat(cells, np.diff(ends[self._slots - 1 :: self._slots], prepend=0))
-        keyed = {part.component: components[part.component] for part in self._relation.parts[1:]}
+        parts = [part.component for part in self._relation.parts[1:]]
+        kept = [one for one in parts if one.tag is not Tag.SIEVE or layout.places[one].bits]
+        keyed = {one: components[one] for one in kept}
         named = sorted(self._dictionaries.keys() & {*self._coded_states.values(), *keyed})
         counts, states = self.folded([at[a:b] for a, b in pairwise(edges)], found.shape[1])
         made = Groups(panes, keyed, {name: self._dictionaries[name] for name in named}, counts, states)

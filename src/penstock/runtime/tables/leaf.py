@@ -19,7 +19,7 @@ from penstock.aggregates.shape import Shape
 from penstock.aggregates.values import Rows
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import probe as tables
-from penstock.relations.component import Component
+from penstock.relations.component import Component, Tag
 from penstock.relations.layout import Layout
 from penstock.relations.relation import Relation
 from penstock.runtime.tables.chunk import Chunk, fold_chunk, pack_words
@@ -140,7 +140,9 @@ class Leaf:
     def groups(self, dictionaries: Mapping[Component, Dictionary], start: int = 0, stop: int | None = None) -> Groups:
         """The groups in rows [start, stop) of the table."""
         dense = self.rows[start : min(self.count, self.count if stop is None else stop)]
-        components, counts, states = self.format.taken_apart(dense, self._components)
+        # Sieves that hold nothing back are left out: there is one for each choice of a union.
+        names = [one for one in self._components if one.tag is not Tag.SIEVE or self.format.places[one].bits]
+        components, counts, states = self.format.taken_apart(dense, names)
         blank_nulls(components, self.shape.strings)
         panes = components.pop(self._pane)
         named = {*self.relation.coded_states.values(), *components}

@@ -76,7 +76,7 @@ class Format:
         """One component of the keys."""
         place = self.places[name]
         if not place.bits:
-            return np.full(len(rows), place.base, np.int64)
+            return np.full(len(rows), place.base, np.int64) if place.base else np.zeros(len(rows), np.int64)
         values = np.empty(len(rows), np.int64)
         pack.extract(rows, place.word, place.shift, place.bits, place.base, values)
         return values

@@ -29,7 +29,7 @@ import xxhash
 
 from penstock.aggregates.base import State
 from penstock.errors import StateError, why
-from penstock.relations.component import Component
+from penstock.relations.component import Component, Tag, component_of
 from penstock.state.checked import RESTORE
 from penstock.state.protocol import SegmentRef
 from penstock.state.segments.index import (
@@ -57,6 +57,7 @@ KEPT = 64  # verified pages that an open segment remembers: small reads mostly s
 FAN = 8  # panes to a node of the next coarser level
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 TAIL = struct.Struct("<QQ8s")
+ALL_ZERO = StoredColumn(0, 0, 0)
 
 
 def cover(first: int, beyond: int, level: int) -> Iterator[tuple[int, int, int]]:
@@ -110,7 +111,9 @@ class Block:
         """Where a column stands."""
         found = self._found.get(name)
         if found is None:
-            found = self._found[name] = self._place(self.shape.places[name])
+            place = self.shape.places.get(name)
+            missing = place is None and component_of(name).tag is Tag.SIEVE  # it holds nothing back
+            found = self._found[name] = ALL_ZERO if missing else self._place(self.shape.places[name])
         return found
 
     @cached_property

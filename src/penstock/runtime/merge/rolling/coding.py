@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -37,14 +38,21 @@ class Coded(Protocol):
 
 @dataclass(frozen=True)
 class Single:
-    """An attribute: `values` has its components by code."""
+    """A column: `values` has its components by code, where they are not all zero."""
 
     codes: Array
     size: int
     values: Components
 
+    @cached_property
+    def varying(self) -> frozenset[Component]:
+        return frozenset(name for name, values in self.values.items() if values.any())
+
     def components(self, codes: Array) -> Components:
-        return {name: values[codes] for name, values in self.values.items()}
+        return {
+            name: values[codes] if name in self.varying else np.zeros(len(codes), np.int64)
+            for name, values in self.values.items()
+        }
 
 
 @dataclass(frozen=True)

@@ -31,13 +31,14 @@ NOTHING = np.empty(0, np.int32)
 
 @dataclass(frozen=True)
 class Lead:
-    """Rows by window and the code of one attribute, and where these change; `sums` has columns in this order."""
+    """Rows by window and the code of one column, and where these change: the cells. `windows` has the first cell of
+    each window, `keys` the components of each cell; `sums` are columns in this order."""
 
     column: Single
     order: Array
     starts: Array
     windows: Array
-    codes: Array
+    keys: Single
     sums: dict[tuple[State, ...], Array] = field(default_factory=dict)
 
 
@@ -84,10 +85,11 @@ class Rolling:
         """The same of the rows that a choice of records takes."""
         if choice not in self._relation.sieved:
             return self
+        name = sieve_of(choice).text
+        if self._merge.all_zero(name):
+            return self
         if choice not in self._taken:
-            back = self._merge.stacked(sieve_of(choice).text)
-            none = not back.any()
-            self._taken[choice] = self if none else Rolling(self._relation, self._merge, np.flatnonzero(back == 0))
+            self._taken[choice] = Rolling(self._relation, self._merge, np.flatnonzero(self._merge.stacked(name) == 0))
         return self._taken[choice]
 
     # -- columns
@@ -192,10 +194,12 @@ class Rolling:
             latest[:], at = -1, np.empty(self.rows, np.int64)
             kernels.stamp_rows(lead.order, lead.starts, codes, latest, cell_of, rest_of, at)
         cells = cell_of[:count]
-        components = first.components(lead.codes[cells])
+        components = lead.keys.components(cells)
         if rest is not None:
             components |= rest.components(rest_of[:count])
-        return Found(self._numbers[lead.windows[cells]], components, sums[:, :count], at)
+        begins = np.searchsorted(cells, lead.windows)  # groups come by cell, and cells by window
+        windows = np.repeat(self._numbers, np.diff(begins, append=count))
+        return Found(windows, components, sums[:, :count], at)
 
     def _in_order(self, column: Single) -> Lead:
         """Rows by window and the code of the lead; the last one is kept."""
@@ -213,4 +217,6 @@ class Rolling:
         starts = np.empty(self.rows + 1, np.int32)
         windows, codes = (np.empty(self.rows, np.int32) for _ in range(2))
         count = kernels.find_cells(order, self._window, lead.codes, starts, windows, codes)
-        return Lead(lead, order, starts[: count + 1].copy(), windows[:count].copy(), codes[:count].copy())
+        keys = Single(codes[:count], count, lead.components(codes[:count]))
+        first = np.searchsorted(windows[:count], np.arange(len(self._numbers)))
+        return Lead(lead, order, starts[: count + 1].copy(), first, keys)
