@@ -16,6 +16,7 @@ from experiments.kit.cycles import Work, allocated, chosen, counted, epes, optim
 from experiments.kit.measure import Tables, TableSpec, places, run_epochs
 from experiments.kit.report import ExperimentSettings, InputAnswer, judged
 from experiments.kit.streams import PRINTED, PaperStream, drawn, in_flows, nested, of_rows, subsets
+from experiments.kit.trains import trains
 from experiments.models.costs import end_of_epoch, epochs_of, per_cycle
 from experiments.models.notation import parse
 from experiments.models.spaces import allocate
@@ -28,6 +29,7 @@ from experiments.smap.common import (
     bare,
     buckets_in,
     fixed_cost,
+    measured_lengths,
     model_cost,
     problem,
     real_cost,
@@ -136,6 +138,27 @@ def test_streams_have_the_printed_counts() -> None:
     assert len(np.unique(stream.rows)) == 2837
     few = drawn(4000, 12)
     assert (few.groups("A"), few.groups("AB"), few.groups("ABCD")) == (12, 144, 2837)
+
+
+def test_trains_have_the_papers_counts_and_come_in_bursts() -> None:
+    made = trains(200_000, seed=3)
+    assert tuple(made.groups(letters) for letters in ("A", "AB", "ABC", "ABCD")) == PRINTED
+    sizes = np.bincount(made.rows, minlength=2837)
+    assert len(made.rows) == sizes.sum() == 200_000
+    assert sizes.min() >= 1
+    runs = 1 + np.count_nonzero(np.diff(made.rows))
+    assert 4 < len(made.rows) / runs < 9  # bursts of 8, cut at the ends of connections
+    first = np.unique(made.rows, return_index=True)[1]
+    assert np.median(first) < 0.55 * len(made.rows)  # connections start all the time
+    assert np.quantile(first, 0.95) > 0.7 * len(made.rows)
+    assert np.array_equal(made.rows, trains(200_000, seed=3).rows)
+    assert not np.array_equal(made.rows, trains(200_000, seed=4).rows)
+
+
+def test_trains_keep_their_flow_length_where_the_paper_has_it() -> None:
+    """Fig. 9: l_m of ABCD is between 20 and 80, and falls as tables get smaller."""
+    (large,), (small,) = (measured_lengths(trains(), "ABCD", ratio) for ratio in (0.2, 5.0))
+    assert 80 > large > small > 20
 
 
 def test_groups_within_a_window() -> None:
