@@ -12,6 +12,7 @@ import pytest
 
 from experiments.kit import probing
 from experiments.kit.captured import capture_files, captured_streams, stream_of
+from experiments.kit.counts import drawn_counts
 from experiments.kit.cycles import Work, allocated, chosen, counted, epes, optimal, price, run_cycles
 from experiments.kit.measure import Tables, TableSpec, places, run_epochs
 from experiments.kit.report import ExperimentSettings, InputAnswer, judged
@@ -138,6 +139,28 @@ def test_streams_have_the_printed_counts() -> None:
     assert len(np.unique(stream.rows)) == 2837
     few = drawn(4000, 12)
     assert (few.groups("A"), few.groups("AB"), few.groups("ABCD")) == (12, 144, 2837)
+
+
+def test_other_counts_stay_what_they_are_when_values_go_together() -> None:
+    free, close = nested(5000), nested(5000, alike=4)
+    for stream in (free, close):
+        assert tuple(stream.groups(letters) for letters in ("A", "AB", "ABC", "ABCD")) == PRINTED
+        assert {stream.groups(letter) for letter in "ABCD"} == {552}
+    assert all(close.groups(letters) < free.groups(letters) for letters in ("AC", "AD", "CD", "ABD"))
+
+
+def test_drawn_counts_agree_with_all_that_the_paper_tells() -> None:
+    drawn = drawn_counts(200, seed=5)
+    for counts in drawn:
+        assert tuple(counts[letters] for letters in ("A", "AB", "ABC", "ABCD")) == PRINTED
+        others = [counts[letters] for letters in subsets("ABCD") if letters != "ABCD"]
+        assert min(others) == 552
+        assert max(others) == 2836
+        for part, whole in itertools.permutations(subsets("ABCD"), 2):
+            assert not set(part) < set(whole) or counts[part] <= counts[whole]
+    spread = [counts["D"] for counts in drawn]
+    assert np.quantile(spread, 0.1) < 650 < 1200 < np.quantile(spread, 0.9)
+    assert np.corrcoef(spread[1:], spread[:-1])[0, 1] == pytest.approx(0, abs=0.2)
 
 
 def test_trains_have_the_papers_counts_and_come_in_bursts() -> None:
@@ -304,6 +327,16 @@ def test_a_cycle_at_work_is_flushed_as_often_as_counted() -> None:
     assert top.evictions + top.flushed + top.flush_evictions == 3000
     for count in below:
         assert count.evictions + count.flush_evictions + count.flushed == 3000
+
+
+def test_a_short_stream_is_played_again_until_its_cycle_is_full() -> None:
+    stream = nested(1000)
+    work = Work({"A": 2, "B": 3}, {}, 0, 700)
+    measured = run_cycles(stream, Tables(stream, [TableSpec(name, -1, 2, True) for name in "AB"]), work)
+    long = PaperStream("s", stream.tuples, np.tile(stream.rows, 6)[: 6 * 700])
+    again = run_cycles(long, Tables(long, [TableSpec(name, -1, 2, True) for name in "AB"]), work)
+    assert measured.rows == again.rows == 6 * 700
+    assert measured.counts == again.counts
 
 
 def test_plans_for_cycles_work() -> None:
