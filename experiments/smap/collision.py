@@ -1,4 +1,4 @@
-"""smap, Fig. 7 to 12: how well the model tells collision rates, on random, real and clustered data.
+"""smap, Fig. 7 to 12, Sec. 8.2: how well models tell collision rates, on random, real and clustered data, and costs.
 
 Claims, tables and pictures; `experiments.kit.collisions` measures.
 
@@ -6,6 +6,7 @@ Fig. 7, 8  one table, Eq. 13 against collisions that happen          `random_dat
 Fig. 9, 10 measured flow length l_m of all tables of a configuration  `flow_lengths`
 Fig. 11    l_m of the last window predicting the next (Eq. 15)        `predicted_rates`
 Fig. 12    the line through the low part of the curve (Eq. 16)        `_line_claims`
+Sec. 8.2   costs by tuples in and out                                `smap.costs`
 Section 10 which entry should stay on a collision                     `rates_by_policy`
 """
 
@@ -52,6 +53,7 @@ from experiments.kit.report import (
 from experiments.kit.streams import PRINTED, PaperStream, in_flows, nested
 from experiments.kit.trains import PACKETS, trains
 from experiments.models.rates import ALPHA
+from experiments.smap.costs import cost_claims, cost_table, fitted
 from penstock.sharing.model.collision import MU, rate, rates
 
 SAID = "more than 95 % within 5 %"
@@ -77,9 +79,11 @@ def run(settings: ExperimentSettings, tell: Tell) -> Findings:
     predicted = {stream.name: predicted_rates(stream) for stream in streams}
     tell("policies")
     policies = rates_by_policy(settings, captures[0])
+    tell("costs")
+    costs = [fitted(stream, "ABCD", settings) for stream in streams[:2]]
     names = [stream.name for stream in streams]
     return Findings(
-        "collision rates: model and tables (smap, Fig. 7-12)",
+        "collision rates and costs: model and tables (smap, Fig. 7-12, Sec. 8.2)",
         (
             *_model_claims(random, random_mean),
             *_flow_tuple_claims(flows),
@@ -91,8 +95,9 @@ def run(settings: ExperimentSettings, tell: Tell) -> Findings:
             *_flow_claims(settings),
             *_child_claims(settings),
             *_policy_claims(policies, captures[0].name),
+            *cost_claims(costs),
         ),
-        (_length_table(lengths, names), _policy_table(policies)),
+        (_length_table(lengths, names), _policy_table(policies), cost_table(costs)),
         (
             _curve("Fig. 7: random data, one hash function", random),
             _curve("Fig. 8: flows as tuples, trains", flows[f"{TRAINS}, one hash function"]),

@@ -37,7 +37,9 @@ from experiments.smap.common import (
     running_lengths,
     shape,
 )
+from experiments.smap.costs import cost_claims, fitted
 from experiments.smap.peak_load import flush_bound
+from experiments.tree.tables import DirectTable
 from penstock.errors import ConfigError
 from penstock.sharing.choose.choice import choose
 from penstock.sharing.graph.notation import text
@@ -182,6 +184,20 @@ def test_trains_keep_their_flow_length_where_the_paper_has_it() -> None:
     """Fig. 9: l_m of ABCD is between 20 and 80, and falls as tables get smaller."""
     (large,), (small,) = (measured_lengths(trains(), "ABCD", ratio) for ratio in (0.2, 5.0))
     assert 80 > large > small > 20
+
+
+def test_costs_of_tuples_in_and_out_are_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a tuple in takes 10 ns and one out 150 ns, exactly, that is what comes out."""
+
+    def stretch(keys: np.ndarray, buckets: int) -> tuple[int, int]:
+        out = len(DirectTable(buckets).take(keys))
+        return out, 10 * len(keys) + 150 * out
+
+    monkeypatch.setattr("experiments.smap.costs._stretch", stretch)
+    found = fitted(nested(100_000), "ABCD", ExperimentSettings(quick=True))
+    assert (found.entering, found.leaving) == pytest.approx((10, 150))
+    assert found.error == pytest.approx(0, abs=1e-12)
+    assert all(claim.holds for claim in cost_claims([found]))
 
 
 def test_groups_within_a_window() -> None:
