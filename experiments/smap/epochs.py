@@ -357,7 +357,8 @@ def _work_claims(figure: str, worked: Sequence[tuple[str, Sequence[CycleChoosers
                 f"{figure}: GP with the best φ costs up to 3 × EPES ({said})",
                 "up to 3",
                 [InputAnswer(name, spread(each, 2), max(each) >= 2.5) for name, each in best.items()],
-                f"best as counted of the {WORKED} φ that are best by the model; holds if it reaches 2.5 at some M",
+                f"best as counted of the {WORKED} φ that are best by the model; holds if it reaches 2.5 at some M; "
+                "where no φ leaves room for a phantom (trains, M = 20,000) GP is as dear as none",
             ),
             judged(
                 f"{figure}: GCSL costs less than GP with the best φ at every M ({said})",
