@@ -21,7 +21,7 @@ from penstock.errors import ConfigError
 
 # Modules are imported when they are run: some compile, some read captures.
 EXPERIMENTS = {
-    "smap-collision": ("experiments.smap.collision", "Fig. 7-12: the collision rate model"),
+    "smap-collision": ("experiments.smap.collision", "Fig. 7-12, Sec. 8.2: the collision rate and the cost model"),
     "smap-allocation": ("experiments.smap.allocation", "Tables 3, 4, Fig. 15: space for given configurations"),
     "smap-choice": ("experiments.smap.choice", "Fig. 16-18: choosing phantoms, by the model"),
     "smap-real": ("experiments.smap.real", "Fig. 19, 20: with real collisions, against no phantoms"),

@@ -17,7 +17,7 @@ from experiments.kit.measure import Tables, TableSpec, run_epochs
 from experiments.kit.report import ExperimentSettings
 from experiments.kit.streams import PaperStream
 from experiments.models.notation import parse
-from experiments.smap.common import tables_of
+from experiments.smap.common import FEWEST_EVICTIONS, tables_of
 from penstock.sharing.model.collision import flow_length, rate
 from penstock.sources.generate.synthetic import zipf_ranks
 
@@ -44,7 +44,13 @@ class RatePoint:
 
     @property
     def error(self) -> float:
+        """Relative to the model."""
         return abs(self.found / self.model - 1)
+
+    @property
+    def apart(self) -> float:
+        """In points of the rate."""
+        return abs(self.found - self.model)
 
 
 def random_data(settings: ExperimentSettings) -> tuple[list[RatePoint], list[RatePoint]]:
@@ -67,8 +73,9 @@ def table_rate(stream: PaperStream, letters: str, buckets: float, salt: int = 0)
     return run_epochs(stream, [TableSpec(letters, -1, max(1, round(buckets)), True)], salt=salt).counts[0].rate
 
 
-def flows_as_tuples(streams: Sequence[PaperStream], own: bool) -> list[RatePoint]:
-    """Fig. 8: each flow is one record, in the order of first packets: a flow of ABCD, or one of the relation itself."""
+def flows_as_tuples(streams: Sequence[PaperStream], own: bool, hashes: int = 1) -> list[RatePoint]:
+    """Fig. 8: each flow is one record, in the order of first packets: a flow of ABCD, or one of the relation itself;
+    averaged over hash functions."""
     points = []
     for stream in streams:
         for letters in ("A", "AB", "ABC", "ABCD"):
@@ -81,7 +88,8 @@ def flows_as_tuples(streams: Sequence[PaperStream], own: bool) -> list[RatePoint
             for ratio in RATIOS:
                 buckets = round(groups / ratio)
                 label = f"{stream.name} {letters}"
-                points.append(RatePoint(label, ratio, rate(groups, buckets), table_rate(once, letters, buckets)))
+                found = [table_rate(once, letters, buckets, salt) for salt in range(hashes)]
+                points.append(RatePoint(label, ratio, rate(groups, buckets), float(np.mean(found))))
     return points
 
 
@@ -94,7 +102,7 @@ def flow_lengths(stream: PaperStream, text: str) -> Lengths:
         measured = run_epochs(stream, tables)
         for one, counts in zip(measured.tables, measured.counts, strict=True):
             groups = stream.groups(one.letters)
-            if counts.evictions and groups > one.buckets / 20:
+            if counts.evictions >= FEWEST_EVICTIONS and groups > one.buckets / 20:
                 found[one.letters].append((ratio, flow_length(groups, one.buckets, counts.rate)))
     return found
 
@@ -117,8 +125,8 @@ def predicted_rates(stream: PaperStream) -> list[RatePoint]:
             for one, counts, depth in zip(tables, work.measured().counts, depths, strict=True):
                 groups = len(np.unique(stream.codes(one.letters)[rows]))
                 model = rate(groups, one.buckets)
-                if counts.evictions < 20 or model <= 0:
-                    continue  # too few to speak of a rate
+                if counts.evictions < FEWEST_EVICTIONS or model <= 0:
+                    continue
                 if depth in length:
                     label = f"{stream.name} {one.letters}"
                     points.append(RatePoint(label, ratio, model / length[depth], counts.rate))

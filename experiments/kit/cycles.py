@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from math import lcm
 
+import numpy as np
+
 from experiments.kit.measure import MeasuredRun, Tables
-from experiments.kit.streams import PaperStream
+from experiments.kit.streams import Codes, PaperStream
 from experiments.models.costs import cycle_cost, epochs_of
 from experiments.models.spaces import allocate
 from experiments.smap.common import C1, C2, all_configurations, problem, tables_in
@@ -62,9 +64,9 @@ class CyclePlan:
     cost: float  # of a record, with its part of all flushes
 
 
-def chosen(name: str, alloc: str, work: Work, phi: float = 1.0) -> CyclePlan:
+def chosen(name: str, alloc: str, work: Work, phi: float = 1.0, spread: bool = True) -> CyclePlan:
     """GC or GP by the cost of a cycle."""
-    found = choose(name, work.problem(), alloc, phi=phi, objective=work.objective)
+    found = choose(name, work.problem(), alloc, phi=phi, spread=spread, objective=work.objective)
     return CyclePlan(found.configuration, found.spaces, found.cost)
 
 
@@ -117,20 +119,29 @@ def epes(work: Work, near: int = 8) -> CyclePlan:
 
 
 def counted(stream: PaperStream, plan: CyclePlan, work: Work, salt: int = 0) -> MeasuredRun:
-    """The plan at work on all whole cycles of the stream."""
+    """The plan at work on all whole cycles of the stream, or on one cycle of a shorter one, played again and again."""
     return run_cycles(stream, Tables(stream, tables_in(plan.configuration, plan.spaces, work.problem()), salt), work)
 
 
 def run_cycles(stream: PaperStream, tables: Tables, work: Work) -> MeasuredRun:
     """After each unit, what is due is flushed."""
     unit = int(work.unit)
-    units = len(stream.rows) // unit // work.cycle * work.cycle
+    units = max(1, len(stream.rows) // unit // work.cycle) * work.cycle
     for number in range(units):
-        tables.run(stream.rows[number * unit : (number + 1) * unit])
+        tables.run(_around(stream.rows, number * unit, unit))
         due = [query for query, length in work.epochs.items() if (number + 1) % length == 0]
         if due:
             tables.flush(due)
     return tables.measured()
+
+
+def _around(rows: Codes, start: int, count: int) -> Codes:
+    """So many rows from there on, from the first one again after the last."""
+    start %= len(rows)
+    found = rows[start : start + count]
+    while len(found) < count:
+        found = np.concatenate([found, rows[: count - len(found)]])
+    return found
 
 
 def counted_cost(stream: PaperStream, plan: CyclePlan, work: Work) -> float:

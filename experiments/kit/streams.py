@@ -90,25 +90,33 @@ def of_rows(name: str, columns: Array) -> PaperStream:
     return PaperStream(name, columns[first], rows)
 
 
-def nested(rows: int, seed: int = 7, counts: tuple[int, ...] = PRINTED) -> PaperStream:
+def nested(rows: int, seed: int = 7, counts: tuple[int, ...] = PRINTED, alike: int = 0) -> PaperStream:
     """Tuples drawn uniformly from a fixed set in which the first k attributes have `counts[k - 1]` groups.
 
     A group of k attributes is one of k - 1 attributes with one more value; every value and every shorter group occurs.
+    That value is any one, or, if told, one of those `alike` that go with the value of the first attribute: then other
+    relations have fewer groups as well.
     """
     rng = np.random.default_rng(seed)
     tuples = np.arange(counts[0])[:, None]
     for count in counts[1:]:
-        tuples = _extended(rng, tuples, count, counts[0])
-    return PaperStream("nested as printed", tuples, _drawn(rng, count, rows))
+        tuples = _extended(rng, tuples, count, counts[0], alike or counts[0])
+    name = f"nested, {alike} alike" if alike else "nested as printed"
+    return PaperStream(name, tuples, _drawn(rng, count, rows))
 
 
-def _extended(rng: np.random.Generator, tuples: Array, count: int, values: int) -> Array:
+def _extended(rng: np.random.Generator, tuples: Array, count: int, values: int, alike: int) -> Array:
     """`count` distinct tuples with one more attribute: each old tuple at least once, and each value."""
-    made = {
-        (*map(int, row), int(value)) for row, value in zip(tuples, rng.permutation(len(tuples)) % values, strict=True)
-    }
+    # Of each value of the first attribute: where those that go with it begin.
+    start = rng.permutation(values) if alike < values else np.zeros(values, np.int64)
+    first = rng.permutation(len(tuples)) % values
+    if alike < values:
+        first = (start[tuples[:, 0]] + first % alike) % values
+        first[np.unique(tuples[:, 0], return_index=True)[1]] = start  # so that each value occurs
+    made = {(*map(int, row), int(value)) for row, value in zip(tuples, first, strict=True)}
     while len(made) < count:
-        made.add((*map(int, tuples[rng.integers(len(tuples))]), int(rng.integers(values))))
+        old = tuples[rng.integers(len(tuples))]
+        made.add((*map(int, old), int((start[old[0]] + rng.integers(alike)) % values)))
     return np.array(sorted(made))
 
 

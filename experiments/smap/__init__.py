@@ -2,7 +2,7 @@
 
 | module | covers |
 | --- | --- |
-| `collision` | collision rates |
+| `collision`, `costs` | collision rates; what tables cost |
 | `allocation`, `choice` | space for given configurations; choosing phantoms |
 | `real` | plans at work on captures |
 | `peak_load`, `epochs` | limits on flushes; epochs of different lengths |

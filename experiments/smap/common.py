@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from experiments.kit.measure import MeasuredRun, TableSpec, run_epochs
-from experiments.kit.streams import PaperStream
+from experiments.kit.streams import PaperStream, nested
 from experiments.models.costs import per_tuple
 from experiments.models.notation import parse
 from experiments.models.problems import paper_problem
@@ -29,6 +29,9 @@ MEMORY = (20_000, 40_000, 60_000, 80_000, 100_000)  # words of 4 bytes
 SINGLE = ("A", "B", "C", "D")
 PAIRS = ("AB", "BC", "BD", "CD")
 PHIS = (0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0)
+# What GP does with memory that is left over: Sec. 8.4 spreads it by groups, Fig. 5 does not.
+READINGS = {"gp": "spread", "kept": "as printed"}
+ALIKE = (0, 4, 12)  # values that go with one of the first attribute: any, a few, some (`streams.nested`)
 FEWEST_EVICTIONS = 20  # below that a rate says nothing
 # Tables of a baseline that does not use its memory: the same buckets for all, or as many as groups (φ = 1 of GP).
 FIXED: dict[str, Callable[[int], int]] = {
@@ -36,6 +39,11 @@ FIXED: dict[str, Callable[[int], int]] = {
     "256 buckets": lambda groups: 256,
     "b = g": lambda groups: groups,
 }
+
+
+def uniform_streams(rows: int, seed: int) -> list[PaperStream]:
+    """Uniform data with the printed numbers of groups, and others in the range that the paper tells."""
+    return [nested(rows, seed, alike=alike) for alike in ALIKE]
 
 
 def problem(

@@ -24,7 +24,7 @@ from experiments.kit.report import (
     judged,
     table,
 )
-from experiments.kit.streams import PRINTED, PaperStream, drawn, nested
+from experiments.kit.streams import PRINTED, PaperStream, nested
 from experiments.models.spaces import allocate
 from experiments.smap.common import PAIRS, SINGLE, bare, fixed_cost, problem, real_cost, running_lengths
 from penstock.sharing.choose.choice import choose
@@ -96,7 +96,7 @@ def run(settings: ExperimentSettings, tell: Tell) -> Findings:
     real = main_stream(settings, tell)
     scale = real.groups("ABCD") / PRINTED[-1]
     work = [
-        (drawn(rows, 12, seed=settings.seed), SINGLE, False, 1.0),
+        (nested(rows, settings.seed, alike=4), SINGLE, False, 1.0),
         (nested(rows, settings.seed), SINGLE, False, 1.0),
         (nested(rows, settings.seed), PAIRS, False, 1.0),
         (real, PAIRS, True, scale),

@@ -6,6 +6,7 @@
 | `eviction_claims`, `memory_claims` | what the paper says of the first two |
 | `evicted`, `compared`, `uniform`, `example` | their parts |
 | `records`, `streams` | epochs of records: generated, and a log |
+| `local` | locality, measured on a log and drawn |
 | `tables` | aggregate trees at work, in the engine's own tables |
 | `plans` | the ways to plan them that are compared |
 """

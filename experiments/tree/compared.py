@@ -19,7 +19,7 @@ LABELS = {"ours": "FPTAS, Che", "paper": "FPTAS, Lemma 6.1", "direct": "direct-m
 class WaysAtMemory:
     """All ways at one memory (before scaling): plans, SLC's before and after it was given a peak load, and what was
     counted over all epochs; in the epoch that was planned for, operations a record (`single`), and those of our tree
-    with direct-mapped tables of as many entries (`mapped`)."""
+    with direct-mapped tables of as many entries (`mapped`); SLC planned from the start (`scratch`)."""
 
     queries: int
     memory: int
@@ -28,6 +28,7 @@ class WaysAtMemory:
     counted: dict[str, CountedTree]
     single: dict[str, float]
     mapped: float
+    scratch: CountedTree
 
     def share(self, way: str) -> float:
         """Hash operations over those of the naive way."""
@@ -71,6 +72,12 @@ class Compared:
 
     def ratios(self, way: str, other: str) -> list[float]:
         return [a / b for a, b in zip(self.totals(way), self.totals(other), strict=True)]
+
+    def to_scratch(self, way: str) -> list[float]:
+        """Hash operations over those of SLC planned from the start, in the epoch that was planned for; `anew`: ours,
+        planned from the start as well."""
+        ours = self.anew.counted if way == "anew" else [one.single[way] for one in self.at]
+        return [cost / one.scratch.per_tuple for cost, one in zip(ours, self.at, strict=True)]
 
     def of(self, memory: int) -> WaysAtMemory:
         return next(one for one in self.at if one.memory == memory)

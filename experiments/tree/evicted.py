@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from experiments.kit.report import ExperimentSettings
 from experiments.models.curves import Lemma
+from experiments.tree.local import lags_of, recurring
 from experiments.tree.plans import che
 from experiments.tree.streams import LETTERS, RecordEpoch
 from experiments.tree.tables import DirectTable, EntryTable, LruTable
@@ -22,6 +24,7 @@ EXPONENTS = (0.48, 0.67, 0.85, 1.0)  # the paper's, and the other case of Lemma 
 SHARES = (0.01, 0.03, 0.1, 0.2, 0.4, 0.6, 0.8)  # b/g
 KEPT_SHARES = (0.03, 0.1, 0.3)  # the same for a log
 TIMES = (1, 2, 4, 8, 16)  # n/g
+PARTS = (0.25, 0.5, 0.75, 1.0)  # of the locality of a log
 CHAINS = (10_000, 20_000, 50_000, 100_000)
 
 
@@ -67,9 +70,15 @@ def drawn(alpha: float, groups: int, tuples: int, seed: int) -> Ints:
     return zipf_ranks(np.random.default_rng(seed).random(tuples), groups, alpha)
 
 
-def rates_of(alpha: float, groups: int, settings: ExperimentSettings) -> list[Rates]:
-    """Rates of a full table: the second half of the records, for in the first it fills."""
-    codes = drawn(alpha, groups, max(TIMES) * groups, settings.seed)
+def rates_of(
+    alpha: float, groups: int, settings: ExperimentSettings, lags: NDArray[np.float64] | None = None
+) -> list[Rates]:
+    """Rates of a full table: the second half of the records, for in the first it fills. With `lags`, records come again
+    as often after so many others (`local`), and there are as many fresh draws as without."""
+    fresh = 1.0 if lags is None else max(0.05, 1.0 - float(lags.sum()))
+    codes = drawn(alpha, groups, int(max(TIMES) * groups / fresh), settings.seed)
+    if lags is not None:
+        codes = recurring(codes, lags, settings.seed)
     half = len(codes) // 2
     printed, exact = Lemma(groups, alpha), Lemma(groups, alpha, exact=True)
     curve, far = Che(zipf(groups, alpha), float(100 * groups)), float(100 * groups)
@@ -82,6 +91,31 @@ def rates_of(alpha: float, groups: int, settings: ExperimentSettings) -> list[Ra
         lfu = float((codes[half:] >= b).mean())
         f = curve.response(b, far)[1]
         found.append(Rates(alpha, share, float(printed.rates(b)), float(exact.rates(b)), lfu, lru, f))
+    return found
+
+
+@dataclass(frozen=True)
+class LocalRates:
+    """Rates of records with a part of the locality of a log; `fresh`: how many of them are fresh draws."""
+
+    alpha: float
+    part: float
+    fresh: float
+    rates: tuple[Rates, ...]
+
+
+def local_rates(
+    epoch: RecordEpoch, named: Mapping[str, str], groups: int, settings: ExperimentSettings
+) -> list[LocalRates]:
+    """For each exponent the locality of the relation of which the paper tells it; of the source where it tells none."""
+    source, pair, flow = named.values()
+    relations = {0.85: source, 0.67: pair, 0.48: flow, 1.0: source}
+    found = []
+    for alpha in EXPONENTS:
+        lags = lags_of(epoch.grouping(relations[alpha]).number.astype(np.int64))
+        for part in PARTS:
+            rates = rates_of(alpha, groups, settings, part * lags)
+            found.append(LocalRates(alpha, part, 1.0 - part * float(lags.sum()), tuple(rates)))
     return found
 
 

@@ -2,7 +2,8 @@
 
 Tables are the engine's, at work on records drawn by Zipf laws of the paper's exponents, and on a log of connections.
 Beside them stand Lemma 6.1 as printed, what it approximates (perfect LFU, exactly), perfect LFU counted, and Che's
-approximation, which the planner uses. `evicted` runs them, `eviction_claims` has what the paper says.
+approximation, which the planner uses; and records by the same laws that come again as soon as the log's do (`local`).
+`evicted` runs them, `eviction_claims` has what the paper says.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from experiments.tree.evicted import (
     SHARES,
     TIMES,
     Chains,
+    LocalRates,
     Logged,
     Outs,
     Rates,
     below_a_table,
     chains_of,
+    local_rates,
     logged,
     outs_of,
     rates_of,
@@ -32,6 +35,7 @@ from experiments.tree.evicted import (
 from experiments.tree.eviction_claims import (
     chain_claims,
     che_claims,
+    local_claims,
     out_claims,
     rate_claims,
     skew_claims,
@@ -55,6 +59,8 @@ def run(settings: ExperimentSettings, tell: Tell) -> Findings:
     chains = [chains_of(capacity, QUICK_RUNS if settings.quick else RUNS, settings.seed) for capacity in CHAINS]
     tell("records")
     generated, real = netflow(settings, epochs=1), connections(settings, tell)
+    tell("tuples with locality")
+    local = local_rates(real.usual, real.named(), groups // 8, settings)
     tell("tables fed with real data")
     found = [one for letters in relations_of(real.usual) for one in logged(real.usual, letters)]
     child = below_a_table(settings)
@@ -63,13 +69,19 @@ def run(settings: ExperimentSettings, tell: Tell) -> Findings:
         (
             *skew_claims(generated, real),
             *rate_claims(rates, found, real.name),
+            *local_claims(local, real.name),
             *out_claims(outs, groups, settings),
             *che_claims(outs, found, child, real.name),
             *chain_claims(chains),
         ),
         (
             _skew_table(generated, real),
-            _rate_table(rates),
+            _rate_table("Fig. 3: share of the tuples evicted by a full table", rates),
+            *(
+                _rate_table(f"Fig. 3: the same with the locality of the {real.name}, {one.fresh:.0%} fresh", one.rates)
+                for one in local
+                if one.part == 1.0
+            ),
             _out_table(outs),
             _logged_table(found),
             _chain_table(chains),
@@ -77,7 +89,7 @@ def run(settings: ExperimentSettings, tell: Tell) -> Findings:
         (
             _skew_panel(generated),
             _skew_panel(real),
-            *(_rate_panel(rates, alpha, groups) for alpha in (0.85, 0.67, 0.48)),
+            *(_rate_panel(rates, local, alpha, groups) for alpha in (0.85, 0.67, 0.48)),
             _out_panel(outs),
         ),
         (
@@ -100,9 +112,9 @@ def _skew_table(generated: RecordStream, real: RecordStream) -> Numbers:
     )
 
 
-def _rate_table(rates: Sequence[Rates]) -> Numbers:
+def _rate_table(title: str, rates: Sequence[Rates]) -> Numbers:
     return table(
-        "Fig. 3: share of the tuples evicted by a full table",
+        title,
         ("α", "b/g", "Lemma 6.1", "exact LFU", "LFU counted", "LRU counted", "Che"),
         [(f"{r.alpha:g}", r.share, r.lemma, r.exact, r.lfu, r.lru, r.che) for r in rates],
     )
@@ -159,7 +171,7 @@ def _skew_panel(one: RecordStream) -> Panel:
     return Panel(f"Fig. 2: {one.name}", "rank", "records", tuple(lines), log_x=True, log_y=True)
 
 
-def _rate_panel(rates: Sequence[Rates], alpha: float, groups: int) -> Panel:
+def _rate_panel(rates: Sequence[Rates], local: Sequence[LocalRates], alpha: float, groups: int) -> Panel:
     here = [r for r in rates if r.alpha == alpha]
     x, dense = [r.share for r in here], np.linspace(SHARES[0], SHARES[-1], 80)
     curve, far = Che(zipf(groups, alpha), float(100 * groups)), float(100 * groups)
@@ -177,6 +189,11 @@ def _rate_panel(rates: Sequence[Rates], alpha: float, groups: int) -> Panel:
             lemma,
             Line("LFU counted", x, [r.lfu for r in here], marks=True),
             Line("LRU at work", x, [r.lru for r in here], marks=True),
+            *(
+                Line(f"LRU at work, {one.fresh:.0%} fresh", x, [r.lru for r in one.rates], marks=True)
+                for one in local
+                if one.alpha == alpha and one.part in (0.5, 1.0)
+            ),
         ),
         bottom=0,
     )

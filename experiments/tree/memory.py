@@ -2,7 +2,8 @@
 
 Plans are made for one epoch and run over several, table by table, every hash operation counted; what falls at the ends
 of epochs is told apart. Every way of planning starts from its own tree for the next smaller memory as well as from
-none. Memory is M for an epoch of 400,000 records as in the paper, and less in proportion for shorter ones.
+none; SLC and ours are planned from the start at each M as well, as the paper did. Memory is M for an epoch of 400,000
+records as in the paper, and less in proportion for shorter ones.
 `memory_claims` has what the paper says of it.
 """
 
@@ -16,7 +17,7 @@ import numpy as np
 from experiments.kit.report import ExperimentSettings, Findings, Line, Numbers, Panel, Tell, table
 from experiments.tree.compared import LABELS, WAYS, Compared, Swept, WaysAtMemory
 from experiments.tree.example import example_claims
-from experiments.tree.memory_claims import cost_claims, memory_claims, model_claims, shape_claims
+from experiments.tree.memory_claims import cost_claims, memory_claims, model_claims, scratch_claims, shape_claims
 from experiments.tree.plans import TreePlan, TreePlanner, tuned
 from experiments.tree.records import EPOCHS, connections, netflow
 from experiments.tree.streams import LETTERS, PAIRS, RecordEpoch, RecordStream
@@ -42,6 +43,7 @@ def run(settings: ExperimentSettings, tell: Tell) -> Findings:
         "cost against memory (aggregate-tree, Fig. 4)",
         (
             *cost_claims(found),
+            *scratch_claims(found),
             *shape_claims(found),
             *memory_claims(found),
             *model_claims(found),
@@ -51,6 +53,7 @@ def run(settings: ExperimentSettings, tell: Tell) -> Findings:
         (
             *(_total_panel(one) for one in found),
             _parts_panel("Fig. 4(b)", found[0], "slc"),
+            _scratch_panel(found[0]),
             _parts_panel("Fig. 4(c)", found[0], "ours"),
             *(_sweep_panel(one) for one in found),
         ),
@@ -100,7 +103,10 @@ def _work(
     plans["slc"], counted["slc"] = tuned(planned["slc"], epochs)
     single = {way: plans[way].run([planner.epoch]).per_tuple for way in ("ours", "paper")}
     mapped = run_tree(planner.epoch, ours.configuration, ours.entries, DirectTable).per_tuple
-    return WaysAtMemory(len(queries), memory, planned, plans, counted, single, mapped)
+    scratch = planned["slc"] if not before else planner.plan(queries, scaled, "slc")
+    return WaysAtMemory(
+        len(queries), memory, planned, plans, counted, single, mapped, tuned(scratch, [planner.epoch])[1]
+    )
 
 
 def _chain(planner: TreePlanner, queries: Sequence[str], memories: Iterable[float]) -> Iterable[TreePlan]:
@@ -124,6 +130,7 @@ def _table(one: Compared) -> Numbers:
             (
                 worked.memory,
                 *(worked.share(way) for way in WAYS),
+                worked.scratch.per_tuple / worked.queries,
                 f"{1 - ours.total / slc.total:.0%}",
                 f"{ours.end / ours.total:.0%}",
                 f"{slc.end / slc.total:.0%}",
@@ -132,7 +139,8 @@ def _table(one: Compared) -> Numbers:
                 worked.plans["ours"].seconds,
             )
         )
-    columns = ("M", *(LABELS[way] for way in WAYS), "saved", "ends", "ends, SLC", "M kept by SLC", "tables", "planning")
+    labels = (*(LABELS[way] for way in WAYS), "SLC from the start")
+    columns = ("M", *labels, "saved", "ends", "ends, SLC", "M kept by SLC", "tables", "planning")
     return table(f"Fig. 4: hash operations over the naive way, {one.name}", columns, rows)
 
 
@@ -147,6 +155,7 @@ def _trees(found: Sequence[Compared]) -> Numbers:
 def _total_panel(one: Compared) -> Panel:
     x = [worked.memory for worked in one.at]
     lines = [Line(LABELS[way], x, [worked.share(way) for worked in one.at]) for way in WAYS]
+    lines.append(Line("SLC from the start", x, [worked.scratch.per_tuple / worked.queries for worked in one.at], True))
     return Panel(f"Fig. 4(a): {one.name}", "M", "hash operations over naive", tuple(lines), log_x=True, bottom=0)
 
 
@@ -157,6 +166,16 @@ def _parts_panel(figure: str, one: Compared, way: str) -> Panel:
         Line(label, x, [getattr(worked.counted[way], part) / 1e6 for worked in one.at]) for label, part in parts.items()
     ]
     title = f"{figure}: {LABELS[way]}, {one.name}"
+    return Panel(title, "M", "hash operations (millions)", tuple(lines), log_x=True, bottom=0)
+
+
+def _scratch_panel(one: Compared) -> Panel:
+    x = [worked.memory for worked in one.at]
+    parts = {"whole": "total", "during the epoch": "during", "end of the epoch": "end"}
+    lines = [
+        Line(label, x, [getattr(worked.scratch, part) / 1e6 for worked in one.at]) for label, part in parts.items()
+    ]
+    title = f"Fig. 4(b): SLC from the start, {one.name}, one epoch"
     return Panel(title, "M", "hash operations (millions)", tuple(lines), log_x=True, bottom=0)
 
 

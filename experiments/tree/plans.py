@@ -7,7 +7,8 @@
               smap), only what happens during the epoch counts (Sec. VIII-A)
     uniform   LRU tables by Lemma 7.1, all or nothing: the paper's for uniform data (Sec. VII)
 
-All of them grow their trees by Algorithm 1, as in the paper. Memory is counted in entries, whatever their width, and
+All of them grow their trees by Algorithm 1, as the engine has it (`sharing.choose.aggregate_tree`) or as it is printed
+(`TreePlanner.printed`, for few queries). Memory is counted in entries, whatever their width, and
 all hash operations cost the same (Sec. VIII-A, B).
 """
 
@@ -28,6 +29,7 @@ from penstock.sharing.allocate.all_or_nothing import all_or_nothing
 from penstock.sharing.allocate.fptas import fptas
 from penstock.sharing.allocate.registry import ALLOCATORS, Allocator
 from penstock.sharing.choose.aggregate_tree import aggregate_tree
+from penstock.sharing.choose.printed_tree import printed_tree
 from penstock.sharing.graph.configuration import STREAM, Configuration, Node
 from penstock.sharing.graph.grain import Grain, letters
 from penstock.sharing.graph.notation import name_letters
@@ -132,6 +134,14 @@ class TreePlanner:
         start = process_time()
         by = "sl" if model == "slc" else "lagrange"  # what trees are judged by as they grow
         grown = aggregate_tree(problem, by, start=pruned(before.configuration) if before else None).configuration
+        return replace(self.allocated(grown, queries, memory, model), seconds=process_time() - start)
+
+    def printed(self, queries: Sequence[str], memory: float, model: str = "ours") -> TreePlan:
+        """By Algorithm 1 as the paper prints it: slow."""
+        problem = self.problem(queries, memory, model)
+        start = process_time()
+        by = "sl" if model == "slc" else "lagrange"
+        grown = printed_tree(problem, by).configuration
         return replace(self.allocated(grown, queries, memory, model), seconds=process_time() - start)
 
     def again(self, plan: TreePlan, memory: float) -> TreePlan:

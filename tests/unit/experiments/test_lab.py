@@ -12,10 +12,12 @@ import pytest
 
 from experiments.kit import probing
 from experiments.kit.captured import capture_files, captured_streams, stream_of
+from experiments.kit.counts import drawn_counts
 from experiments.kit.cycles import Work, allocated, chosen, counted, epes, optimal, price, run_cycles
 from experiments.kit.measure import Tables, TableSpec, places, run_epochs
 from experiments.kit.report import ExperimentSettings, InputAnswer, judged
 from experiments.kit.streams import PRINTED, PaperStream, drawn, in_flows, nested, of_rows, subsets
+from experiments.kit.trains import trains
 from experiments.models.costs import end_of_epoch, epochs_of, per_cycle
 from experiments.models.notation import parse
 from experiments.models.spaces import allocate
@@ -28,13 +30,16 @@ from experiments.smap.common import (
     bare,
     buckets_in,
     fixed_cost,
+    measured_lengths,
     model_cost,
     problem,
     real_cost,
     running_lengths,
     shape,
 )
+from experiments.smap.costs import cost_claims, fitted
 from experiments.smap.peak_load import flush_bound
+from experiments.tree.tables import DirectTable
 from penstock.errors import ConfigError
 from penstock.sharing.choose.choice import choose
 from penstock.sharing.graph.notation import text
@@ -136,6 +141,63 @@ def test_streams_have_the_printed_counts() -> None:
     assert len(np.unique(stream.rows)) == 2837
     few = drawn(4000, 12)
     assert (few.groups("A"), few.groups("AB"), few.groups("ABCD")) == (12, 144, 2837)
+
+
+def test_other_counts_stay_what_they_are_when_values_go_together() -> None:
+    free, close = nested(5000), nested(5000, alike=4)
+    for stream in (free, close):
+        assert tuple(stream.groups(letters) for letters in ("A", "AB", "ABC", "ABCD")) == PRINTED
+        assert {stream.groups(letter) for letter in "ABCD"} == {552}
+    assert all(close.groups(letters) < free.groups(letters) for letters in ("AC", "AD", "CD", "ABD"))
+
+
+def test_drawn_counts_agree_with_all_that_the_paper_tells() -> None:
+    drawn = drawn_counts(200, seed=5)
+    for counts in drawn:
+        assert tuple(counts[letters] for letters in ("A", "AB", "ABC", "ABCD")) == PRINTED
+        others = [counts[letters] for letters in subsets("ABCD") if letters != "ABCD"]
+        assert min(others) == 552
+        assert max(others) == 2836
+        for part, whole in itertools.permutations(subsets("ABCD"), 2):
+            assert not set(part) < set(whole) or counts[part] <= counts[whole]
+    spread = [counts["D"] for counts in drawn]
+    assert np.quantile(spread, 0.1) < 650 < 1200 < np.quantile(spread, 0.9)
+    assert np.corrcoef(spread[1:], spread[:-1])[0, 1] == pytest.approx(0, abs=0.2)
+
+
+def test_trains_have_the_papers_counts_and_come_in_bursts() -> None:
+    made = trains(200_000, seed=3)
+    assert tuple(made.groups(letters) for letters in ("A", "AB", "ABC", "ABCD")) == PRINTED
+    sizes = np.bincount(made.rows, minlength=2837)
+    assert len(made.rows) == sizes.sum() == 200_000
+    assert sizes.min() >= 1
+    runs = 1 + np.count_nonzero(np.diff(made.rows))
+    assert 4 < len(made.rows) / runs < 9  # bursts of 8, cut at the ends of connections
+    first = np.unique(made.rows, return_index=True)[1]
+    assert np.median(first) < 0.55 * len(made.rows)  # connections start all the time
+    assert np.quantile(first, 0.95) > 0.7 * len(made.rows)
+    assert np.array_equal(made.rows, trains(200_000, seed=3).rows)
+    assert not np.array_equal(made.rows, trains(200_000, seed=4).rows)
+
+
+def test_trains_keep_their_flow_length_where_the_paper_has_it() -> None:
+    """Fig. 9: l_m of ABCD is between 20 and 80, and falls as tables get smaller."""
+    (large,), (small,) = (measured_lengths(trains(), "ABCD", ratio) for ratio in (0.2, 5.0))
+    assert 80 > large > small > 20
+
+
+def test_costs_of_tuples_in_and_out_are_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a tuple in takes 10 ns and one out 150 ns, exactly, that is what comes out."""
+
+    def stretch(keys: np.ndarray, buckets: int) -> tuple[int, int]:
+        out = len(DirectTable(buckets).take(keys))
+        return out, 10 * len(keys) + 150 * out
+
+    monkeypatch.setattr("experiments.smap.costs._stretch", stretch)
+    found = fitted(nested(100_000), "ABCD", ExperimentSettings(quick=True))
+    assert (found.entering, found.leaving) == pytest.approx((10, 150))
+    assert found.error == pytest.approx(0, abs=1e-12)
+    assert all(claim.holds for claim in cost_claims([found]))
 
 
 def test_groups_within_a_window() -> None:
@@ -281,6 +343,16 @@ def test_a_cycle_at_work_is_flushed_as_often_as_counted() -> None:
     assert top.evictions + top.flushed + top.flush_evictions == 3000
     for count in below:
         assert count.evictions + count.flush_evictions + count.flushed == 3000
+
+
+def test_a_short_stream_is_played_again_until_its_cycle_is_full() -> None:
+    stream = nested(1000)
+    work = Work({"A": 2, "B": 3}, {}, 0, 700)
+    measured = run_cycles(stream, Tables(stream, [TableSpec(name, -1, 2, True) for name in "AB"]), work)
+    long = PaperStream("s", stream.tuples, np.tile(stream.rows, 6)[: 6 * 700])
+    again = run_cycles(long, Tables(long, [TableSpec(name, -1, 2, True) for name in "AB"]), work)
+    assert measured.rows == again.rows == 6 * 700
+    assert measured.counts == again.counts
 
 
 def test_plans_for_cycles_work() -> None:

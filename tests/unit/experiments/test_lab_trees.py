@@ -18,7 +18,8 @@ from experiments.tree import evicted as tree_evicted
 from experiments.tree import example as tree_example
 from experiments.tree import uniform as tree_uniform
 from experiments.tree.compared import Swept
-from experiments.tree.evicted import below_a_table, chains_of, logged, outs_of, rates_of
+from experiments.tree.evicted import below_a_table, chains_of, drawn, logged, outs_of, rates_of
+from experiments.tree.local import lags_of, recurring
 from experiments.tree.memory import compare
 from experiments.tree.memory_claims import memory_claims, naive
 from experiments.tree.plans import Colliding, TreePlanner, pruned, tuned
@@ -111,6 +112,34 @@ def test_tables_pass_entries_on_in_chunks_as_at_once(monkeypatch: pytest.MonkeyP
     for kind, found in whole.items():
         assert kind(100).take(keys).tolist() == found
         assert len(found) > 500
+
+
+def test_lags_are_found_again() -> None:
+    """Locality is measured apart from popularity, however skewed that is."""
+    lags = np.array([0.2, 0.1, 0.0, 0.3])
+    for alpha in (0.0, 0.9):
+        fresh = drawn(alpha, 300, 60_000, 3)
+        found = lags_of(recurring(fresh, lags, 3), 6)
+        assert found == pytest.approx([*lags, 0, 0], abs=0.02)
+        assert lags_of(np.random.default_rng(1).permutation(recurring(fresh, lags, 3)), 6).sum() < 0.04
+
+
+def test_records_with_lags_repeat_those_before_them() -> None:
+    fresh = np.arange(2000)
+    made = recurring(fresh, np.array([0.0, 0.5]), 1)
+    again = made[2:] == made[:-2]
+    assert again.mean() == pytest.approx(0.5, abs=0.05)
+    assert np.array_equal(made[2:][~again], fresh[2:][~again])
+    assert np.array_equal(recurring(fresh, np.zeros(3), 1), fresh)
+    assert len(np.unique(recurring(fresh, np.array([1.0]), 1))) == 1
+
+
+def test_what_comes_again_soon_is_evicted_less() -> None:
+    apart = rates_of(0.67, 2000, SMALL)
+    local = rates_of(0.67, 2000, SMALL, np.array([0.5]))
+    for one, other in zip(apart, local, strict=True):
+        assert other.lru == pytest.approx(one.lru / 2, rel=0.1)
+        assert other.lfu == pytest.approx(one.lfu, rel=0.1)
 
 
 def test_naive_evaluation_takes_queries_times_tuples() -> None:

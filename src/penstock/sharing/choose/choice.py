@@ -1,9 +1,11 @@
 """Phantom choosing: which phantoms to keep (seed smap, Sec. 4).
 
     gc     greedy by increasing collision rates: memory is allocated again for every candidate (Fig. 6)
-    gp     greedy by increasing space: φ·g buckets for each relation, while any candidate fits (Fig. 5)
+    gp     greedy by increasing space: φ·g buckets for each relation, while any candidate fits (Fig. 5); φ is tuned
+           unless it is told, and what is left over of the memory is spread (Sec. 8.4) or not (Fig. 5 as printed)
     epes   all sets of phantoms: the yardstick, for small sets of queries only
     tree   unions of siblings, for dozens and hundreds of queries (`aggregate_tree`; seed aggregate-tree, Sec. V)
+    algorithm-1  the same as that paper prints it: memory is allocated for every pair of siblings (`printed_tree`)
 
 Any chooser works with any allocator of `allocate.registry` and any kind of table.  `fronts` takes tables from queries
 that do better without.
@@ -17,6 +19,7 @@ from time import thread_time
 
 from penstock.errors import ConfigError
 from penstock.sharing.choose.aggregate_tree import aggregate_tree
+from penstock.sharing.choose.printed_tree import printed_tree
 from penstock.sharing.choose.search import ChosenTables, Objective, RelationForest, Search, Step
 from penstock.sharing.graph.configuration import Configuration, arrange, arranged
 from penstock.sharing.graph.grain import Grain
@@ -28,6 +31,8 @@ from penstock.sharing.model.problem import Problem
 MOST_EXHAUSTIVE = 16
 # How many times other parents are tried.
 MOST_SETTLING = 4
+# φ that GP is tried with where none is told: Fig. 16 of seed smap goes from about 0.6 to 3.
+TUNED = (1.0, 0.4, 0.6, 0.8, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0)
 
 
 def choose(
@@ -35,31 +40,40 @@ def choose(
     problem: Problem,
     alloc: str,
     *,
-    phi: float = 1.0,
+    phi: float | None = None,
+    spread: bool = True,
     fronts: bool = True,
     objective: Objective = tuple_cost,
     phantoms: Iterable[Grain] | None = None,
     ends: float = inf,
     start: Configuration | None = None,
 ) -> ChosenTables:
-    """The configuration that this chooser finds; `phi` is GP's φ, `phantoms` the candidates (None: all unions).
+    """The configuration that this chooser finds; `phi` is GP's φ (None: the one of `TUNED` with the least cost), and
+    with `spread=False` its tables keep φ·g buckets.  `phantoms` are the candidates (None: all unions).
 
     `objective` is what becomes least: the cost of a record without flushes (`flow.tuple_cost`, Eq. 7 of seed smap), or
     with its part of them (`flow.tree_cost`, Eq. 2 of seed aggregate-tree).  With `fronts=False`, only relations that
     feed others have tables; in a `tree` that is always so, and its candidates are unions of siblings, whatever
-    `phantoms` says.  GC and the tree take what they have when the thread's processor time is `ends`; a tree may `start`
+    `phantoms` says.  All but EPES take what they have when the thread's processor time is `ends`; a tree may `start`
     from an earlier one.
     """
     if name == "tree":
         return aggregate_tree(problem, alloc, objective=objective, ends=ends, start=start)
+    if name == "algorithm-1":
+        return printed_tree(problem, alloc, objective=objective, ends=ends)
     search = Search(problem, alloc, fronts=fronts, objective=objective, phantoms=phantoms)
     if name == "gc":
         return _settled(search, *_increasing_collisions(search, ends))
     if name == "gp":
-        return _finished(search, *_increasing_space(search, phi))
+        first, *others = TUNED if phi is None else (phi,)
+        best = _by_space(search, first, spread)
+        for one in others:
+            if thread_time() < ends:
+                best = min(best, _by_space(search, one, spread), key=lambda found: found.cost)
+        return best
     if name == "epes":
         return _all_subsets(search)
-    raise ConfigError(f"no phantom chooser is named '{name}'", "choose one of gc, gp, epes, tree")
+    raise ConfigError(f"no phantom chooser is named '{name}'", "choose one of gc, gp, epes, tree, algorithm-1")
 
 
 def _increasing_collisions(search: Search, ends: float) -> tuple[RelationForest, list[Step]]:
@@ -84,6 +98,21 @@ def _increasing_collisions(search: Search, ends: float) -> tuple[RelationForest,
             return forest, steps
         forest, cost = best, best_cost
         steps.append(Step(search.graph.relations[added], cost))
+
+
+def _by_space(search: Search, phi: float, spread: bool) -> ChosenTables:
+    """GP with this φ.  Where it is not spread, every table has φ·g buckets, less in proportion where even the queries'
+    own do not fit (Fig. 5 then has no memory left and adds nothing)."""
+    forest, steps = _increasing_space(search, phi)
+    if spread:
+        return _finished(search, forest, steps)
+    configuration = arranged(search.graph, search.queries, forest.feeding)
+    tree = plant(configuration, search.problem, _tables(search, configuration))
+    wanted = [phi * g * h if table else 0.0 for g, h, table in zip(tree.groups, tree.entries, tree.tables, strict=True)]
+    spaces = [min(1.0, search.problem.memory / max(sum(wanted), 1e-9)) * space for space in wanted]
+    tree = given(tree, spaces)
+    cost = search.objective(tree, buckets_of(tree, spaces))
+    return ChosenTables(configuration, tuple(spaces), cost, tuple(steps))
 
 
 def _increasing_space(search: Search, phi: float) -> tuple[RelationForest, list[Step]]:

@@ -14,7 +14,7 @@ from experiments.models.problems import paper_problem
 from experiments.models.spaces import allocate
 from penstock.errors import ConfigError
 from penstock.sharing.allocate.registry import ALLOCATORS
-from penstock.sharing.choose.choice import choose
+from penstock.sharing.choose.choice import TUNED, choose
 from penstock.sharing.choose.search import ChosenTables
 from penstock.sharing.graph.configuration import Configuration, arrange
 from penstock.sharing.graph.feeding_graph import candidates, consistent
@@ -200,6 +200,29 @@ def test_gp_gives_every_relation_its_fixed_space() -> None:
     left = 40_000 - sum(needs)
     others = set(candidates(problem.queries)) - set(added)
     assert all(left <= 2.0 * problem.groups(grain) * problem.entry(grain) for grain in others)
+
+
+def test_gp_as_printed_spreads_nothing() -> None:
+    """Fig. 5 returns the relations with φ·g buckets each; what is left over stays unused."""
+    problem = paper_problem(GROUPS, SINGLE, 40_000, c2=15)
+    for phi in (0.6, 1.2, 2.0):
+        printed, spread = (choose("gp", problem, "pl", phi=phi, spread=one) for one in (False, True))
+        assert printed.configuration == spread.configuration
+        wanted = [phi * problem.groups(node.grain) * problem.entry(node.grain) for node in printed.configuration.nodes]
+        assert printed.spaces == pytest.approx(wanted)
+        assert printed.cost == pytest.approx(true_cost(printed, problem))
+        assert spread.cost < printed.cost
+    few = choose("gp", paper_problem(GROUPS, SINGLE, 2_000, c2=15), "pl", phi=2.0, spread=False)
+    assert text(few.configuration) == "A B C D"
+    assert sum(few.spaces) == pytest.approx(2_000)
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_gp_tunes_its_parameter_where_none_is_told(spread: bool) -> None:
+    for seed in range(10):
+        problem = sampled_problem(seed)
+        tuned = choose("gp", problem, "pl", spread=spread)
+        assert tuned.cost == min(choose("gp", problem, "pl", phi=phi, spread=spread).cost for phi in TUNED)
 
 
 def test_gp_goes_by_benefit_per_space() -> None:
