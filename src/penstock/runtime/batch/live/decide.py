@@ -20,6 +20,7 @@ from penstock.clock import instant
 from penstock.logical.query import QuerySet
 from penstock.runtime.batch.job import END, Job
 from penstock.runtime.batch.live.dues import MICROSECONDS, Seen, dues_of, under_way
+from penstock.runtime.batch.live.given_up import kept_from, with_given_up
 from penstock.runtime.batch.live.timings import Measured
 from penstock.sources.base import Position, Source
 from penstock.sources.live.contract import LiveSource, live, source_time
@@ -70,7 +71,10 @@ class LiveDecider:
             until = max(under_way(queue.dues, now / MICROSECONDS) for queue in queues)
             queues = [self._queue(app, one, before, until) for one in seen]
         beginning = [queue for one, queue in zip(seen, queues, strict=True) if _beginning(app, one, before)]
-        plan = self._first(beginning) if beginning else self._planned(now, queues) or self._last(seen)
+        if not beginning:  # what is given up is no work
+            kept = {q.stream: kept_from(one, q.promised) for one, q in zip(seen, queues, strict=True)}
+            queues = [replace(queue, start=kept[queue.stream]) for queue in queues]
+        plan = self._first(beginning) if beginning else self._planned(now, queues) or self._last(seen, queues)
         if plan is None:
             return None
         self._measured.decided(now)
@@ -130,15 +134,15 @@ class LiveDecider:
         some = [queue for queue in queues if queue.promised] or queues
         return self._read([(queue.stream, queue.start, queue.arrived) for queue in some])
 
-    def _last(self, seen: Sequence[Seen]) -> Plan | None:
+    def _last(self, seen: Sequence[Seen], queues: Sequence[Queue]) -> Plan | None:
         """What is left of streams of which nothing will come any more, where that is too little to be ever worth a
         batch: more than that is the scheduler's."""
         known = self._measured.costs
         most = LEAST * known.batch / known.full
         over = [
-            (one.stream.name, one.start, one.arrived)
-            for one in seen
-            if self._over(one, one.arrived) and one.arrived - one.start <= most
+            (queue.stream, Position(queue.start), one.arrived)
+            for one, queue in zip(seen, queues, strict=True)
+            if self._over(one, one.arrived) and one.arrived - queue.start <= most
         ]
         return self._read(over) if over else None
 
@@ -157,7 +161,8 @@ class LiveDecider:
     def _cut(self, seen: Seen, queue: Queue, plan: Plan) -> StreamOffset:
         """The end of the batch in one stream. One that the plan says nothing of has no time to close windows."""
         planned = plan.ranges.get(queue.stream)
-        ranges = tuple((int(stop), k) for stop, k in planned or ())[:MOST_RANGES]
+        kept = Position(seen.start if planned is None else queue.start)
+        ranges = with_given_up(seen.start, kept, [(int(stop), k) for stop, k in planned or ()])[:MOST_RANGES]
         row = Position(ranges[-1][0] if ranges else seen.start)
         return StreamOffset(
             row,
