@@ -27,6 +27,7 @@ from penstock.sources.live.contract import LiveSource, live, source_time
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import Clock, Offset, StreamOffset, StreamState
 from penstock.triage.costs import Estimate
+from penstock.triage.lessons import lesson_seconds
 from penstock.triage.picks import joined
 from penstock.triage.plan import Due, Mode, Plan, Queue, fixed_step
 from penstock.triage.scheduler import LEAST, planned
@@ -131,8 +132,10 @@ class LiveDecider:
     def _first(self, queues: Sequence[Queue]) -> Plan:
         """What there is, but not much of it: so it is soon known what batches cost, and nothing is left unread because
         nobody knew. Streams without promises wait for those that have some."""
-        some = [queue for queue in queues if queue.promised] or queues
-        return self._read([(queue.stream, queue.start, queue.arrived) for queue in some])
+        some, most = [queue for queue in queues if queue.promised] or queues, self._job.batch_rows
+        learning = self._measured.learning
+        most = self._measured.lesson_rows(most, lesson_seconds(some)) if learning else self._measured.rows(most)
+        return _reading([(queue.stream, queue.start, queue.arrived) for queue in some], most)
 
     def _last(self, seen: Sequence[Seen], queues: Sequence[Queue]) -> Plan | None:
         """What is left of streams of which nothing will come any more, where that is too little to be ever worth a
@@ -144,13 +147,7 @@ class LiveDecider:
             for one, queue in zip(seen, queues, strict=True)
             if self._over(one, one.arrived) and one.arrived - queue.start <= most
         ]
-        return self._read(over) if over else None
-
-    def _read(self, some: Sequence[tuple[str, int, int]]) -> Plan:
-        """All of these records (stream, start, arrived), as many as a batch may have."""
-        most = self._measured.rows(self._job.batch_rows)
-        ranges = {name: ((min(arrived, start + most), 0),) for name, start, arrived in some}
-        return Plan(ranges, 0.0, overdue=False)
+        return _reading(over, self._measured.rows(self._job.batch_rows)) if over else None
 
     def _fixed(self, queues: Sequence[Queue]) -> int:
         """One k for all records: the least that keeps up with the streams' peaks."""
@@ -178,6 +175,11 @@ class LiveDecider:
     def _over(self, seen: Seen, row: Position) -> bool:
         """Whether the stream has ended with this record."""
         return self._job.until == END and row >= seen.source.rows()
+
+
+def _reading(some: Sequence[tuple[str, int, int]], most: int) -> Plan:
+    """All of these records (stream, start, arrived), as many as a batch may have."""
+    return Plan({name: ((min(arrived, start + most), 0),) for name, start, arrived in some}, 0.0, overdue=False)
 
 
 def _kept(before: StreamOffset) -> StreamOffset:
