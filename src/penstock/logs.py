@@ -10,6 +10,7 @@
 | `replan`, `compaction` | info | plans have changed; small segments were merged |
 | `table` | info, warning | a table was read again; its new content was not taken |
 | `promise` | warning | a query promises its results sooner than they can be there |
+| `given_up` | warning | records of a live stream waited longer than they are kept |
 | `failure` | error | a batch, or the run, failed |
 
 A record has the attributes `event` and `facts` (a dict), for formatters that want more than a line.

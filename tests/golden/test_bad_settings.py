@@ -17,6 +17,7 @@ CASES = [
     Case("count_of_no_unit", "generate flows -o x.parquet --rows 5GiB"),
     Case("generate_of_no_format", "generate flows -o x.arrow"),
     Case("generate_packed_parquet", "generate flows -o x.parquet.gz"),
+    Case("overload_unknown", "run app.sql --overload triaged", APP),
     # `check` refuses what `run` refuses before it starts.
     Case("check_sink_unknown", "check app.sql", into("kafka:topic")),
     Case("check_sink_shared", "check app.sql", BOTH),

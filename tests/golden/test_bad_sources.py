@@ -117,6 +117,8 @@ CASES = [
     Case(
         "replay_speed_no_number", CHECK, stream("replay:parquet:data.parquet", "", "speed = 'fast'") + QUERY, parquet()
     ),
+    Case("replay_kept_no_time", CHECK, stream("replay:parquet:data.parquet", "", "kept = 10") + QUERY, parquet()),
+    Case("replay_kept_too_short", CHECK, stream("replay:parquet:data.parquet", "", "kept = '1 ms'") + QUERY, parquet()),
     Case("replay_twice", CHECK, stream("replay:replay:pcap:a.pcap") + QUERY),
     Case("replay_stdin", CHECK, stream("replay:stdin:csv") + QUERY),
     Case("replay_view", CHECK, stream("replay:spark:flows") + QUERY),

@@ -167,6 +167,7 @@ def assert_rows(actual: pa.Table | None, expected: pa.Table, log: Logged, place:
     assert found.schema.names == expected.schema.names, place
     assert_same_rows(found.drop_columns(left), expected.drop_columns(left), place)
     for name in differences:
+        assert found.column(name).null_count == expected.column(name).null_count, f"{place}\n{name}"
         of = name.removeprefix("estimated_")
         columns = (found.column(one).to_numpy(zero_copy_only=False) for one in (of, f"exact_{of}", name))
         whole, read, estimated = (column.astype(float) for column in columns)

@@ -15,6 +15,7 @@ from random import Random
 import numpy as np
 
 from penstock.triage import costs as costing
+from penstock.triage.lessons import ENOUGH, Lesson, lesson_rows, lesson_seconds
 from penstock.triage.picks import DROP
 from penstock.triage.plan import greatest
 from penstock.triage.scheduler import Costs, Due, Mode, Plan, Queue, planned
@@ -168,23 +169,29 @@ def simulated(
     noise: float = 0.0,
     believed: Costs | None = None,
     estimate: costing.Estimate | None = None,
+    cold: float | None = None,
     dice: Random | None = None,
     patience: float = inf,
 ) -> Run:
     """Until all windows are closed, or `patience` seconds after the last record.
 
-    The scheduler goes by `believed` costs, or by what `estimate` measures; a batch's true costs vary by `noise`.
+    The scheduler goes by `believed` costs, or by what `estimate` measures; a batch's true costs vary by `noise`. With
+    `cold` seconds more for the first batch, the first ones are lessons, as in a run that begins.
     """
     lives = [Live(stream) for stream in streams]
     batches: list[Told] = []
     now, end = 0.0, max(stream.end for stream in streams)
+    lesson, lessons = None, 0 if cold is None else ENOUGH + 1
     breaks = np.unique(np.concatenate([stream.breaks for stream in streams]))
     while any(live.closed < len(live.ends) for live in lives) and now < end + patience:
         horizon = max((live.due(now) for live in lives if live.stream.promise < inf), default=0.0)
         queues = [live.queue(now, horizon) for live in lives]
         known = costing.costs(estimate) if estimate else believed or costs
         rows = costing.rows(estimate, batch_rows) if estimate else batch_rows
-        plan = planned(now, queues, known, mode, rows, fixed)
+        if lessons and any(queue.arrived > queue.start for queue in queues):
+            plan = taught(queues, lesson)
+        else:
+            plan = planned(now, queues, known, mode, rows, fixed)
         if plan is None:
             now += _pause(now, queues, known, breaks)
             continue
@@ -194,20 +201,31 @@ def simulated(
             reads, lefts = live.take(plan.ranges.get(queue.stream, ()))
             read, left = read + reads, left + lefts
             closing.append(live.closing(queue, now) if queue.stream in plan.ranges else 0)
-        assert read <= rows
+        assert read <= rows or lessons or cold is not None  # what is odd comes on top, and few are allowed at first
         closed = sum(closing)
         assert read or left or closed, (now, queues, plan)
         luck = 1 + noise * (2 * dice.random() - 1) if dice else 1.0
         tasks, merge = costs.reading(read + left, read) * luck, costs.close * closed * luck
-        seconds = costs.batch * luck + tasks + merge
+        if estimate and cold is not None:  # a third of what a batch costs is its tasks', as much its merge's
+            tasks, merge = (part + costs.batch / 3 * luck for part in (tasks, merge))
+        extra = cold if cold is not None and not batches else 0.0
+        seconds = costs.batch * luck / (1 if cold is None else 3) + tasks + merge + extra
         batches.append(Told(now, queues, known, plan, seconds, closed))
         now += seconds
         for live, count in zip(lives, closing, strict=True):
             live.close(count, now)
-        if estimate:
+        lesson, lessons = Lesson(read, tasks + extra), max(0, lessons - 1)
+        if estimate and not extra:
             timing = costing.Timing(read, left, closed, False, tasks, merge, seconds, seconds)
             estimate = costing.measured(estimate, timing)
     return Run(lives, batches, now)
+
+
+def taught(queues: Sequence[Queue], last: Lesson | None) -> Plan:
+    """One of the first batches."""
+    most = lesson_rows(last, lesson_seconds(queues))
+    ranges = {q.stream: ((min(q.arrived, q.start + most), 0),) for q in queues if q.arrived > q.start}
+    return Plan(ranges, 0.0, False)
 
 
 def _pause(now: float, queues: Sequence[Queue], costs: Costs, breaks: np.ndarray) -> float:

@@ -8,6 +8,7 @@
 | `scheduler.py` | the next batch: `planned` |
 | `ranges.py` | steps as ranges of records; a step between two powers of two is a mixture |
 | `costs.py` | what batches cost, learnt from their timings |
+| `lessons.py` | the first batches of a run, from which costs are learnt |
 | `picks.py` | which record of 2^k neighbours is read, the same in every task and replay |
 
 Pure: no engine, no clock. Times come in as arguments, decisions go out as data.

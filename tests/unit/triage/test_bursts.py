@@ -158,3 +158,29 @@ def test_costs_are_learnt_on_the_way(load: float) -> None:
     assert max(late[3:]) <= 2 * COSTS.batch, f"seed {SEED}"
     variance, best = run.lives[0].variance()[3:].sum(), clairvoyant(stream, COSTS)[3:].sum()
     assert variance <= 3**2 * best, f"seed {SEED}"
+
+
+def begun(full: float, load: float, every: float, promise: float, batch: float, seed: int) -> Run:
+    """A run that begins at this load, and knows nothing of costs; its first batch takes half a second more."""
+    costs = Costs(batch, full, full / 20, 0.1 if every < 2 else 0.3)
+    stream = Stream("s", (0.0, every * 5), (load / full,), every, promise)
+    return simulated([stream], costs, estimate=Estimate(), cold=0.5, noise=0.1, dice=Random(seed))
+
+
+@pytest.mark.parametrize("full", [1e-6, 1e-5, 1e-4, 3e-4])
+@pytest.mark.parametrize(("every", "promise"), [(1.0, 2.0), (2.0, 2.0), (5.0, 2.0), (10.0, 2.0), (10.0, 5.0)])
+def test_the_first_windows_of_an_overload_are_in_time_whatever_records_cost(
+    full: float, every: float, promise: float
+) -> None:
+    for seed, load in enumerate((2, 5, 10, 2, 5, 10)):
+        late = begun(full, load, every, promise, 0.1 + 0.1 * (seed % 2), seed).lives[0].late
+        assert max(late[:3]) <= 0.2, f"seed {seed}, {load} × capacity: {late}"
+
+
+@pytest.mark.parametrize("full", [1e-6, 1e-5, 1e-4, 3e-4])
+@pytest.mark.parametrize(("every", "promise"), [(1.0, 2.0), (2.0, 2.0), (5.0, 2.0), (10.0, 2.0), (10.0, 5.0)])
+def test_what_can_be_read_in_time_is_read_from_the_first_record_on(full: float, every: float, promise: float) -> None:
+    for seed in range(4):
+        live = begun(full, 0.3, every, promise, 0.1 + 0.1 * (seed % 2), seed).lives[0]
+        assert set(live.steps) == {0}, f"seed {seed}"
+        assert max(live.late) <= 0, f"seed {seed}: {live.late}"

@@ -233,10 +233,7 @@ class Finisher:
             return added(evaluate(of, self.scope), evaluate(of, self._read.scope))
         if what == ESTIMATED:
             return replace(evaluate(of, self.scope), valid=np.zeros(self.scope.rows, bool))
-        column = of.argument if isinstance(of, Aggregate) else None
-        name = None if column is None else column_of(column)
-        records = kept_of(name, self._groups.count, self._groups.states).count
-        return self._estimated.errors.of(of, evaluate(of, self.scope), records)
+        return self._estimated.errors.of(of, self.scope, self._groups)
 
     @cached_property
     def _read(self) -> Finisher:

@@ -31,6 +31,7 @@ from penstock.runtime.planning.planners import Replanning, RunPlanner
 from penstock.runtime.run import active
 from penstock.runtime.run.admission import no_checkpoint, open_sinks
 from penstock.runtime.run.changes import Amending, adopt, check_changes
+from penstock.runtime.run.given_up import TellGivenUp
 from penstock.runtime.run.history import History
 from penstock.runtime.run.promised import TellPromises
 from penstock.runtime.run.run import Run
@@ -170,6 +171,7 @@ def start(
             tell_batch,
             TellTables(manifest.offset.tables),
             TellPromises(held),
+            TellGivenUp(held),
             *observers,
             Replanning(planner, held, patience),
         ]

@@ -42,6 +42,12 @@ class LiveSource(Source, Protocol):
         """Seconds of the source's time in a second of the wall's."""
         ...
 
+    @property
+    def kept_for(self) -> int | None:
+        """How long records wait for queries without a promise, in microseconds on the wall; None: as long as it
+        takes."""
+        ...
+
     def prepare(self, time: str, ahead: int | None) -> LiveSource:
         """The source with its index, as far as it has one beforehand. `time` is the stream's time column; times further
         ahead than `ahead` of the greatest before them are malformed and no sign that time goes on."""

@@ -5,6 +5,7 @@
 | option | default | |
 | --- | --- | --- |
 | `speed` | `1` | seconds of the source's time in a second of the wall's |
+| `kept` | for ever | how long, on the wall, records wait for queries that promise no delay |
 | others | | are the source's own |
 
 With `speed = 'max'` the source is read as fast as it can be: then it is just the source itself.
@@ -27,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import SourceError
+from penstock.lang.durations import LONGEST, parse_duration
 from penstock.logical.query import Field
 from penstock.logical.types import TIMESTAMP
 from penstock.sources.base import Abilities, Position, Source, Split, growing
@@ -37,8 +39,10 @@ from penstock.sources.options import Options
 from penstock.state.protocol import Clock
 
 Array = np.ndarray
-SPEED, MAX = "speed", "max"
+SPEED, MAX, KEPT = "speed", "max", "kept"
 AS_RECORDED: float | None = 1.0
+FOR_EVER: int | None = None
+SHORTEST = 1_000_000  # of `kept`: no batch is shorter than it takes
 SLOWEST, FASTEST = 1e-6, 1e9
 MOST = (1 << 63) - 1
 RECENT = 4  # blocks whose times are kept: where the stream has come to, where windows end
@@ -71,6 +75,7 @@ class ReplaySource:
     wrapped: Source
     speed: float
     marks: Marks | None = None
+    kept_for: int | None = None
 
     @property
     def abilities(self) -> Abilities:
@@ -190,10 +195,11 @@ def open_replay(uri: str, options: Mapping[str, str], declared: tuple[Field, ...
         raise SourceError(f"'{name}' cannot be replayed", REFUSED[scheme])
     if not uri:
         raise SourceError("nothing to replay is given", "name a source after it, like replay:pcap:trace.pcap")
-    mine = {key: text for key, text in options.items() if key.lower() == SPEED}
-    speed = Options("replay", mine).take(SPEED, _speed, AS_RECORDED)
+    mine = {key: text for key, text in options.items() if key.lower() in (SPEED, KEPT)}
+    given = Options("replay", mine)
+    speed, kept = given.take(SPEED, _speed, AS_RECORDED), given.take(KEPT, _kept, FOR_EVER)
     wrapped = open_source(uri, {key: text for key, text in options.items() if key not in mine}, declared)
-    return wrapped if speed is None else ReplaySource(name, wrapped, speed)
+    return wrapped if speed is None else ReplaySource(name, wrapped, speed, kept_for=kept)
 
 
 def _speed(text: str) -> float | None:
@@ -207,3 +213,13 @@ def _speed(text: str) -> float | None:
     if not SLOWEST <= speed <= FASTEST:
         raise ValueError(f"a number above 0, of seconds to play in one second (up to {FASTEST:g}), or '{MAX}'")
     return speed
+
+
+def _kept(text: str) -> int:
+    try:
+        kept = parse_duration(text)
+    except ValueError:
+        kept = 0
+    if not SHORTEST <= kept <= LONGEST:
+        raise ValueError("a duration of a second or more, like '10 minutes'")
+    return kept

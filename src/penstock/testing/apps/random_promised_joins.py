@@ -97,5 +97,16 @@ def _across(dice: Dice, stream: DrawnStream, tables: tuple[DrawnTable, ...], que
         OutputSpec(f"m{number}", terms.aggregate(name, argument))
         for number, (name, argument) in enumerate(dice.some(asked, 4))
     ]
+    if dice.chance(0.4):
+        outputs.append(OutputSpec("added", _added_up(dice, record, row)))
     more = (KeySpec(total),) if query.keys and dice.chance(0.2) else ()
     return replace(query, outputs=(*query.outputs, *outputs), keys=(*query.keys, *more))
+
+
+def _added_up(dice: Dice, record: terms.Term, row: terms.Term) -> terms.Term:
+    """Constants times counts and sums, of one column or of two."""
+    count, number = terms.aggregate("count"), terms.number(dice.pick((8, -3, 0.125)))
+    one, other = (terms.aggregate("sum", of) for of in (record, row))
+    added = dice.pick((count, one, terms.aggregate("count", record), other))
+    scaled = terms.arithmetic(dice.pick(("*", "/")), one, number)
+    return dice.pick((scaled, terms.arithmetic(dice.pick("+-"), scaled, added)))

@@ -5,6 +5,7 @@ Only well-conditioned terms are summed (see `random_values`): a sum beyond BIGIN
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -100,7 +101,7 @@ def random_output(dice: Dice, aggregates: Sequence[RandomTerm], keys: Sequence[R
     number = dice.between(-3, 9)
     whole = (
         f"{count} * {number}",
-        f"count(*) % {dice.between(0, 4)}",
+        f"count(*) % {dice.pick((0, 2, 3, 4))}",
         f"-{count}",
         f"greatest({count}, 3)",
         f"CASE WHEN {count} > 3 THEN 1 ELSE 0 END",
@@ -111,11 +112,31 @@ def random_output(dice: Dice, aggregates: Sequence[RandomTerm], keys: Sequence[R
         RandomTerm(dice.pick(whole), Kind.INTEGER, LITERALS[Kind.INTEGER], small=True),
         RandomTerm(dice.pick(broken), Kind.DOUBLE, LITERALS[Kind.DOUBLE], exact=False, odd=True),
         RandomTerm(dice.pick(texts), Kind.STRING, LITERALS[Kind.STRING]),
+        RandomTerm(_added_up(dice, ratios), Kind.DOUBLE, LITERALS[Kind.DOUBLE], exact=False, odd=True),
     )
     # Not of addresses: what is said of their prefixes would have to be grouped by, too.
     plain = [key for key in keys if key.kind is not Kind.INET]
     changed = [random_exact(dice, plain)] if plain and dice.chance(0.4) else []
     return dice.pick((*made, *changed, *changed))
+
+
+def _added_up(dice: Dice, aggregates: Sequence[RandomTerm]) -> str:
+    """Constants times counts, sums and averages: of one, of what is said of one column, of any."""
+    chosen = dice.pick(aggregates)
+    one, other = chosen.text, dice.pick(aggregates).text
+    inside = re.search(r"^(?:sum|avg|count)\((?!DISTINCT|\*)(.*)\)$", one)
+    counted = f"count({inside[1]})" if inside and "FILTER" not in one else "count(*)"
+    number, share = dice.pick(("8", "-3", "0.125", "0")), dice.pick(("10", "-4", "2.5"))
+    return dice.pick(
+        (
+            f"{one} * {number}",
+            f"{one} / {share}",
+            f"({number} - {one}) / {share} + 1",
+            f"{one} - {counted} * {number}",
+            f"({one} + {counted}) * 2 - count(*) / {share}",
+            f"{one} + {other}",
+        )
+    )
 
 
 def _logic(dice: Dice, depth: int, leaf: Callable[[], str]) -> str:

@@ -302,6 +302,20 @@ def test_speeds_that_make_no_sense(speed: str) -> None:
     assert "'max'" in caught.value.hint
 
 
+def test_records_are_kept_for_ever_or_for_a_while() -> None:
+    sources = [open_source("replay:generate:zipf", options) for options in ({}, {"KEPT": "10 minutes"})]
+    assert [source.kept_for for source in sources if isinstance(source, ReplaySource)] == [None, 600 * SECOND]
+    assert open_source("replay:generate:zipf", {"kept": "1 h", "speed": "max"}) == open_source("generate:zipf", {})
+
+
+@pytest.mark.parametrize("kept", ["0", "10", "-5 minutes", "999 ms", "a while", "1 month", "99999999999 weeks", ""])
+def test_times_to_keep_records_that_make_no_sense(kept: str) -> None:
+    for more in ({}, {"speed": "max"}):
+        with pytest.raises(SourceError, match=f"option 'kept' of replay is '{kept}'") as caught:
+            open_source("replay:generate:zipf", {"kept": kept, **more})
+        assert "'10 minutes'" in caught.value.hint
+
+
 @pytest.mark.parametrize(
     ("address", "fact", "hint"),
     [

@@ -4,6 +4,7 @@
 | --- | --- |
 | `dues` | which windows of a stream are to close, from which instant on and until when |
 | `decide` | asks the scheduler for the next batch, and says in the offset all that a replay must know |
+| `given_up` | which records have waited longer than their source keeps them |
 | `timings` | what batches took, for the scheduler's costs |
 | `unread` | the account of records that nobody looks at, and of those that were dropped |
 | `patience` | what of the driver's own work waits in a burst |

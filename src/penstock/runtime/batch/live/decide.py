@@ -20,12 +20,14 @@ from penstock.clock import instant
 from penstock.logical.query import QuerySet
 from penstock.runtime.batch.job import END, Job
 from penstock.runtime.batch.live.dues import MICROSECONDS, Seen, dues_of, under_way
+from penstock.runtime.batch.live.given_up import kept_from, with_given_up
 from penstock.runtime.batch.live.timings import Measured
 from penstock.sources.base import Position, Source
 from penstock.sources.live.contract import LiveSource, live, source_time
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import Clock, Offset, StreamOffset, StreamState
 from penstock.triage.costs import Estimate
+from penstock.triage.lessons import lesson_seconds
 from penstock.triage.picks import joined
 from penstock.triage.plan import Due, Mode, Plan, Queue, fixed_step
 from penstock.triage.scheduler import LEAST, planned
@@ -70,7 +72,10 @@ class LiveDecider:
             until = max(under_way(queue.dues, now / MICROSECONDS) for queue in queues)
             queues = [self._queue(app, one, before, until) for one in seen]
         beginning = [queue for one, queue in zip(seen, queues, strict=True) if _beginning(app, one, before)]
-        plan = self._first(beginning) if beginning else self._planned(now, queues) or self._last(seen)
+        if not beginning:  # what is given up is no work
+            kept = {q.stream: kept_from(one, q.promised) for one, q in zip(seen, queues, strict=True)}
+            queues = [replace(queue, start=kept[queue.stream]) for queue in queues]
+        plan = self._first(beginning) if beginning else self._planned(now, queues) or self._last(seen, queues)
         if plan is None:
             return None
         self._measured.decided(now)
@@ -127,26 +132,22 @@ class LiveDecider:
     def _first(self, queues: Sequence[Queue]) -> Plan:
         """What there is, but not much of it: so it is soon known what batches cost, and nothing is left unread because
         nobody knew. Streams without promises wait for those that have some."""
-        some = [queue for queue in queues if queue.promised] or queues
-        return self._read([(queue.stream, queue.start, queue.arrived) for queue in some])
+        some, most = [queue for queue in queues if queue.promised] or queues, self._job.batch_rows
+        learning = self._measured.learning
+        most = self._measured.lesson_rows(most, lesson_seconds(some)) if learning else self._measured.rows(most)
+        return _reading([(queue.stream, queue.start, queue.arrived) for queue in some], most)
 
-    def _last(self, seen: Sequence[Seen]) -> Plan | None:
+    def _last(self, seen: Sequence[Seen], queues: Sequence[Queue]) -> Plan | None:
         """What is left of streams of which nothing will come any more, where that is too little to be ever worth a
         batch: more than that is the scheduler's."""
         known = self._measured.costs
         most = LEAST * known.batch / known.full
         over = [
-            (one.stream.name, one.start, one.arrived)
-            for one in seen
-            if self._over(one, one.arrived) and one.arrived - one.start <= most
+            (queue.stream, Position(queue.start), one.arrived)
+            for one, queue in zip(seen, queues, strict=True)
+            if self._over(one, one.arrived) and one.arrived - queue.start <= most
         ]
-        return self._read(over) if over else None
-
-    def _read(self, some: Sequence[tuple[str, int, int]]) -> Plan:
-        """All of these records (stream, start, arrived), as many as a batch may have."""
-        most = self._measured.rows(self._job.batch_rows)
-        ranges = {name: ((min(arrived, start + most), 0),) for name, start, arrived in some}
-        return Plan(ranges, 0.0, overdue=False)
+        return _reading(over, self._measured.rows(self._job.batch_rows)) if over else None
 
     def _fixed(self, queues: Sequence[Queue]) -> int:
         """One k for all records: the least that keeps up with the streams' peaks."""
@@ -157,7 +158,8 @@ class LiveDecider:
     def _cut(self, seen: Seen, queue: Queue, plan: Plan) -> StreamOffset:
         """The end of the batch in one stream. One that the plan says nothing of has no time to close windows."""
         planned = plan.ranges.get(queue.stream)
-        ranges = tuple((int(stop), k) for stop, k in planned or ())[:MOST_RANGES]
+        kept = Position(seen.start if planned is None else queue.start)
+        ranges = with_given_up(seen.start, kept, [(int(stop), k) for stop, k in planned or ()])[:MOST_RANGES]
         row = Position(ranges[-1][0] if ranges else seen.start)
         return StreamOffset(
             row,
@@ -173,6 +175,11 @@ class LiveDecider:
     def _over(self, seen: Seen, row: Position) -> bool:
         """Whether the stream has ended with this record."""
         return self._job.until == END and row >= seen.source.rows()
+
+
+def _reading(some: Sequence[tuple[str, int, int]], most: int) -> Plan:
+    """All of these records (stream, start, arrived), as many as a batch may have."""
+    return Plan({name: ((min(arrived, start + most), 0),) for name, start, arrived in some}, 0.0, overdue=False)
 
 
 def _kept(before: StreamOffset) -> StreamOffset:

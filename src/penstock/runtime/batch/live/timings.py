@@ -5,9 +5,8 @@ from __future__ import annotations
 from penstock.runtime.batch.live.dues import MICROSECONDS
 from penstock.state.manifest import Manifest
 from penstock.triage.costs import Estimate, Timing, costs, measured, rows
+from penstock.triage.lessons import ENOUGH, Lesson, lesson_rows
 from penstock.triage.plan import Costs
-
-ENOUGH = 2  # batches that tell what they cost
 
 
 class Measured:
@@ -19,6 +18,7 @@ class Measured:
         self._batch = -1  # the newest that was taken
         self._decided_at: int | None = None
         self._cold, self._learnt = True, 0
+        self._lesson: Lesson | None = None
 
     def go_on(self, known: Estimate | None) -> None:
         """From what a run before this one knew."""
@@ -38,6 +38,10 @@ class Measured:
         """How many records a batch may read."""
         return rows(self.known, most)
 
+    def lesson_rows(self, most: int, seconds: float) -> int:
+        """The same of a batch that is to teach costs, and to last so long at most."""
+        return min(most, lesson_rows(self._lesson, seconds))
+
     def decided(self, now: int) -> None:
         """A batch begins."""
         self._decided_at = now
@@ -48,6 +52,8 @@ class Measured:
             return
         told, interval = before.timings, (now - self._decided_at) / MICROSECONDS
         self._batch, self._decided_at = before.batch, None
+        if told.read:
+            self._lesson = Lesson(told.read, told.tasks)
         if self._cold:  # its workers loaded what they run
             self._cold = not told.read
             return

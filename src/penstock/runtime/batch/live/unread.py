@@ -52,7 +52,10 @@ def picks_alone(plan: SharedPlan) -> SharedPlan:
 
 def lost_records(course: Course, source: Source, kept: SharedPlan) -> Iterator[pa.RecordBatch]:
     """A row for each block of records that are dropped: its last time, and how many there are. Of a block in which a
-    pane ends the times are read, and it has a row for each of its panes."""
+    pane ends the times are read, and it has a row for each of its panes. Nothing where nobody keeps picks: of queries
+    without a promise the account alone knows."""
+    if not kept.relations:
+        return
     panes = {relation.panes for relation in kept.relations if relation.panes.axis == AXIS}
     split = _ends(course.greatest, panes)
     parts = [np.stack([course.edges[1:], course.greatest[1:]])[:, ~split]]

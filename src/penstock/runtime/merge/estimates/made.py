@@ -23,7 +23,7 @@ def estimated(one: Detailed, groups: Groups, shares: Shares, picks: WindowPicks)
     """Of a query whose groups are told apart by weight; and what its details are, by estimate."""
     picked = joined_picks(_picked(one, groups, make) for make in shares(one.details[0]))
     read, _ = reduced(one, groups, shares)
-    errors = Errors(groups, picked, picks)
+    errors = Errors(groups, picked, picks, one.query.join is not None)
     if picked is None:
         return Estimated(groups, read, groups, errors), read
     whole = weighted_groups(one.groups.wanted, groups, picked)

@@ -4,6 +4,7 @@
 | --- | --- |
 | `reading` | which records are read, and how many each stands for: `Reading`, `read_records` |
 | `errors` | one standard error of an estimate, in exact numbers |
+| `linear` | which expressions are sums of constants times counts and sums, found out by asking |
 | `estimates`, `groups` | groups of what was read, with `exact_x`, `estimated_x`, `error_x` |
 | `expected` | rows and accounts of an app on one stream: `expect_triaged` |
 | `joins` | the same where tables have several rows for a record: `expect_triaged_joins` |

@@ -24,15 +24,18 @@ class Part(NamedTuple):
 
     record: int
     step: int
-    value: int | float | None
+    value: int | float | Fraction | None
 
 
 class Error(NamedTuple):
     """`value` is None for NULL. `scale` is what rounding is measured by: the same without S, and with values instead of
-    residuals."""
+    residuals, none of which makes up for another."""
 
     value: float | None
     scale: float = 0.0
+
+    def times(self, factor: float) -> Error:
+        return Error(None if self.value is None else self.value * factor, self.scale * factor)
 
 
 def error_of_total(parts: Iterable[Part], sizes: Mapping[int, int]) -> Error:
@@ -42,6 +45,16 @@ def error_of_total(parts: Iterable[Part], sizes: Mapping[int, int]) -> Error:
         return Error(None)
     found = [part._replace(value=0 if part.value is None else part.value) for part in parts if part.step]
     return _odd(found, found, sizes) or _error(found, sizes, Fraction(0), 1)
+
+
+def error_of_sum(summands: Sequence[tuple[Fraction, Sequence[Part]]], sizes: Mapping[int, int]) -> Error:
+    """Of constants times counts and sums: a pick adds to the group all that it adds to any of them, times these."""
+    picked = [part for _, parts in summands for part in parts if part.step]
+    odd = _odd(picked, picked, sizes)
+    if odd is not None:
+        return odd
+    scaled = (p._replace(value=factor * Fraction(p.value or 0)) for factor, parts in summands for p in parts)
+    return _error([part for part in scaled if part.step], sizes, Fraction(0), 1)
 
 
 def error_of_average(parts: Iterable[Part], sizes: Mapping[int, int]) -> Error:
@@ -77,7 +90,7 @@ def _error(parts: Iterable[Part], sizes: Mapping[int, int], mean: Fraction, coun
         residuals = [sum((value - mean for value in values), Fraction(0)) for values in picks]
         squares = sum((one * one for one in residuals), Fraction(0))
         variance += factor * (squares - sum(residuals, Fraction(0)) ** 2 / size)
-        scale += factor * sum((sum(values, Fraction(0)) ** 2 for values in picks), Fraction(0))
+        scale += factor * sum((sum(map(abs, values), Fraction(0)) ** 2 for values in picks), Fraction(0))
     return Error(_root(variance / count**2), _root(scale / count**2))
 
 

@@ -8,20 +8,36 @@ the stream's records have windows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.logical.expressions import ERROR, ESTIMATED, EXACT, Aggregate, Expression, Triaged, walk
+from penstock.logical.expressions import (
+    ERROR,
+    ESTIMATED,
+    EXACT,
+    Aggregate,
+    Bucket,
+    Column,
+    Computed,
+    Expression,
+    Prefix,
+    Triaged,
+    WindowEnd,
+    children,
+    walk,
+)
 from penstock.logical.query import WEIGHT, Key, OutputColumn, Query
+from penstock.logical.render import render
 from penstock.logical.types import DOUBLE
 from penstock.testing.oracle.answers import groups_of, names_of, records_of
 from penstock.testing.oracle.attributes import Prepared
 from penstock.testing.oracle.columns import Numbers
 from penstock.testing.oracle.database import NamedTable, run
 from penstock.testing.oracle.triage.groups import Asked, Made, Picked, estimated, part_of
+from penstock.testing.oracle.triage.linear import Summand
 
 Names = dict[Expression, str]
 
@@ -105,7 +121,24 @@ def _asked(output: OutputColumn, translator: NamedTable) -> Asked:
     sql = translator.sql(of)
     if isinstance(of, Aggregate) and not of.distinct:
         return Asked(output.name, sql, of.type, of.function, translator.names[of])
-    return Asked(output.name, sql, of.type)
+    return Asked(output.name, sql, of.type, parts=tuple(_summands(of, translator.names)))
+
+
+def _summands(of: Expression, names: Mapping[Expression, str]) -> Iterator[Summand]:
+    """The aggregates of an expression, unless it has keys, too."""
+    for part in _groups_of(of):
+        if not isinstance(part, Aggregate):
+            yield Summand("", "", "", part.type)
+        else:
+            argument = "" if part.argument is None else f"{render(part.argument)} {part.test}"
+            yield Summand("" if part.distinct else part.function, argument, names[part], part.type)
+
+
+def _groups_of(of: Expression) -> dict[Expression, None]:
+    """What an expression asks of a group: aggregates and keys."""
+    if isinstance(of, Aggregate | Column | Computed | Prefix | Bucket | WindowEnd):
+        return {of: None}
+    return {part: None for child in children(of) for part in _groups_of(child)}
 
 
 def _parts(query: Query, prepared: Prepared, read: Read, names: Names) -> pa.Table:

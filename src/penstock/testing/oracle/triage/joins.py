@@ -42,6 +42,7 @@ from penstock.testing.oracle.joins.terms import AggregateOf, Term, slot
 from penstock.testing.oracle.joins.watermarks import StreamCourse, evaluated_in
 from penstock.testing.oracle.triage.expected import picked_of, triaged_timeline
 from penstock.testing.oracle.triage.groups import Asked, Made, Picked, estimated, part_of, with_tolerances
+from penstock.testing.oracle.triage.linear import Summand
 from penstock.testing.oracle.triage.reading import Reading
 
 STEP, WEIGHT = "oracle_step", "#weight"
@@ -142,10 +143,18 @@ def _value(one: AggregateOf) -> str:
 
 
 def _asked(output: OutputSpec) -> Asked:
-    """As in the select list; one aggregate alone has an error."""
+    """As in the select list; one aggregate alone has an error, and what adds some up may have one."""
     term = output.term
     one = next((a for a in term.aggregates if a.term == term and not a.distinct), None)
-    return Asked(output.name, term.sql, term.type, *(("", "") if one is None else (one.function, one.slot)))
+    if one is not None:
+        return Asked(output.name, term.sql, term.type, one.function, one.slot)
+    parts = tuple(map(_summand, term.aggregates)) if not term.uses else ()
+    return Asked(output.name, term.sql, term.type, parts=parts)
+
+
+def _summand(one: AggregateOf) -> Summand:
+    argument = "" if one.argument is None else f"{one.argument.text} {one.test and one.test.text}"
+    return Summand("" if one.distinct else one.function, argument, one.slot, one.type)
 
 
 def _with_estimates(output: OutputSpec, place: int | None) -> list[OutputSpec]:
