@@ -56,10 +56,10 @@ OPTIONS = {
     "details": (),
     "joinplans": ("streams", "repeat"),
     "latency": ("repeat", "peaks", "seconds", "minutes"),
-    "multiquery": ("queries", "streams"),
+    "multiquery": ("queries", "streams", "repeat"),
     "packets": ("captures",),
     "planning": ("queries",),
-    "scaling": ("queries",),
+    "scaling": ("queries", "streams"),
     "sketches": (),
     "startup": (),
 }
@@ -82,9 +82,10 @@ def run_benchmarks(
 ) -> Iterator[dict[str, Any]]:
     """Run these in the folder `work`, or in one that is removed at the end; progress and tables go to `console`.
 
-    `captures` are what `packets` reads instead of those it knows, `queries` and `streams` what `multiquery` compares
-    instead of all (`streams` also the cases of `aggjoin`, where all engines run `repeat` times in turn); without `rows`
-    each benchmark has its own number. `peaks`, `seconds` and `minutes` are bursts of `latency`, and its soak.
+    `captures` are what `packets` reads instead of those it knows, `queries` and `streams` what `multiquery` and
+    `scaling` compare instead of all (`streams` also the cases of `aggjoin`); engines run `repeat` times in turn;
+    without `rows` each benchmark has its own number. `peaks`, `seconds` and `minutes` are bursts of `latency`, and its
+    soak.
     """
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:

@@ -8,13 +8,16 @@ from benchmarks.measure.job import DISCARD, PARQUET
 
 SINKS = {PARQUET: "results to Parquet", DISCARD: "results discarded"}
 PARTS, TEXTS = "parts", "texts"  # forms of a file, see `benchmarks.data.files`
+STREAMS = ("flows", "zeek", "packets", "prefixes")  # of `benchmarks.data.files`
+LOG = "zeek"
+REPEATING = ("packets", "prefixes")  # where one aggregate by the finest keys has fewer rows than there are records
 QUICK_SHARE = 8  # of what slow engines are given, in a quick run
 
 
 @dataclass(frozen=True)
 class Contender:
     """An engine of the benchmark. `most` limits its queries times records: slow engines read a prefix. They also
-    drop results of one stream only: a whole run should not take more than an hour."""
+    drop no results of the log: a whole run should not take hours."""
 
     name: str
     module: str
@@ -24,13 +27,13 @@ class Contender:
     form: str = ""  # what it reads, if not the Parquet file
     part_rows: int = 0  # of a part file: a micro-batch
     sinks: tuple[str, ...] = (PARQUET, DISCARD)
-    streams: tuple[str, ...] = ("flows", "zeek")
+    streams: tuple[str, ...] = STREAMS
     queries: int = 78  # at most
     note: str = ""
 
     def takes(self, stream: str, sink: str, queries: int) -> bool:
         """Whether it runs this number of queries on this stream with this sink."""
-        dropping = sink == PARQUET or not self.most or stream == self.streams[0]
+        dropping = sink == PARQUET or not self.most or stream != LOG
         return stream in self.streams and sink in self.sinks and queries <= self.queries and dropping
 
     def rows(self, queries: int, every: int) -> int:
@@ -42,9 +45,13 @@ class Contender:
         return replace(self, most=self.most // QUICK_SHARE, part_rows=self.part_rows // QUICK_SHARE)
 
 
+BY_HAND = "batch, in process, one aggregate by the finest keys rolled up by hand"
+PROCESS, PROCESS_UNSHARED = "penstock_process", "penstock_process_unshared"
 CONTENDERS = (
     Contender("penstock", "penstock", mode="auto", note="without the first micro-batch"),
     Contender("penstock_unshared", "penstock", mode="none", note="the same with --plan none"),
+    Contender(PROCESS, "penstock", mode="auto process", note="--master process; without the first micro-batch"),
+    Contender(PROCESS_UNSHARED, "penstock", mode="none process", note="the same with --plan none"),
     Contender(
         "spark_streaming",
         "spark_streaming",
@@ -79,6 +86,9 @@ CONTENDERS = (
     Contender(
         "duckdb_grouping_sets", "duckdb", "duckdb", "grouping_sets", most=78 * 2_000_000, note="batch, in process"
     ),
+    Contender("duckdb_rolled_up", "duckdb", "duckdb", "rolled_up", streams=REPEATING, note=BY_HAND),
     Contender("polars", "polars", "polars", note="batch, in process, collect_all"),
+    Contender("polars_rolled_up", "polars", "polars", "rolled_up", streams=REPEATING, note=BY_HAND),
     Contender("clickhouse", "clickhouse", "chdb", note="batch, in process (chdb), separate queries"),
+    Contender("clickhouse_rolled_up", "clickhouse", "chdb", "rolled_up", streams=REPEATING, note=BY_HAND),
 )
