@@ -43,7 +43,7 @@ WHAT = {
     "details": "distinct counts beside sums and pairs, and beside DuckDB, Polars and Spark",
     "joinplans": "all plans of a join beside the one that is chosen (--data: a case; --engine: LAP, EAP10, …, auto)",
     "latency": "promised delays in bursts, beside queues and dropping (--engine: peaks, beside, reading, soak)",
-    "multiquery": "12, 20 and 78 aggregations on one stream, beside Spark, Flink, DuckDB, Polars and ClickHouse",
+    "multiquery": "12 to 78 aggregations on one stream, beside Spark, Flink, DuckDB, Polars and ClickHouse",
     "packets": "a dozen monitoring queries on packet traces, beside nfdump, tshark and pmacct",
     "planning": "how long plans for 6 to 300 queries take, by chooser (--engine: a value of --plan)",
     "scaling": "what a record costs penstock with more queries, more data, more cores",

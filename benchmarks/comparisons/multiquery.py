@@ -4,7 +4,8 @@ The queries are the first n of those of a stream (`benchmarks.data.files`): 78 p
 and pairs of such; each counts records and sums bytes per key and window. Engines run one after the other, each in a
 process of its own, on the same records; slow ones on a prefix, and are compared per record. Results go to Parquet
 files, and in a run of their own to a sink that drops them. An answer counts when the digests of all its queries equal
-those of pyarrow on the same records; of dropped rows the number must be right, where an engine tells it.
+those of pyarrow on the same records; of dropped rows the number must be right, where an engine tells it. The data
+`monitoring` have a dozen queries of their own (`benchmarks.engines.monitoring.questions`).
 
 With `repeat` engines run in turn, with results dropped, and their processor time is compared pair by pair
 (`benchmarks.measure.paired`).
@@ -22,6 +23,7 @@ from typing import Any
 from benchmarks.comparisons import parts
 from benchmarks.comparisons.contenders import (
     CONTENDERS,
+    MONITORING,
     PARTS,
     PROCESS,
     PROCESS_UNSHARED,
@@ -119,7 +121,9 @@ def _paired(
     for one in taking:
         if one.module == "penstock":
             own[one.name] = replace(own[one.name], mode=f"{one.mode} ready")
-    runs = [(one.name, partial(run_engine, one.module, one.package, own[one.name], TIMEOUT)) for one in taking]
+    runs = [
+        (one.name, partial(run_engine, one.program(found.name), one.package, own[one.name], TIMEOUT)) for one in taking
+    ]
     answers = paired.in_turn(runs, times, lambda text: tell(f"{found.name}, {count} queries, {text}"))
     for line in paired.lines(answers):
         told = answers[line["engine"]]
@@ -134,16 +138,17 @@ def _compare(
     contenders: list[Contender], found: data.Data, count: int, work: Path, tell: Progress
 ) -> Iterator[dict[str, Any]]:
     expected: Expected = {}
+    reference = "monitoring.arrow" if found.name == MONITORING else "arrow"
     for sink, title in SINKS.items():
         whole = replace(jobs.job_of(found, count, work), sink=sink)
         for contender in (c for c in contenders if c.takes(found.name, sink, count)):
             own = _own_job(contender, whole)
             tell(f"{contender.name}: {found.name}, {count} queries, {own.rows:,} records, {title}")
-            answer = run_engine(contender.module, contender.package, own, TIMEOUT)
+            answer = run_engine(contender.program(found.name), contender.package, own, TIMEOUT)
             if isinstance(answer, Answer) and own.rows not in expected:
                 tell(f"reference answers of {own.rows:,} records")
                 plain = data.prefix(found.file, own.rows, work)
-                expected[own.rows] = run_engine("arrow", "", replace(whole, file=str(plain), rows=own.rows), TIMEOUT)
+                expected[own.rows] = run_engine(reference, "", replace(whole, file=str(plain), rows=own.rows), TIMEOUT)
             line = _line(contender, own, answer, expected.get(own.rows, ""))
             tell(f"{contender.name}: {_told(line)}")
             yield {**line, "work": f"{found.name}: {count} queries, {title}", "data": found.name, "sink": sink}

@@ -1,6 +1,6 @@
 """What `multiquery` and `scaling` read: generated records, and a real connection log where it is.
 
-All queries are `count(*)` and a sum.
+All queries but those of `monitoring` are `count(*)` and a sum.
 
 | data | records | grouped by | windows |
 | --- | --- | --- | --- |
@@ -8,6 +8,7 @@ All queries are `count(*)` and a sum.
 | `zeek` | a Zeek connection log beside the project, up to days out of order | pairs of 13 of its columns | a day |
 | `packets` | generated, 20 a flow, in trains | pairs of the 13 attributes | a minute |
 | `prefixes` | the same | prefixes of src and dst, each alone and with each of the other | a minute |
+| `monitoring` | the same | the dozen of `examples/packets.sql`, whatever they are | 10 seconds to 5 minutes |
 
 Files are made once per work folder, with prefixes, part files and text for the peers that need them.
 """
@@ -27,6 +28,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from benchmarks.comparisons.peers import CHECKOUT
+from benchmarks.engines.monitoring.questions import NAMES
 from benchmarks.measure.job import NULL_TEXT, SCHEMA
 from penstock.sources.generate.source import FLOW_ATTRIBUTES, open_generate
 from penstock.sources.parquet.write import write_parquet
@@ -84,11 +86,17 @@ def prefixes(work: Path, rows: int, progress: Progress) -> Data:
     return replace(packets(work, rows, progress), name="prefixes", queries=PREFIXES)
 
 
+def monitoring(work: Path, rows: int, progress: Progress) -> Data:
+    """The same packets, and a dozen queries that have windows of their own."""
+    return replace(packets(work, rows, progress), name="monitoring", queries=NAMES)
+
+
 DATA: dict[str, Callable[[Path, int, Progress], Data | str]] = {
     "flows": flows,
     "zeek": zeek,
     "packets": packets,
     "prefixes": prefixes,
+    "monitoring": monitoring,
 }
 
 

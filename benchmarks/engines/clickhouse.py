@@ -40,7 +40,7 @@ def _execute(session: Any, job: EngineJob) -> None:
     if job.mode == ROLLED_UP:
         _roll_up(session, job)
         return
-    columns = [f"{_cut(_known(job, key.column), key, key.below)} AS {key.name}" for key in job.keys]
+    columns = [f"{cut(_known(job, key.column), key, key.below)} AS {key.name}" for key in job.keys]
     _load(session, "flows", f"SELECT {', '.join((*columns, job.value))}, {_window(job)} AS w FROM {_file(job)}")
     for number in range(len(job.queries)):
         names = ", ".join(job.names(number))
@@ -65,7 +65,7 @@ def _known(job: EngineJob, column: str) -> str:
     return f"assumeNotNull({column})" if column in _without_nulls(job) else column
 
 
-def _cut(source: str, key: Key, bits: int) -> str:
+def cut(source: str, key: Key, bits: int) -> str:
     """A key from a column that has so many bits more."""
     return f"toUInt{key.size}(bitShiftRight({source}, {bits}))" if bits else source
 
@@ -88,13 +88,13 @@ def _roll_up(session: Any, job: EngineJob) -> None:
 def _rung(job: EngineJob, rung: Rung, rungs: list[Rung]) -> str:
     by = ", ".join((*(key.name for key in rung.keys), "w"))
     if rung.parent is None:
-        cut = [f"{_cut(_known(job, key.column), key, key.below)} AS {key.name}" for key in rung.keys]
+        columns = [f"{cut(_known(job, key.column), key, key.below)} AS {key.name}" for key in rung.keys]
         rest = f"{_window(job)} AS w, count() AS n, sum({job.value}) AS total FROM {_file(job)}"
-        return f"SELECT {', '.join(cut)}, {rest} GROUP BY {by}"
+        return f"SELECT {', '.join(columns)}, {rest} GROUP BY {by}"
     finer = [next(one for one in rungs[rung.parent].keys if one.feeds(key)) for key in rung.keys]
-    cut = [f"{_cut(one.name, key, one.cut(key))} AS {key.name}" for one, key in zip(finer, rung.keys, strict=True)]
+    columns = [f"{cut(one.name, key, one.cut(key))} AS {key.name}" for one, key in zip(finer, rung.keys, strict=True)]
     sums = "sum(r.n) AS n, sum(r.total) AS total"
-    return f"SELECT {', '.join(cut)}, w, {sums} FROM r{rung.parent} AS r GROUP BY {by}"
+    return f"SELECT {', '.join(columns)}, w, {sums} FROM r{rung.parent} AS r GROUP BY {by}"
 
 
 @lru_cache(maxsize=2)

@@ -43,7 +43,7 @@ def run(job: EngineJob) -> Answer:
 
 
 def _input(job: EngineJob) -> str:
-    keys = ", ".join(f"{_cut(key.column, key, key.below)} AS {key.name}" for key in job.keys)
+    keys = ", ".join(f"{cut(key.column, key, key.below)} AS {key.name}" for key in job.keys)
     return f"SELECT {keys}, {job.value}, {_window(job)} AS w FROM read_parquet('{job.file}')"
 
 
@@ -51,7 +51,7 @@ def _window(job: EngineJob) -> str:
     return f"epoch_us({job.time}) // {job.window}"
 
 
-def _cut(source: str, key: Key, bits: int) -> str:
+def cut(source: str, key: Key, bits: int) -> str:
     """A key from a column that has so many bits more."""
     return f"CAST({source} >> {bits} AS {WHOLE[key.size]})" if bits else source
 
@@ -101,13 +101,13 @@ def _rolled_up(connection: Any, job: EngineJob) -> list[int]:
 def _rung(job: EngineJob, rung: Rung, rungs: list[Rung]) -> str:
     by = ", ".join(str(place + 1) for place in range(len(rung.keys) + 1))
     if rung.parent is None:
-        cut = [f"{_cut(key.column, key, key.below)} AS {key.name}" for key in rung.keys]
+        columns = [f"{cut(key.column, key, key.below)} AS {key.name}" for key in rung.keys]
         sums, source = f"count(*) AS n, CAST(sum({job.value}) AS BIGINT) AS total", f"read_parquet('{job.file}')"
-        return f"SELECT {', '.join(cut)}, {_window(job)} AS w, {sums} FROM {source} GROUP BY {by}"
+        return f"SELECT {', '.join(columns)}, {_window(job)} AS w, {sums} FROM {source} GROUP BY {by}"
     finer = [next(one for one in rungs[rung.parent].keys if one.feeds(key)) for key in rung.keys]
-    cut = [f"{_cut(one.name, key, one.cut(key))} AS {key.name}" for one, key in zip(finer, rung.keys, strict=True)]
+    columns = [f"{cut(one.name, key, one.cut(key))} AS {key.name}" for one, key in zip(finer, rung.keys, strict=True)]
     sums = "CAST(sum(n) AS BIGINT) AS n, CAST(sum(total) AS BIGINT) AS total"
-    return f"SELECT {', '.join(cut)}, w, {sums} FROM r{rung.parent} GROUP BY {by}"
+    return f"SELECT {', '.join(columns)}, w, {sums} FROM r{rung.parent} GROUP BY {by}"
 
 
 def _grouping_sets(connection: Any, job: EngineJob) -> pa.Table:

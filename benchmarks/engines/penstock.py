@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.engines.monitoring.questions import ADDRESSES, asked
 from benchmarks.measure.cpu import session_seconds
 from benchmarks.measure.digest import counted, digest_files
 from benchmarks.measure.job import PARQUET, Answer, EngineJob, elapsed, serve
@@ -79,9 +80,10 @@ def opened(job: EngineJob) -> Any:
     # queries.
     delay: dict[str, Any] = {} if job.delay_seconds is None else {"delay": f"{job.delay_seconds} seconds"}
     app.stream(STREAM, f"parquet:{job.file}", fields=_columns(job), time=job.time, **delay)
-    for number, keys in enumerate(job.queries):
+    texts = [question.select(STREAM) for question in asked(job)] or [_query(job, keys) for keys in job.queries]
+    for number, text in enumerate(texts):
         sink = f"parquet:{job.work}/out-{number}" if job.sink == PARQUET else "discard:"
-        app.query(f"q{number}", _query(job, keys), sink=sink)
+        app.query(f"q{number}", text, sink=sink)
     return app
 
 
@@ -92,7 +94,7 @@ def plan_of(mode: str) -> str:
 
 def _columns(job: EngineJob) -> tuple[Field, ...]:
     """The file's columns by their stored types alone, but for addresses of which prefixes are asked."""
-    addresses = {key.column for key in job.keys if key.length}
+    addresses = set(ADDRESSES) if asked(job) else {key.column for key in job.keys if key.length}
     schema = pq.read_schema(job.file)
     return fields(pa.schema([one if one.name in addresses else one.remove_metadata() for one in schema]))
 
@@ -162,7 +164,8 @@ def figures_of(summary: dict[str, Any], watch: Watch) -> dict[str, float]:
 
 
 def _digest(job: EngineJob, number: int) -> str:
-    names = [*job.names(number), "window_start", "n", "total"]
+    questions = asked(job)
+    names = questions[number].columns if questions else [*job.names(number), "window_start", "n", "total"]
     return str(digest_files(sorted(Path(f"{job.work}/out-{number}").glob("**/*.parquet")), names))
 
 

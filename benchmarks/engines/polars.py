@@ -49,13 +49,13 @@ def _place(job: EngineJob, number: int) -> Path:
 def _flows(polars: Any, job: EngineJob, keys: tuple[Key, ...]) -> Any:
     """The scan, with these keys."""
     window = polars.col(job.time).dt.epoch("us") // job.window * job.window
-    cut = [_cut(polars, key.column, key, key.below) for key in keys]
+    columns = [cut(polars, key.column, key, key.below) for key in keys]
     return polars.scan_parquet(job.file).select(
-        *cut, polars.col(job.value).cast(polars.Int64), window.alias("window_start")
+        *columns, polars.col(job.value).cast(polars.Int64), window.alias("window_start")
     )
 
 
-def _cut(polars: Any, source: str, key: Key, bits: int) -> Any:
+def cut(polars: Any, source: str, key: Key, bits: int) -> Any:
     """A key from a column that has so many bits more."""
     column = polars.col(source)
     if bits:
@@ -93,8 +93,8 @@ def _rung(polars: Any, job: EngineJob, rung: Rung, rungs: list[Rung], made: list
         flows = _flows(polars, job, rung.keys)
         return flows.group_by(*names, "window_start").agg(*_aggregates(polars, job))
     finer = [next(one for one in rungs[rung.parent].keys if one.feeds(key)) for key in rung.keys]
-    cut = [_cut(polars, one.name, key, one.cut(key)) for one, key in zip(finer, rung.keys, strict=True)]
-    source = made[rung.parent].select(*cut, "window_start", "n", "total")
+    columns = [cut(polars, one.name, key, one.cut(key)) for one, key in zip(finer, rung.keys, strict=True)]
+    source = made[rung.parent].select(*columns, "window_start", "n", "total")
     return source.group_by(*names, "window_start").agg(polars.col("n").sum(), polars.col("total").sum())
 
 

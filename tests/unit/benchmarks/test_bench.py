@@ -22,6 +22,7 @@ from benchmarks.comparisons import multiquery, peers
 from benchmarks.comparisons.contenders import CONTENDERS, Contender
 from benchmarks.data import files as data
 from benchmarks.engines import penstock as penstock_engine
+from benchmarks.engines.monitoring.questions import NAMES
 from benchmarks.engines.spark_streaming import Batch, warm_part
 from benchmarks.measure import machine, memory, paired, table
 from benchmarks.measure.digest import Digest, agrees, counted, digest, digest_batches, digest_files
@@ -179,6 +180,7 @@ def test_pairs() -> None:
 def test_engines_import_without_spark_and_numba() -> None:
     modules = "arrow duckdb polars clickhouse flink penstock penstock_parts"
     modules += " spark_streaming spark_grouping_sets spark_base_aggregate"
+    modules += " monitoring.arrow monitoring.duckdb monitoring.polars monitoring.clickhouse monitoring.spark"
     modules += " joins.arrow joins.duckdb joins.penstock joins.spark"
     code = "import sys, importlib\nfor n in ('pyspark', 'numba', 'sqlglot'): sys.modules[n] = None\n"
     code += f"for n in '{modules}'.split(): importlib.import_module('benchmarks.engines.' + n)"
@@ -324,12 +326,21 @@ def test_slow_contenders_drop_no_results_of_the_log() -> None:
     assert not Contender("f", "f", queries=20).takes("flows", PARQUET, 78)
 
 
+def some_data() -> list[data.Data]:
+    """With 78, 24 and 12 queries."""
+    each = (data.PAIRS, data.PREFIXES, NAMES)
+    return [data.Data("some", Path(), 1, queries, "bytes", 60, 1) for queries in each]
+
+
 def test_what_is_asked_is_checked(tmp_path: Path) -> None:
-    assert multiquery.checked(None, None, quick=False) == ((12, 20, 78), ("flows", "zeek", "packets", "prefixes"))
+    every = ("flows", "zeek", "packets", "prefixes", "monitoring")
+    assert multiquery.checked(None, None, quick=False) == ((12, 20, 78), every)
+    assert [multiquery._counts(found, (12, 20, 78)) for found in some_data()] == [(12, 20, 78), (24,), (12,)]
+    assert [multiquery._counts(found, (5,)) for found in some_data()] == [(5,)] * 3
     assert multiquery.checked([78], ["zeek"], quick=True) == ((78,), ("zeek",))
     with pytest.raises(ConfigError, match=r"no 79 queries\n.*78 pairs"):
         multiquery.run(work=tmp_path, queries=[12, 79])
-    with pytest.raises(ConfigError, match=r"unknown data 'tape'\n.*flows, zeek, packets, prefixes"):
+    with pytest.raises(ConfigError, match=r"unknown data 'tape'\n.*flows, zeek, packets, prefixes, monitoring"):
         multiquery.run(work=tmp_path, streams=["tape"])
 
 
@@ -402,15 +413,16 @@ ROLLING_UP = ("duckdb_rolled_up", "polars_rolled_up", "clickhouse_rolled_up")
 
 
 @pytest.mark.parametrize("name", [*IN_PROCESS, *ROLLING_UP])
-def test_peers_agree_on_packets_and_prefixes(tmp_path: Path, name: str) -> None:
-    """Pairs of columns and prefixes of addresses; separate, and rolled up by hand."""
+def test_peers_agree_on_prefixes(tmp_path: Path, name: str) -> None:
+    """Separate, and rolled up by hand, which is also done with pairs of columns."""
     contender = next(c for c in CONTENDERS if c.name == name)
     if peers.interpreter(contender.package) is None:
         pytest.skip(peers.NOT_INSTALLED)
-    streams = ["packets", "prefixes"]
-    report = multiquery.run(work=tmp_path, rows=20_000, engines=[name], queries=[78], streams=streams)
+    streams = [("packets", 20), ("prefixes", 20)] if name in ROLLING_UP else [("prefixes", 20)]
+    names = [stream for stream, _ in streams]
+    report = multiquery.run(work=tmp_path, rows=20_000, engines=[name], queries=[20], streams=names)
     assert [(line["data"], line["queries"], line["sink"]) for line in report["results"]] == [
-        (stream, count, sink) for stream, count in (("packets", 78), ("prefixes", 24)) for sink in (PARQUET, DISCARD)
+        (*stream, sink) for stream in streams for sink in (PARQUET, DISCARD)
     ]
     for line in report["results"]:
         uncounted = contender.module == "clickhouse" and line["sink"] == DISCARD

@@ -28,7 +28,10 @@ def bench(
     queries: Annotated[list[int] | None, typer.Option(metavar="N", help="Only so many queries.")] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option(help="Only these: flows, zeek, packets, prefixes; of aggjoin, joinplans: a case."),
+        typer.Option(
+            help="Only these, of multiquery: flows, zeek, packets, prefixes, monitoring; of scaling: flows, packets; "
+            "of aggjoin, joinplans: a case."
+        ),
     ] = None,
     repeat: Annotated[
         int | None,
