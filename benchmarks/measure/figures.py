@@ -131,23 +131,30 @@ def show_startup(report: dict[str, Any], console: Console) -> None:
 def show_paired(report: dict[str, Any], console: Console) -> None:
     """Processor time of engines that ran in turn."""
     for work in dict.fromkeys(line["work"] for line in report["results"]):
-        table = new_table(work, "engine", ("CPU s", "wall s", "ratio", "95 %", "answer"))
+        table = new_table(work, "engine", ("CPU s", "ratio", "95 %", "batches", "95 %", "answer"))
         for line in (line for line in report["results"] if line["work"] == work):
             if line["seconds"] is None:
                 table.add_row(line["engine"], "-")
                 continue
             same = {None: "-", True: "same", False: "DIFFERS"}[line["same_answer"]]
-            told = ["-", "-"]
-            if line["ratio"] is not None:
-                told = [f"{line['ratio']:.3f}", f"{line['low']:.3f} to {line['high']:.3f}"]
-            table.add_row(line["engine"], f"{line['cpu_seconds_median']:.2f}", f"{line['seconds']:.2f}", *told, same)
+            told = [text for found in (line, line.get("batches", {})) for text in _interval(found)]
+            table.add_row(line["engine"], f"{line['cpu_seconds_median']:.2f}", *told, same)
         console.print(table)
     for note in dict.fromkeys(f"{line['engine']}: {line['note']}" for line in report["results"] if line["note"]):
         console.print(note, markup=False)
     console.print(
         f"medians of {report['rounds']} rounds, engines in turn; CPU: all processes, of penstock the whole run"
     )
-    console.print("ratio: CPU of the first engine to this one's; below 1 the first needs less")
+    console.print(
+        "ratio: CPU of the first engine to this one's; below 1 the first needs less; batches: without start-up"
+    )
+
+
+def _interval(found: dict[str, Any]) -> tuple[str, str]:
+    """A ratio, and how sure it is."""
+    if found.get("ratio") is None:
+        return "-", "-"
+    return f"{found['ratio']:.3f}", f"{found['low']:.2f} to {found['high']:.2f}"
 
 
 def show_work(report: dict[str, Any], console: Console) -> None:

@@ -2,8 +2,9 @@
 
     round 1: a b c    round 2: c b a    round 3: a b c    …    ratio a / b of each round ──► mean, 95 % interval
 
-An engine's processor time is that of all its processes. Of penstock it is that of the whole run: planning, first
-micro-batch and all; Spark is started before it. Of peers it is that of their second execution.
+An engine's processor time is that of all its processes. Of penstock it is that of the whole run: imports, planning,
+first micro-batch and all; Spark is started before it. A second ratio is of its micro-batches alone, the first one with
+them. Of peers it is that of their second execution.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from benchmarks.measure.job import Answer
 
 # Two-sided 95 % of Student's t, by degrees of freedom.
 STUDENT = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
+
+
+ALL, BATCHES = "all", "batches"
 
 
 def in_turn(
@@ -38,14 +42,14 @@ def in_turn(
     return found
 
 
-def spent_by(answer: Answer) -> float:
-    """Processor seconds: of the whole run, where it tells them."""
-    return float(answer.extra.get("cpu_seconds_all", answer.cpu_seconds or 0.0))
+def spent_by(answer: Answer, what: str = ALL) -> float:
+    """Processor seconds: of the whole run, where it tells them, or of its batches."""
+    return float(answer.extra.get(f"cpu_seconds_{what}", answer.cpu_seconds or 0.0))
 
 
 def lines(found: dict[str, list[Answer] | str]) -> list[dict[str, Any]]:
-    """A line for each engine. `ratio` is the processor time of the first engine to this one's, per record: below 1 the
-    first one needs less; `low` and `high` are its 95 % interval."""
+    """A line for each engine. `ratio` is the processor time of the first engine to this one's: below 1 the first one
+    needs less; `low` and `high` are its 95 % interval. `batches` has the same of micro-batches alone."""
     first = next((answers for answers in found.values() if not isinstance(answers, str)), [])
     return [_line(name, answers, first) for name, answers in found.items()]
 
@@ -66,13 +70,20 @@ def _line(name: str, answers: list[Answer] | str, first: list[Answer]) -> dict[s
         "ratio_to_penstock": None,
         "note": answers[0].note,
     }
-    if len(first) == len(answers) and all(used):
-        ratios = [spent_by(one) / each for one, each in zip(first, used, strict=True)]
-        low, high = interval(ratios)
-        mean = exp(fmean(map(log, ratios)))
-        line |= {"ratio": round(mean, 4), "low": round(low, 4), "high": round(high, 4)}
-        line["ratio_to_penstock"] = round(1 / mean, 4)
+    if len(first) == len(answers):
+        line |= _ratio(first, answers, ALL)
+        line["batches"] = _ratio(first, answers, BATCHES)
+        line["ratio_to_penstock"] = round(1 / line["ratio"], 4) if line["ratio"] else None
     return line
+
+
+def _ratio(first: list[Answer], answers: list[Answer], what: str) -> dict[str, float | None]:
+    used = [(spent_by(one, what), spent_by(other, what)) for one, other in zip(first, answers, strict=True)]
+    if not all(one > 0 and other > 0 for one, other in used):
+        return {"ratio": None, "low": None, "high": None}
+    ratios = [one / other for one, other in used]
+    low, high = interval(ratios)
+    return {"ratio": round(exp(fmean(map(log, ratios))), 4), "low": round(low, 4), "high": round(high, 4)}
 
 
 def interval(ratios: Sequence[float]) -> tuple[float, float]:

@@ -269,14 +269,16 @@ def test_a_mode_has_plan_and_master() -> None:
 def test_engines_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who begins changes from round to round; the whole run counts, and one that fails does not run again."""
     order: list[str] = []
-    used = iter([2.0, 4.0, 5.0, 2.0, 3.0, 5.0])
+    used = iter([(2.0, 1.0), (4.0, 2.0), (5.0, 4.0), (2.0, 1.0), (3.0, 1.0), (5.0, 2.0)])
 
     def run_engine(module: str, package: str, job: EngineJob, timeout: float) -> Answer | str:
         assert job.sink == DISCARD
         order.append(f"{module} {job.mode}".strip())
         if module == "polars":
             return "failed: no memory"
-        return Answer("1", 1.0, 600, 9.0, ("5:",), cpu_seconds=0.1, extra={"cpu_seconds_all": next(used)})
+        whole, batches = next(used)
+        told = {"cpu_seconds_all": whole, "cpu_seconds_batches": batches}
+        return Answer("1", 1.0, 600, 9.0, ("5:",), cpu_seconds=0.1, extra=told)
 
     monkeypatch.setattr(multiquery, "run_engine", run_engine)
     names = ["penstock", "penstock_unshared", "polars"]
@@ -288,12 +290,13 @@ def test_engines_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (first["ratio"], first["low"], first["high"]) == (1, 1, 1)
     assert second["ratio"] == pytest.approx((0.5 * 0.4 * 0.6) ** (1 / 3), abs=1e-3)
     assert second["low"] < second["ratio"] < second["high"]
+    assert second["batches"]["ratio"] == pytest.approx((0.5 * 0.25 * 0.5) ** (1 / 3), abs=1e-3)
     assert second["ratio_to_penstock"] == pytest.approx(1 / second["ratio"], abs=1e-3)
     assert second["same_answer"]
     assert third["note"] == "failed: no memory"
     out = io.StringIO()
     table.show(report, Console(file=out, width=80))
-    for text in ("packets: 12 queries", "0.493", "failed: no memory", "3 rounds", "same"):
+    for text in ("packets: 12 queries", "0.493", "0.397", "failed: no memory", "3 rounds", "same"):
         assert text in out.getvalue()
 
 
