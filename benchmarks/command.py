@@ -43,7 +43,7 @@ WHAT = {
     "details": "distinct counts beside sums and pairs, and beside DuckDB, Polars and Spark",
     "joinplans": "all plans of a join beside the one that is chosen (--data: a case; --engine: LAP, EAP10, …, auto)",
     "latency": "promised delays in bursts, beside queues and dropping (--engine: peaks, beside, reading, soak)",
-    "multiquery": "12, 20 and 78 aggregations on one stream, beside Spark, Flink, DuckDB, Polars and ClickHouse",
+    "multiquery": "12 to 78 aggregations on one stream, beside Spark, Flink, DuckDB, Polars and ClickHouse",
     "packets": "a dozen monitoring queries on packet traces, beside nfdump, tshark and pmacct",
     "planning": "how long plans for 6 to 300 queries take, by chooser (--engine: a value of --plan)",
     "scaling": "what a record costs penstock with more queries, more data, more cores",
@@ -56,10 +56,10 @@ OPTIONS = {
     "details": (),
     "joinplans": ("streams", "repeat"),
     "latency": ("repeat", "peaks", "seconds", "minutes"),
-    "multiquery": ("queries", "streams"),
+    "multiquery": ("queries", "streams", "repeat"),
     "packets": ("captures",),
     "planning": ("queries",),
-    "scaling": ("queries",),
+    "scaling": ("queries", "streams"),
     "sketches": (),
     "startup": (),
 }
@@ -82,9 +82,10 @@ def run_benchmarks(
 ) -> Iterator[dict[str, Any]]:
     """Run these in the folder `work`, or in one that is removed at the end; progress and tables go to `console`.
 
-    `captures` are what `packets` reads instead of those it knows, `queries` and `streams` what `multiquery` compares
-    instead of all (`streams` also the cases of `aggjoin`, where all engines run `repeat` times in turn); without `rows`
-    each benchmark has its own number. `peaks`, `seconds` and `minutes` are bursts of `latency`, and its soak.
+    `captures` are what `packets` reads instead of those it knows, `queries` and `streams` what `multiquery` and
+    `scaling` compare instead of all (`streams` also the cases of `aggjoin`); engines run `repeat` times in turn;
+    without `rows` each benchmark has its own number. `peaks`, `seconds` and `minutes` are bursts of `latency`, and its
+    soak.
     """
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:

@@ -20,19 +20,18 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from math import exp, log, sqrt
+from math import exp, log
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 
 from benchmarks.comparisons.peers import CHECKOUT
 from benchmarks.data import files, traces
 from benchmarks.measure import machine
 from benchmarks.measure.job import Answer, EngineJob, PacketJob, parse_answer
 from benchmarks.measure.jobs import job_of
+from benchmarks.measure.paired import interval
 
 LENGTHS = (4, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32)
-# Two-sided 95 % of Student's t, by degrees of freedom.
-STUDENT = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
 
 @dataclass(frozen=True)
@@ -91,15 +90,6 @@ def compared(name: str, engine: str, job: EngineJob | PacketJob, both: tuple[Che
     says = [f"{peak / (1 << 20):.0f} MiB, {above / (1 << 20):.0f} above the start" for peak, above in most]
     print(f"{name}: ratio {exp(fmean(map(log, ratios))):.3f}, 95 % {low:.3f} to {high:.3f}; "
           f"most memory of a task {says[0]}, other {says[1]}", flush=True)  # fmt: skip
-
-
-def interval(ratios: Sequence[float]) -> tuple[float, float]:
-    """95 % of the mean ratio, from the logarithms of paired ones."""
-    logs = [log(ratio) for ratio in ratios]
-    if len(logs) < 2:
-        return 0.0, float("inf")
-    spread = STUDENT.get(len(logs) - 1, 2.0) * stdev(logs) / sqrt(len(logs))
-    return exp(fmean(logs) - spread), exp(fmean(logs) + spread)
 
 
 def prefixes(both: tuple[Checkout, Checkout], rows: int, work: Path) -> None:

@@ -1,9 +1,14 @@
-"""What `multiquery`, `planning` and `scaling` read: generated flow records, and a real connection log where it is.
+"""What `multiquery` and `scaling` read: generated records, and a real connection log where it is.
 
-| data | records | queries | windows |
+All queries but those of `monitoring` are `count(*)` and a sum.
+
+| data | records | grouped by | windows |
 | --- | --- | --- | --- |
-| `flows` | generated, one a flow, in order of time | pairs of the 13 attributes: `count(*)`, `sum(bytes)` | 5 minutes |
-| `zeek` | a Zeek connection log beside the project, up to days out of order | the same of 13 of its columns | a day |
+| `flows` | generated, one a flow, in order of time | pairs of the 13 attributes | 5 minutes |
+| `zeek` | a Zeek connection log beside the project, up to days out of order | pairs of 13 of its columns | a day |
+| `packets` | generated, 20 a flow, in trains | pairs of the 13 attributes | a minute |
+| `prefixes` | the same | prefixes of src and dst, each alone and with each of the other | a minute |
+| `monitoring` | the same | the dozen of `examples/packets.sql`, whatever they are | 10 seconds to 5 minutes |
 
 Files are made once per work folder, with prefixes, part files and text for the peers that need them.
 """
@@ -12,9 +17,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,6 +28,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from benchmarks.comparisons.peers import CHECKOUT
+from benchmarks.engines.monitoring.questions import NAMES
 from benchmarks.measure.job import NULL_TEXT, SCHEMA
 from penstock.sources.generate.source import FLOW_ATTRIBUTES, open_generate
 from penstock.sources.parquet.write import write_parquet
@@ -31,7 +37,11 @@ Progress = Callable[[str], None]
 Keys = tuple[str, ...]
 
 PAIRS = tuple(combinations(FLOW_ATTRIBUTES, 2))  # 78, the order of the benchmark's queries
+LENGTHS = (8, 16, 24, 32)
+ENDS = tuple(tuple(f"{column}/{length}" for length in LENGTHS) for column in ("src", "dst"))
+PREFIXES = (*((one,) for ends in ENDS for one in ends), *product(*ENDS))  # 24: hierarchical heavy hitters
 SPAN = 2000  # seconds of stream time that the whole file lasts: more than six windows of 5 minutes
+FLOW_LENGTH = 20  # packets of a flow
 READ_ROWS = 131072
 LOG = CHECKOUT.parent / "shared" / "data" / "flows" / "zeek_conn_2022-03.parquet"
 LOG_ATTRIBUTES = (
@@ -66,15 +76,45 @@ def zeek(work: Path, rows: int, progress: Progress) -> Data | str:
     return Data("zeek", file, pq.read_metadata(file).num_rows, pairs, "orig_ip_bytes", 24 * 3600, None)
 
 
-DATA: dict[str, Callable[[Path, int, Progress], Data | str]] = {"flows": flows, "zeek": zeek}
+def packets(work: Path, rows: int, progress: Progress) -> Data:
+    """Generated packets of flows; as long a stream as `flows`."""
+    return Data("packets", packet_file(work, rows, rows / SPAN, progress), rows, PAIRS, "bytes", 60, 1)
+
+
+def prefixes(work: Path, rows: int, progress: Progress) -> Data:
+    """The same packets, by prefixes of their addresses."""
+    return replace(packets(work, rows, progress), name="prefixes", queries=PREFIXES)
+
+
+def monitoring(work: Path, rows: int, progress: Progress) -> Data:
+    """The same packets, and a dozen queries that have windows of their own."""
+    return replace(packets(work, rows, progress), name="monitoring", queries=NAMES)
+
+
+DATA: dict[str, Callable[[Path, int, Progress], Data | str]] = {
+    "flows": flows,
+    "zeek": zeek,
+    "packets": packets,
+    "prefixes": prefixes,
+    "monitoring": monitoring,
+}
 
 
 def flow_file(work: Path, rows: int, rate: float, progress: Progress) -> Path:
     """Flow records as a router exports them, one a flow; made when they are not there yet."""
-    path = work / f"flows-{rows}-{rate:g}.parquet"
+    return _generated(work / f"flows-{rows}-{rate:g}.parquet", rows, rate, 1, progress)
+
+
+def packet_file(work: Path, rows: int, rate: float, progress: Progress) -> Path:
+    """Packets of flows, 20 of each on average; made when they are not there yet."""
+    return _generated(work / f"packets-{rows}-{rate:g}.parquet", rows, rate, FLOW_LENGTH, progress)
+
+
+def _generated(path: Path, rows: int, rate: float, flow_length: int, progress: Progress) -> Path:
     if not path.exists():
         progress(f"generating {rows:,} records")
-        write_parquet(open_generate("clustered", {"rows": str(rows), "rate": f"{rate!r}", "flow_length": "1"}), path)
+        options = {"rows": str(rows), "rate": f"{rate!r}", "flow_length": str(flow_length)}
+        write_parquet(open_generate("clustered", options), path)
     return path
 
 

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from benchmarks.measure.cpu import spent
 from benchmarks.measure.digest import digest_batches
 from benchmarks.measure.job import NULL_TEXT, PARQUET, SCHEMA, Answer, EngineJob, elapsed, serve
+from benchmarks.measure.keys import Key, keys_of
 
 PATIENCE = 60  # days that the watermark is behind where windows close at the end only
 NOTE = "streaming mode; reads and writes text"
@@ -72,6 +73,7 @@ def _kind(kind: pa.DataType) -> str:
 
 def _source(job: EngineJob, schema: pa.Schema) -> str:
     columns = ", ".join(f"`{field.name}` {_kind(field.type)}" for field in schema)
+    columns += "".join(f", `{key.name}` AS `{key.column}` / {2**key.below}" for key in job.keys if key.length)
     late = f"INTERVAL '{PATIENCE}' DAY" if job.delay_seconds is None else f"INTERVAL '{job.delay_seconds}' SECOND"
     return (
         f"CREATE TABLE flows ({columns}, `at` AS TO_TIMESTAMP_LTZ(`{job.time}` / 1000, 3), "
@@ -84,11 +86,11 @@ def _execute(environment: Any, job: EngineJob, schema: pa.Schema, turn: int) -> 
     """Run all aggregations; returns the seconds of the job."""
     statements = environment.create_statement_set()
     window = f"TABLE(TUMBLE(TABLE flows, DESCRIPTOR(`at`), INTERVAL '{job.window_seconds}' SECOND(6)))"
-    for number, keys in enumerate(job.queries):
-        columns = ", ".join(f"`{name}` {_kind(schema.field(name).type)}" for name in keys)
+    for number in range(len(job.queries)):
+        columns = ", ".join(f"`{one.name}` {_kind(schema.field(one.column).type)}" for one in _keys(job, number))
         results = f"{columns}, window_start TIMESTAMP(3), n BIGINT, total BIGINT"
         environment.execute_sql(f"CREATE TABLE q{number}_{turn} ({results}) WITH ({_sink(job, turn, number)})")
-        names = ", ".join(f"`{name}`" for name in keys)
+        names = ", ".join(f"`{name}`" for name in job.names(number))
         statements.add_insert_sql(
             f"INSERT INTO q{number}_{turn} SELECT {names}, window_start, count(*), sum(CAST(`{job.value}` AS BIGINT)) "
             f"FROM {window} GROUP BY {names}, window_start, window_end"
@@ -96,6 +98,10 @@ def _execute(environment: Any, job: EngineJob, schema: pa.Schema, turn: int) -> 
     client = statements.execute().get_job_client()
     milliseconds: int = client.get_job_execution_result().result().get_net_runtime()
     return milliseconds / 1000
+
+
+def _keys(job: EngineJob, number: int) -> tuple[Key, ...]:
+    return keys_of(job.queries[number])
 
 
 def _sink(job: EngineJob, turn: int, number: int) -> str:
@@ -106,8 +112,8 @@ def _sink(job: EngineJob, turn: int, number: int) -> str:
 
 
 def _digest(job: EngineJob, schema: pa.Schema, number: int) -> str:
-    keys = job.queries[number]
-    kinds = {name: pa.string() if _kind(schema.field(name).type) == "STRING" else pa.int64() for name in keys}
+    keys = {one.name: _kind(schema.field(one.column).type) for one in _keys(job, number)}
+    kinds = {name: pa.string() if kind == "STRING" else pa.int64() for name, kind in keys.items()}
     kinds |= {"window_start": pa.timestamp("s"), "n": pa.int64(), "total": pa.int64()}
     convert = csv.ConvertOptions(column_types=kinds, null_values=[NULL_TEXT], strings_can_be_null=True)
     names = list(kinds)

@@ -1,6 +1,7 @@
 """penstock itself, by its Python interface: one app with all queries, results in Parquet files or discarded.
 
-The job's mode is the plan (`none`, `auto`, …).  Warm are all micro-batches but the first, with the writing of results.
+The job's mode has the plan (`none`, `auto`, …), `process` where there is no Spark, and `ready` where Spark is started
+before the run.  Warm are all micro-batches but the first, with the writing of results.
 """
 
 from __future__ import annotations
@@ -12,20 +13,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.engines.monitoring.questions import ADDRESSES, asked
 from benchmarks.measure.cpu import session_seconds
 from benchmarks.measure.digest import counted, digest_files
 from benchmarks.measure.job import PARQUET, Answer, EngineJob, elapsed, serve
+from benchmarks.measure.keys import keys_of
 from penstock.logical.query import Field
 from penstock.sources.base import fields
 
 STREAM = "flows"
+PROCESS, READY = "process", "ready"  # a master without Spark; a session before the run
 
 
 @dataclass
 class Watch:
-    """What a run tells batch by batch: processor seconds so far, and nanoseconds of its tasks in tables and leaves."""
+    """What a run tells batch by batch: processor seconds and result rows so far, and nanoseconds of its tasks in tables
+    and leaves."""
 
     used: list[float] = field(default_factory=list)
+    results: list[int] = field(default_factory=list)
     tables: list[int] = field(default_factory=list)
     leaves: list[int] = field(default_factory=list)
 
@@ -33,6 +39,7 @@ class Watch:
         from penstock.runtime.work import TABLE
 
         self.used.append(session_seconds())
+        self.results.append(sum(one.rows for one in manifest.results.values()))
         work = [(name, counts["nanoseconds"]) for task in report.tasks for name, counts in task.work.items()]
         self.tables.append(sum(spent for name, spent in work if name.startswith(TABLE)))
         self.leaves.append(sum(spent for name, spent in work if not name.startswith(TABLE)))
@@ -40,9 +47,14 @@ class Watch:
 
 def run(job: EngineJob) -> Answer:
     app, watch = opened(job), Watch()
+    if READY in job.mode.split() and app.with_spark:
+        app.session()
+    before = session_seconds()
     started = app.start(
-        checkpoint=f"{job.work}/checkpoint", plan=job.mode or "none", batch_rows=job.batch_rows, listener=watch
-    )
+        checkpoint=f"{job.work}/checkpoint", plan=plan_of(job.mode), batch_rows=job.batch_rows, listener=watch,
+        parallelism=job.threads,
+    )  # fmt: skip
+    began = session_seconds()
     started.await_end()
     cold = elapsed(job)
     summary: dict[str, Any] = started.summary()
@@ -55,6 +67,8 @@ def run(job: EngineJob) -> Answer:
     extra: dict[str, Any] = {name: summary[name] for name in ("memory", "work", "seconds") if name in summary}
     extra["plan"] = summary["plan"]["configuration"]
     extra["time"] = time_of(summary, watch)
+    extra["figures"] = figures_of(summary, watch)
+    extra |= {"cpu_seconds_all": watch.used[-1] - before, "cpu_seconds_batches": watch.used[-1] - began}
     return Answer(_version(), seconds, rows, cold, digests, note, extra, _warm(watch.used))
 
 
@@ -62,25 +76,36 @@ def opened(job: EngineJob) -> Any:
     """The app of a job."""
     import penstock
 
-    app = penstock.App(master=f"local[{job.threads}]")
-    # Addresses as the numbers that the peers read, and the watermark of Spark's streaming queries.
+    app = penstock.App(master=PROCESS if PROCESS in job.mode.split() else f"local[{job.threads}]")
+    # Addresses as the numbers that the peers read, where whole ones are asked, and the watermark of Spark's streaming
+    # queries.
     delay: dict[str, Any] = {} if job.delay_seconds is None else {"delay": f"{job.delay_seconds} seconds"}
-    app.stream(STREAM, f"parquet:{job.file}", fields=_numbers(job), time=job.time, **delay)
-    for number, keys in enumerate(job.queries):
+    app.stream(STREAM, f"parquet:{job.file}", fields=_columns(job), time=job.time, **delay)
+    texts = [question.select(STREAM) for question in asked(job)] or [_query(job, keys) for keys in job.queries]
+    for number, text in enumerate(texts):
         sink = f"parquet:{job.work}/out-{number}" if job.sink == PARQUET else "discard:"
-        app.query(f"q{number}", _query(job, keys), sink=sink)
+        app.query(f"q{number}", text, sink=sink)
     return app
 
 
-def _numbers(job: EngineJob) -> tuple[Field, ...]:
-    """The file's columns by their stored types alone."""
-    return fields(pa.schema([field.remove_metadata() for field in pq.read_schema(job.file)]))
+def plan_of(mode: str) -> str:
+    """The value of `--plan` in a job's mode."""
+    return next((word for word in mode.split() if word not in (PROCESS, READY)), "none")
 
 
-def _query(job: EngineJob, keys: tuple[str, ...]) -> str:
-    names = ", ".join(keys)
+def _columns(job: EngineJob) -> tuple[Field, ...]:
+    """The file's columns by their stored types alone, but for addresses of which prefixes are asked."""
+    addresses = set(ADDRESSES) if asked(job) else {key.column for key in job.keys if key.length}
+    schema = pq.read_schema(job.file)
+    return fields(pa.schema([one if one.name in addresses else one.remove_metadata() for one in schema]))
+
+
+def _query(job: EngineJob, texts: tuple[str, ...]) -> str:
+    keys = keys_of(texts)
+    select = ", ".join(f"{key.text} AS {key.name}" if key.length else key.name for key in keys)
     window = f"[RANGE '{job.window_seconds} seconds' SLIDE '{job.window_seconds} seconds']"
-    return f"SELECT {names}, count(*) AS n, sum({job.value}) AS total FROM {STREAM} {window} GROUP BY {names}"
+    by = ", ".join(key.text for key in keys)
+    return f"SELECT {select}, count(*) AS n, sum({job.value}) AS total FROM {STREAM} {window} GROUP BY {by}"
 
 
 def warm_part(summary: dict[str, Any]) -> tuple[float, int, str]:
@@ -119,8 +144,29 @@ def time_of(summary: dict[str, Any], watch: Watch) -> dict[str, float]:
     }
 
 
+def figures_of(summary: dict[str, Any], watch: Watch) -> dict[str, float]:
+    """What a run did, of all records: hash operations and those without sharing, bytes of segments that tasks wrote and
+    that closings and compactions read and wrote, bytes of results; and results a second, warm."""
+    records = max(1, sum(batch["rows"] for batch in summary["batches"]))
+    work, state = summary["work"], summary["state"]
+    warm = watch.results[-1] - (watch.results[0] if len(watch.results) > 1 else 0)
+    a_record = {
+        "hash_operations": work["hash_operations"],
+        "naive_hash_operations": work["naive_hash_operations"],
+        "bytes_written": state["written"] + state["compacted"],
+        "bytes_read": state["read"],
+        "result_bytes": state["results"],
+        "results": watch.results[-1],
+    }
+    return {
+        **{f"{name}_per_record": round(count / records, 3) for name, count in a_record.items()},
+        "results_per_second": round(warm / max(warm_part(summary)[0], 1e-9)),
+    }
+
+
 def _digest(job: EngineJob, number: int) -> str:
-    names = [*job.queries[number], "window_start", "n", "total"]
+    questions = asked(job)
+    names = questions[number].columns if questions else [*job.names(number), "window_start", "n", "total"]
     return str(digest_files(sorted(Path(f"{job.work}/out-{number}").glob("**/*.parquet")), names))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.measure.job import PARQUET, EngineJob, JoinJob
+from benchmarks.measure.keys import Key
 from benchmarks.measure.machine import memory_bytes
 
 CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -37,6 +38,18 @@ def start(job: EngineJob | JoinJob) -> Any:
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def cut(key: Key) -> str:
+    """A key from its column; addresses are numbers of 64 bits here."""
+    return f"shiftright({key.column}, {key.below})" if key.below else key.column
+
+
+def key(one: Key) -> Any:
+    """The same as a column."""
+    from pyspark.sql import functions as f
+
+    return f.expr(cut(one)).alias(one.name)
 
 
 def write(result: Any, job: EngineJob, folder: str) -> None:

@@ -30,12 +30,13 @@ def run(job: EngineJob) -> Answer:
 
 def _query(job: EngineJob) -> str:
     names = ", ".join(job.attributes)
-    sets = ", ".join(f"(w, {', '.join(keys)})" for keys in job.queries)
+    sets = ", ".join(f"(w, {', '.join(job.names(n))})" for n in range(len(job.queries)))
+    keys = ", ".join(f"{session.cut(one)} AS {one.name}" for one in job.keys)
     window = f"unix_micros({job.time}) div {job.window} AS w"
     return (
         f"SELECT {names}, grouping_id(w, {names}) AS kept, w * {job.window} AS window_start, "
         f"count(*) AS n, sum({job.value}) AS total "
-        f"FROM (SELECT {names}, {job.value}, {window} FROM flows) "
+        f"FROM (SELECT {keys}, {job.value}, {window} FROM flows) "
         f"GROUP BY GROUPING SETS ({sets})"
     )
 
@@ -46,7 +47,7 @@ def _digests(folder: str, job: EngineJob) -> tuple[str, ...]:
     every = sum(place.values())
     result: Any = ds.dataset(folder, format="parquet")
     digests = []
-    for keys in job.queries:
+    for keys in map(job.names, range(len(job.queries))):
         names = [*keys, "window_start", "n", "total"]
         kept = every - sum(place[name] for name in keys)
         batches = result.to_batches(columns=names, filter=pc.field("kept") == kept)

@@ -24,6 +24,7 @@ from benchmarks.engines import session
 from benchmarks.measure.cpu import session_seconds
 from benchmarks.measure.digest import counted, digest_batches
 from benchmarks.measure.job import PARQUET, Answer, EngineJob, elapsed, serve
+from benchmarks.measure.keys import keys_of
 
 NOTE = "without each query's first micro-batch"
 PATIENCE = 60 * 24 * 3600  # seconds that a watermark is behind where windows close at the end only
@@ -63,9 +64,10 @@ def run(job: EngineJob) -> Answer:
 def _start(spark: Any, schema: Any, job: EngineJob, number: int) -> Any:
     from pyspark.sql import functions as f
 
-    keys = job.queries[number]
+    keys = job.names(number)
     flows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(job.file)
-    needed = flows.select(job.time, job.value, *keys).withWatermark(job.time, f"{delay(job)} seconds")
+    cut = (session.key(one) for one in keys_of(job.queries[number]))
+    needed = flows.select(job.time, job.value, *cut).withWatermark(job.time, f"{delay(job)} seconds")
     window = f.window(job.time, f"{job.window_seconds} seconds").alias("w")
     groups = needed.groupBy(window, *keys).agg(f.count("*").alias("n"), f.sum(job.value).alias("total"))
     result = groups.select(*keys, f.col("w.start").alias("window_start"), "n", "total")
@@ -112,7 +114,7 @@ def warm_part(histories: Sequence[Sequence[Batch]]) -> tuple[float, int]:
 def _digest(job: EngineJob, number: int) -> str:
     last = max(Path(job.file).glob("*.parquet"), key=os.path.basename)
     closing = pq.read_table(last, columns=[job.time])[job.time][0].cast(pa.int64()).as_py()
-    names = [*job.queries[number], "window_start", "n", "total"]
+    names = [*job.names(number), "window_start", "n", "total"]
     # Each file alone: the folder also has Spark's own log of files.
     tables = [pq.read_table(path, columns=names) for path in Path(f"{job.work}/out-{number}").glob("*.parquet")]
     result = pa.concat_tables(tables)

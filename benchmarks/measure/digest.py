@@ -2,8 +2,8 @@
 
 Every engine hands its result rows as Arrow columns (keys…, window start, count, sum); a row's hash mixes its
 values as 64-bit integers, the digest is the number of rows and the sum of their hashes.  Addresses may be
-integers or dotted quads, times timestamps or microseconds; other text counts by its bytes, and a NULL is a value of its
-own.
+integers or dotted quads, prefixes of addresses (10.0.0.0/8) the number that their first bits are, times timestamps or
+microseconds; other text counts by its bytes, and a NULL is a value of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
 NULL = np.uint64(0x6E756C6C6E756C6C)
-QUAD = r"^\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}$"
+QUAD = r"^\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(/\d{1,2})?$"
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _textual(kind: pa.DictionaryType) -> bool:
 
 
 def _of_texts(texts: pa.Array) -> Words:
-    """Dotted quads as the numbers they are, other text by its bytes, eight at a time."""
+    """Dotted quads and prefixes as the numbers they are, other text by its bytes, eight at a time."""
     if not len(texts):
         return np.zeros(0, np.uint64)
     given = np.array(texts.fill_null("").cast(pa.binary()).to_pylist(), dtype=bytes)
@@ -132,6 +132,10 @@ def _of_texts(texts: pa.Array) -> Words:
 
 
 def _addresses(column: pa.Array) -> Words:
-    parts = pc.split_pattern(column, ".").flatten().cast(pa.uint64()).to_numpy(zero_copy_only=False).reshape(-1, 4)
+    """Of a prefix, its first bits; an address is one of 32."""
+    whole = pc.replace_substring_regex(column, r"^([^/]*)$", r"\1/32")
+    parts = pc.split_pattern(pc.replace_substring(whole, "/", "."), ".").flatten().cast(pa.uint64())
+    numbers = parts.to_numpy(zero_copy_only=False).reshape(-1, 5)
     shifts = np.array([24, 16, 8, 0], dtype=np.uint64)
-    return np.asarray(np.bitwise_or.reduce(parts << shifts, axis=1), dtype=np.uint64)
+    quads = np.bitwise_or.reduce(numbers[:, :4] << shifts, axis=1)
+    return np.asarray(quads >> (np.uint64(32) - numbers[:, 4]), dtype=np.uint64)

@@ -46,20 +46,28 @@ def show_planning(report: dict[str, Any], console: Console) -> None:
 def show_scaling(report: dict[str, Any], console: Console) -> None:
     """Microseconds a record, by what grows."""
     headings = ("µs a record", "ratio", "CPU µs", "tasks µs", "merges µs", "cold s")
-    for plan, axis in dict.fromkeys((line["plan"], line["axis"]) for line in report["results"]):
-        lines = [line for line in report["results"] if (line["plan"], line["axis"]) == (plan, axis)]
+    for (stream, plan, axis, _), lines in scaled(report["results"]).items():
         said = [line["work"].split(", ") for line in lines]
         place = list(AXES).index(axis)
         same = [text for number, text in enumerate(said[0]) if number != place]
-        table = new_table(f"{AXES[axis]}: {', '.join(same)}, --plan {plan}", "", headings)
+        table = new_table(f"{AXES[axis]}: {stream}, {', '.join(same)}, --plan {plan}", "", headings)
         for line, parts in zip(lines, said, strict=True):
             table.add_row(parts[place], *_costs(line))
         console.print(table)
     for note in dict.fromkeys(line["note"] for line in report["results"]):
         if note:
             console.print(note)
-    console.print("warm, on Spark, to Parquet; ratio: against the first line; CPU: all processes")
+    console.print("warm, to Parquet; ratio: against the first line; CPU: all processes; /process: without Spark")
     console.print("tasks, merges: without Spark, processor time of one thread")
+
+
+def scaled(lines: list[dict[str, Any]]) -> dict[tuple[str, str, str, int], list[dict[str, Any]]]:
+    """Lines of `scaling` by what they can be compared with: stream, plan, axis, and queries while cores grow."""
+    found: dict[tuple[str, str, str, int], list[dict[str, Any]]] = {}
+    for line in lines:
+        queries = line["queries"] if line["axis"] == "cores" else 0
+        found.setdefault((line["data"], line["plan"], line["axis"], queries), []).append(line)
+    return found
 
 
 def show_details(report: dict[str, Any], console: Console) -> None:
@@ -120,6 +128,54 @@ def show_startup(report: dict[str, Any], console: Console) -> None:
     console.print(f"medians of {report['times']}, in turns; {said}")
 
 
+def show_paired(report: dict[str, Any], console: Console) -> None:
+    """Processor time of engines that ran in turn."""
+    for work in dict.fromkeys(line["work"] for line in report["results"]):
+        table = new_table(work, "engine", ("CPU s", "ratio", "95 %", "batches", "95 %", "answer"))
+        for line in (line for line in report["results"] if line["work"] == work):
+            if line["seconds"] is None:
+                table.add_row(line["engine"], "-")
+                continue
+            same = {None: "-", True: "same", False: "DIFFERS"}[line["same_answer"]]
+            told = [text for found in (line, line.get("batches", {})) for text in _interval(found)]
+            table.add_row(line["engine"], f"{line['cpu_seconds_median']:.2f}", *told, same)
+        console.print(table)
+    for note in dict.fromkeys(f"{line['engine']}: {line['note']}" for line in report["results"] if line["note"]):
+        console.print(note, markup=False)
+    console.print(
+        f"medians of {report['rounds']} rounds, engines in turn; CPU: all processes, of penstock the whole run"
+    )
+    console.print(
+        "ratio: CPU of the first engine to this one's; below 1 the first needs less; batches: without start-up"
+    )
+
+
+def _interval(found: dict[str, Any]) -> tuple[str, str]:
+    """A ratio, and how sure it is."""
+    if found.get("ratio") is None:
+        return "-", "-"
+    return f"{found['ratio']:.3f}", f"{found['low']:.2f} to {found['high']:.2f}"
+
+
+def show_work(report: dict[str, Any], console: Console) -> None:
+    """What penstock's runs did, by stream and sink."""
+    lines = [line for line in report["results"] if line["seconds"] is not None]
+    lines = [line for line in lines if "figures" in line.get("extra", {})]
+    for work in dict.fromkeys(line["work"] for line in lines):
+        headings = ("hash ops", "unshared", "written B", "read B", "results B", "results", "results/s")
+        table = new_table(f"a record of {work}", "engine", headings)
+        for line in (line for line in lines if line["work"] == work):
+            told = line["extra"]["figures"]
+            names = ("hash_operations", "naive_hash_operations", "bytes_written", "bytes_read", "result_bytes")
+            cells = [f"{told[f'{name}_per_record']:,.1f}" for name in names]
+            table.add_row(
+                line["engine"], *cells, f"{told['results_per_record']:.2f}", short(told["results_per_second"])
+            )
+        console.print(table)
+    if lines:
+        console.print("hash ops: probes and inserts of tasks; written, read: segments, with what compactions write")
+
+
 def short(count: int) -> str:
     """In few letters: 5.0M, 200k."""
     return f"{count / 1e6:,.1f}M" if count >= 1_000_000 else f"{count / 1e3:,.0f}k"
@@ -160,6 +216,8 @@ def show_parts(report: dict[str, Any], console: Console) -> None:
             table.add_row(part["part"], f"{part['ns_per_record']:,.0f}", "" if group is None else f"{group:,.0f}")
         table.add_section()
         table.add_row("all", f"{sum(part['ns_per_record'] for part in found['parts']):,.0f}")
+        if "plain_ns_per_record" in found:
+            table.add_row("not watched", f"{found['plain_ns_per_record']:,.0f}")
         console.print(table)
         console.print(
             f"{found['records']:,} records, {found['partial_groups']:,} groups of tasks, {found['groups']:,} results; "

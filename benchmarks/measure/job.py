@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure.cpu import end_with_parent
+from benchmarks.measure.keys import Key, distinct, keys_of
 
 MARK = "penstock-bench-result "
 PARQUET, DISCARD = "parquet", "discard"
@@ -25,7 +26,9 @@ NULL_TEXT, SCHEMA = "\\N", "schema.parquet"  # in folders of text files
 
 @dataclass(frozen=True)
 class EngineJob:
-    """Count rows and sum `value` per pair of `queries` and window, over the first `rows` rows: the whole `file`.
+    """Count rows and sum `value` per keys of `queries` and window, over the first `rows` rows: the whole `file`.
+
+    Keys are columns, or prefixes of such (`benchmarks.measure.keys`).
 
     `sink` says where results go: to Parquet files below `work`, or nowhere once they are computed. The watermark is
     `delay_seconds` behind the greatest time; without, windows close when the stream ends.
@@ -51,9 +54,23 @@ class EngineJob:
         return self.window_seconds * 1_000_000
 
     @property
+    def keys(self) -> tuple[Key, ...]:
+        """Of all queries, each once."""
+        return distinct(self.queries)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that queries are grouped by, each once."""
+        return tuple(dict.fromkeys(one.column for one in self.keys))
+
+    @property
     def attributes(self) -> tuple[str, ...]:
-        """Grouping columns of all queries, each once."""
-        return tuple(dict.fromkeys(name for keys in self.queries for name in keys))
+        """Names of the keys of all queries, each once."""
+        return tuple(one.name for one in self.keys)
+
+    def names(self, query: int) -> tuple[str, ...]:
+        """Names of the keys of a query."""
+        return tuple(one.name for one in keys_of(self.queries[query]))
 
 
 @dataclass(frozen=True)

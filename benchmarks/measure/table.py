@@ -15,11 +15,13 @@ from rich.text import Text
 from benchmarks.latency.shown import show_latency
 from benchmarks.measure.figures import (
     show_details,
+    show_paired,
     show_parts,
     show_planning,
     show_scaling,
     show_sketches,
     show_startup,
+    show_work,
 )
 from benchmarks.measure.join_tables import show_aggjoin, show_joinplans
 
@@ -45,6 +47,9 @@ def show(report: dict[str, Any], console: Console) -> None:
     if report["name"] in OTHERS:
         OTHERS[report["name"]](report, console)
         return
+    if "rounds" in report:
+        show_paired(report, console)
+        return
     for work in dict.fromkeys(line["work"] for line in report["results"]):
         console.print(_table(work, [line for line in report["results"] if line["work"] == work]))
     for note in (*report.get("notes", ()), *_notes(report["results"])):
@@ -52,6 +57,7 @@ def show(report: dict[str, Any], console: Console) -> None:
     console.print("warm, cold: seconds; ratio: seconds per record, warm, against penstock; above 1 penstock is faster")
     if _by_core(report["results"]):
         console.print("/s: records a second; /s/core: of processor time, all processes of the engine together")
+    show_work(report, console)
     show_parts(report, console)
     for text in _memory(report.get("memory", {})):
         console.print(text)

@@ -22,10 +22,12 @@ from benchmarks.comparisons import multiquery, peers
 from benchmarks.comparisons.contenders import CONTENDERS, Contender
 from benchmarks.data import files as data
 from benchmarks.engines import penstock as penstock_engine
+from benchmarks.engines.monitoring.questions import NAMES
 from benchmarks.engines.spark_streaming import Batch, warm_part
-from benchmarks.measure import machine, memory, table
+from benchmarks.measure import machine, memory, paired, table
 from benchmarks.measure.digest import Digest, agrees, counted, digest, digest_batches, digest_files
 from benchmarks.measure.job import DISCARD, MARK, NULL_TEXT, PARQUET, SCHEMA, Answer, EngineJob, parse_answer
+from benchmarks.measure.keys import finest, key, keys_of, ladder
 from penstock.errors import ConfigError
 
 
@@ -74,6 +76,64 @@ def test_digests_of_files_add_up(tmp_path: Path) -> None:
     assert digest_files(sorted(tmp_path.iterdir()), ["y", "x"]) == expected
 
 
+def test_digest_takes_prefixes_for_their_first_bits() -> None:
+    prefixes = ["0.0.0.0/8", "10.0.0.0/8", "10.1.0.0/16", "10.1.2.0/24", "255.255.255.255/32", "10.0.0.1", None]
+    numbers = [0, 10, 2561, 655618, 2**32 - 1, 167772161, None]
+    assert digest([pa.array(prefixes)]) == digest([pa.array(numbers)])
+    assert digest([pa.array(["fe80::/16"])]) != digest([pa.array(["fe80::/32"])])
+
+
+def test_keys_are_columns_or_their_first_bits() -> None:
+    job = EngineJob("f", 1, (("src/8", "proto"), ("src/24",), ("dst/32", "src/8")), "w", 1, 0.0)
+    assert job.attributes == ("src_8", "proto", "src_24", "dst_32")
+    assert job.columns == ("src", "proto", "dst")
+    assert job.names(2) == ("dst_32", "src_8")
+    assert [one.text for one in job.keys] == ["src/8", "proto", "src/24", "dst/32"]
+    assert [(one.below, one.size) for one in job.keys if one.length] == [(24, 8), (8, 32), (0, 32)]
+    assert [one.text for one in finest(job.queries)] == ["proto", "src/24", "dst/32"]
+    assert key("src/24").cut(key("src/8")) == 16
+    assert not key("proto").feeds(key("proto/8"))
+
+
+@pytest.mark.parametrize("queries", [data.PREFIXES, data.PAIRS, data.PREFIXES[:4], (("src", "dst"), ("dst", "src"))])
+def test_a_ladder_answers_every_query_from_an_earlier_rung(queries: tuple[tuple[str, ...], ...]) -> None:
+    rungs = ladder(queries)
+    assert sorted(rung.query for rung in rungs if rung.query is not None) == list(range(len(queries)))
+    assert rungs[0].parent is None
+    for place, rung in enumerate(rungs):
+        if rung.query is not None:
+            assert {one.text for one in rung.keys} == set(queries[rung.query])
+        if rung.parent is not None:
+            assert rung.parent < place
+            finer = rungs[rung.parent].keys
+            assert all(any(one.column == k.column and one.length >= k.length for one in finer) for k in rung.keys)
+
+
+def test_a_ladder_goes_down_bit_by_bit() -> None:
+    rungs = {rung.keys: rung for rung in ladder(data.PREFIXES)}
+    every = list(rungs)
+    assert len(rungs) == len(data.PREFIXES)
+    for keys, finer in (("src/8", "src/16"), ("src/8 dst/8", "src/8 dst/16"), ("src/32", "src/32 dst/8")):
+        parent = rungs[keys_of(keys.split())].parent
+        assert parent is not None
+        assert every[parent] == keys_of(finer.split())
+
+
+def test_packets_repeat_and_flows_do_not(tmp_path: Path) -> None:
+    """Records by flow: what `packets` is there for."""
+    five = ["src", "dst", "sport", "dport", "proto"]
+    found = {}
+    for name in ("flows", "packets", "prefixes"):
+        given = data.DATA[name](tmp_path, 65_536, lambda text: None)
+        assert isinstance(given, data.Data)
+        groups = pa.parquet.read_table(given.file).group_by(five).aggregate([])
+        found[name] = given.rows / groups.num_rows
+        assert given.window_seconds == (300 if name == "flows" else 60)
+    assert found["flows"] < 1.01
+    assert 12 < found["packets"] < 30
+    assert found["prefixes"] == found["packets"]
+
+
 def test_answers_agree_by_digest_or_by_count() -> None:
     expected = [str(Digest(3, 255)), str(Digest(30, 1))]
     assert agrees(expected, expected)
@@ -120,6 +180,7 @@ def test_pairs() -> None:
 def test_engines_import_without_spark_and_numba() -> None:
     modules = "arrow duckdb polars clickhouse flink penstock penstock_parts"
     modules += " spark_streaming spark_grouping_sets spark_base_aggregate"
+    modules += " monitoring.arrow monitoring.duckdb monitoring.polars monitoring.clickhouse monitoring.spark"
     modules += " joins.arrow joins.duckdb joins.penstock joins.spark"
     code = "import sys, importlib\nfor n in ('pyspark', 'numba', 'sqlglot'): sys.modules[n] = None\n"
     code += f"for n in '{modules}'.split(): importlib.import_module('benchmarks.engines.' + n)"
@@ -161,8 +222,8 @@ def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert report["rows"] == 5000
     assert [line["work"] for line in report["results"] if line["sink"] == DISCARD] == [
         "flows: 12 queries, results discarded"
-    ] * 10
-    assert set(lines) == {contender.name for contender in CONTENDERS}
+    ] * 12
+    assert set(lines) == {contender.name for contender in CONTENDERS if "flows" in contender.streams}
     assert lines["penstock"]["ratio_to_penstock"] == 1
     assert lines["penstock"]["same_answer"]
     assert lines["polars"]["ratio_to_penstock"] == lines["polars"]["core_ratio_to_penstock"] == 0.5
@@ -175,8 +236,76 @@ def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("generating 5,000 records" in text for text in said)
     out = io.StringIO()
     table.show(report, Console(file=out, width=80))
+    assert "hash ops" not in out.getvalue()
     for text in ("7.50x", "0.50x", "DIFFERS", "same", "not installed", "not measured", "leaves", "700", "3 results"):
         assert text in out.getvalue()
+
+
+def test_figures_of_a_run() -> None:
+    summary = {
+        "seconds": {"per_batch": [5.0, 1.0, 3.0]},
+        "batches": [{"rows": 100}] * 3,
+        "work": {"hash_operations": 900, "naive_hash_operations": 3000},
+        "state": {"written": 6000, "compacted": 300, "read": 1200, "results": 600},
+    }
+    watch = penstock_engine.Watch(results=[100, 200, 900])
+    assert penstock_engine.figures_of(summary, watch) == {
+        "hash_operations_per_record": 3,
+        "naive_hash_operations_per_record": 10,
+        "bytes_written_per_record": 21,
+        "bytes_read_per_record": 4,
+        "result_bytes_per_record": 2,
+        "results_per_record": 3,
+        "results_per_second": 200,
+    }
+
+
+def test_a_mode_has_plan_and_master() -> None:
+    assert penstock_engine.plan_of("auto process ready") == "auto"
+    assert penstock_engine.plan_of("none") == "none"
+    assert penstock_engine.plan_of("") == "none"
+
+
+def test_engines_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who begins changes from round to round; the whole run counts, and one that fails does not run again."""
+    order: list[str] = []
+    used = iter([(2.0, 1.0), (4.0, 2.0), (5.0, 4.0), (2.0, 1.0), (3.0, 1.0), (5.0, 2.0)])
+
+    def run_engine(module: str, package: str, job: EngineJob, timeout: float) -> Answer | str:
+        assert job.sink == DISCARD
+        order.append(f"{module} {job.mode}".strip())
+        if module == "polars":
+            return "failed: no memory"
+        whole, batches = next(used)
+        told = {"cpu_seconds_all": whole, "cpu_seconds_batches": batches}
+        return Answer("1", 1.0, 600, 9.0, ("5:",), cpu_seconds=0.1, extra=told)
+
+    monkeypatch.setattr(multiquery, "run_engine", run_engine)
+    names = ["penstock", "penstock_unshared", "polars"]
+    report = multiquery.run(work=tmp_path, rows=1000, engines=names, streams=["packets"], queries=[12], repeat=3)
+    auto, none = "penstock auto ready", "penstock none ready"
+    assert order == [auto, none, "polars", none, auto, auto, none]
+    first, second, third = report["results"]
+    assert (first["cpu_seconds"], second["cpu_seconds"]) == ([2, 2, 3], [4, 5, 5])
+    assert (first["ratio"], first["low"], first["high"]) == (1, 1, 1)
+    assert second["ratio"] == pytest.approx((0.5 * 0.4 * 0.6) ** (1 / 3), abs=1e-3)
+    assert second["low"] < second["ratio"] < second["high"]
+    assert second["batches"]["ratio"] == pytest.approx((0.5 * 0.25 * 0.5) ** (1 / 3), abs=1e-3)
+    assert second["ratio_to_penstock"] == pytest.approx(1 / second["ratio"], abs=1e-3)
+    assert second["same_answer"]
+    assert third["note"] == "failed: no memory"
+    out = io.StringIO()
+    table.show(report, Console(file=out, width=80))
+    for text in ("packets: 12 queries", "0.493", "0.397", "failed: no memory", "3 rounds", "same"):
+        assert text in out.getvalue()
+
+
+def test_interval_of_ratios() -> None:
+    """Of four ratios by Student's t, worked out by hand: logarithms ±0.1, mean 0, deviation 0.11547."""
+    low, high = paired.interval([np.exp(0.1), np.exp(-0.1), np.exp(0.1), np.exp(-0.1)])
+    assert np.log(high) == pytest.approx(3.182 * 0.11547 / 2, abs=1e-4)
+    assert low == pytest.approx(1 / high)
+    assert paired.interval([1.0]) == (0, float("inf"))
 
 
 def test_contenders_read_a_prefix() -> None:
@@ -189,8 +318,9 @@ def test_contenders_read_a_prefix() -> None:
     assert fast.rows(78, 10_000_000) == fast.shortened().rows(78, 10_000_000) == 10_000_000
 
 
-def test_slow_contenders_drop_results_of_one_stream_only() -> None:
+def test_slow_contenders_drop_no_results_of_the_log() -> None:
     slow, fast, one = Contender("s", "s", most=1), Contender("f", "f"), Contender("o", "o", sinks=(PARQUET,))
+    assert slow.takes("packets", DISCARD, 78)
     runs = [(stream, sink) for stream in ("flows", "zeek") for sink in (PARQUET, DISCARD)]
     assert [slow.takes(*run, 78) for run in runs] == [True, True, True, False]
     assert [fast.takes(*run, 78) for run in runs] == [True, True, True, True]
@@ -199,12 +329,21 @@ def test_slow_contenders_drop_results_of_one_stream_only() -> None:
     assert not Contender("f", "f", queries=20).takes("flows", PARQUET, 78)
 
 
+def some_data() -> list[data.Data]:
+    """With 78, 24 and 12 queries."""
+    each = (data.PAIRS, data.PREFIXES, NAMES)
+    return [data.Data("some", Path(), 1, queries, "bytes", 60, 1) for queries in each]
+
+
 def test_what_is_asked_is_checked(tmp_path: Path) -> None:
-    assert multiquery.checked(None, None, quick=False) == ((12, 20, 78), ("flows", "zeek"))
+    every = ("flows", "zeek", "packets", "prefixes", "monitoring")
+    assert multiquery.checked(None, None, quick=False) == ((12, 20, 78), every)
+    assert [multiquery._counts(found, (12, 20, 78)) for found in some_data()] == [(12, 20, 78), (24,), (12,)]
+    assert [multiquery._counts(found, (5,)) for found in some_data()] == [(5,)] * 3
     assert multiquery.checked([78], ["zeek"], quick=True) == ((78,), ("zeek",))
     with pytest.raises(ConfigError, match=r"no 79 queries\n.*78 pairs"):
         multiquery.run(work=tmp_path, queries=[12, 79])
-    with pytest.raises(ConfigError, match=r"unknown data 'tape'\n.*flows, zeek"):
+    with pytest.raises(ConfigError, match=r"unknown data 'tape'\n.*flows, zeek, packets, prefixes, monitoring"):
         multiquery.run(work=tmp_path, streams=["tape"])
 
 
@@ -272,7 +411,28 @@ def test_text_files(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["duckdb", "duckdb_grouping_sets", "polars", "clickhouse"])
+IN_PROCESS = ("duckdb", "duckdb_grouping_sets", "polars", "clickhouse")
+ROLLING_UP = ("duckdb_rolled_up", "polars_rolled_up", "clickhouse_rolled_up")
+
+
+@pytest.mark.parametrize("name", [*IN_PROCESS, *ROLLING_UP])
+def test_peers_agree_on_prefixes(tmp_path: Path, name: str) -> None:
+    """Separate, and rolled up by hand, which is also done with pairs of columns."""
+    contender = next(c for c in CONTENDERS if c.name == name)
+    if peers.interpreter(contender.package) is None:
+        pytest.skip(peers.NOT_INSTALLED)
+    streams = [("packets", 20), ("prefixes", 20)] if name in ROLLING_UP else [("prefixes", 20)]
+    names = [stream for stream, _ in streams]
+    report = multiquery.run(work=tmp_path, rows=20_000, engines=[name], queries=[20], streams=names)
+    assert [(line["data"], line["queries"], line["sink"]) for line in report["results"]] == [
+        (*stream, sink) for stream in streams for sink in (PARQUET, DISCARD)
+    ]
+    for line in report["results"]:
+        uncounted = contender.module == "clickhouse" and line["sink"] == DISCARD
+        assert line["same_answer"] or (uncounted and line["same_answer"] is None), line["note"]
+
+
+@pytest.mark.parametrize("name", IN_PROCESS)
 def test_peers_agree(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On numbers, and on text with NULLs; written, and counted."""
     contender = next(c for c in CONTENDERS if c.name == name)

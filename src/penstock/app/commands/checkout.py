@@ -28,10 +28,14 @@ def bench(
     queries: Annotated[list[int] | None, typer.Option(metavar="N", help="Only so many queries.")] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option(help="Only these, of multiquery: flows, zeek; of aggjoin, joinplans: a case."),
+        typer.Option(
+            help="Only these, of multiquery: flows, zeek, packets, prefixes, monitoring; of scaling: flows, packets; "
+            "of aggjoin, joinplans: a case."
+        ),
     ] = None,
     repeat: Annotated[
-        int | None, typer.Option(metavar="N", help="Run engines so often, in turn: aggjoin, joinplans, latency.")
+        int | None,
+        typer.Option(metavar="N", help="Run engines so often, in turn: aggjoin, joinplans, latency, multiquery."),
     ] = None,
     peaks: Annotated[
         list[float] | None, typer.Option(metavar="X", help="Only bursts of so many times what can be read: latency.")
