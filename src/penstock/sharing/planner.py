@@ -230,7 +230,8 @@ def _worthwhile(engine: EngineProblem) -> list[Grain]:
     finest: dict[tuple[int, int], list[Grain]] = {}
     for grain in sorted(candidates(engine.queries, MOST), key=fineness, reverse=True):
         groups, words = known.groups(grain), engine.words(grain)
-        passed = max(groups / known.rows, rate(groups, limit / (8 * (words + 2)), known.length(grain, 1)))
+        each = groups / known.turns(grain)
+        passed = max(groups / known.rows, rate(each, limit / (8 * (words + 2)), known.length(grain, 1)))
         if passed > MOST_PASSED:
             continue
         alike = finest.setdefault((round(ALIKE * log(groups)), words), [])

@@ -59,6 +59,9 @@ class Guessed:
     def locality(self, grain: Grain) -> float:
         return self._dice("locality", sorted(grain)).choice([1.0, 1.0, 10.0]) if self.long else 1.0
 
+    def turns(self, grain: Grain) -> float:
+        return self._dice("turns").choice([1.0, 1.0, 4.0]) if self.long else 1.0
+
     def share(self, grain: Grain) -> float:
         """More for a phantom than for what it feeds: a product over the bases that choose would be less."""
         chosen = [self._dice(base).choice([0.01, 0.5, 0.9]) for base, _ in sorted(grain) if base.startswith("sieve:")]

@@ -3,6 +3,7 @@
 | module | gives |
 | --- | --- |
 | `survey` | groups of any relation, counted in a sample |
+| `turns` | how panes follow one another in it |
 | `statistics` | a survey and the counters of tasks, as the planner asks for them |
 | `joined` | what sides of joins hold |
 | `calibrate` | what tables cost on this machine |

@@ -19,7 +19,7 @@ from penstock.relations.relation import Relation
 from penstock.sharing.graph.configuration import Configuration
 from penstock.sharing.graph.grain import Grain, feeds
 from penstock.sharing.graph.lattice import Lattice
-from penstock.sharing.model.eviction import Curve
+from penstock.sharing.model.eviction import Curve, DirectMapped, in_turns
 from penstock.sharing.model.figures import PlantedTree, buckets_of, given, plant
 from penstock.sharing.model.flow import flush_bound, tree_cost
 from penstock.sharing.model.kinds.direct import DIRECT
@@ -47,7 +47,7 @@ class EngineProblem:
     _sizes: dict[Grain, tuple[int, int]] = field(default_factory=dict)  # words of key and states
     _shares: dict[Grain, float] = field(default_factory=dict)
     _inserts: dict[Grain, float] = field(default_factory=dict)
-    _curves: dict[tuple[TableKind, Grain, Grain | None], Curve] = field(default_factory=dict)
+    _curves: dict[tuple[TableKind, Grain, Grain | None], Curve | None] = field(default_factory=dict)
 
     @cached_property
     def queries(self) -> dict[Grain, tuple[str, ...]]:
@@ -150,18 +150,28 @@ class EngineProblem:
 
         return replace(self.problem(kind), probe=self.share, evict=insert, passing=0.0, each=0.0)
 
-    def _curves_of(self, kind: TableKind) -> Callable[[Grain, Grain | None], Curve] | None:
-        """How tables of this kind respond below a feeder, each made once."""
-        make = kind.curve
-        if make is None:
+    def _curves_of(self, kind: TableKind) -> Callable[[Grain, Grain | None], Curve | None] | None:
+        """How tables of this kind respond below a feeder, each made once; of direct-mapped ones only where the groups
+        of a task come in turns."""
+        make = self._colliding if kind.curve is None else kind.curve
+        if kind.curve is None and not any(self.known.turns(grain) > 1.0 for grain in self.queries):
             return None
 
-        def curve(grain: Grain, feeder: Grain | None) -> Curve:
+        def curve(grain: Grain, feeder: Grain | None) -> Curve | None:
             if (kind, grain, feeder) not in self._curves:
                 self._curves[kind, grain, feeder] = make(self.known, grain, feeder, self.share(grain))
             return self._curves[kind, grain, feeder]
 
         return curve
+
+    @staticmethod
+    def _colliding(known: Statistics, grain: Grain, feeder: Grain | None, share: float) -> Curve | None:
+        """Of a direct-mapped table, if groups come in turns; flows are long below the stream only. As `figures` has it
+        without turns, it is told of the records that it takes."""
+        turns = known.turns(grain)
+        if turns <= 1.0:
+            return None
+        return in_turns(DirectMapped(known.groups(grain) / turns, known.length(grain, 2 if feeder else 1)), turns)
 
     def planted(self, configuration: Configuration, spaces: Sequence[float], kinds: Sequence[TableKind]) -> PlantedTree:
         """A tree whose nodes have tables of these kinds, where they have space for an entry."""
