@@ -328,6 +328,7 @@ def _unit_costs(costs: Costs) -> Explained:
         "merge": {"row": costs.merge.row, "column": costs.merge.column},
         "appended": costs.appended,
         "finish": costs.finish,
+        "block": costs.block,
     }
 
 

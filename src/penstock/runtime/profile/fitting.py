@@ -55,6 +55,7 @@ def scaled(costs: Costs, probes: float, inserts: float, written: float) -> Costs
         segment=_per_row(costs.segment, written),
         merge=_per_row(costs.merge, written),
         finish=costs.finish * written,
+        block=costs.block * written,
     )
 
 

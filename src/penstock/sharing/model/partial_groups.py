@@ -6,6 +6,7 @@ their price; it decides what to store.
 
     an entry that arrives at a leaf    `Costs.insert_at`, and a fold for each state      (sharing.model.engine_problem)
     a group of a task                  `Costs.segment` and `Costs.merge`, by its columns
+    a stored relation, in each task    `Costs.block`
     a row of a result                  `Costs.finish`
 """
 
@@ -46,6 +47,6 @@ def behind(kept: Iterable[tuple[Relation, float]], rows: float, costs: Costs) ->
     for relation, groups in kept:
         each, columns = groups / rows, columns_of(relation)
         partials += each
-        segment += each * costs.segment.of(columns)
+        segment += each * costs.segment.of(columns) + costs.block / rows
         merge += each * costs.merge.of(columns)
     return Behind(partials, segment, merge)

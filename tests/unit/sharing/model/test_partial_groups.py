@@ -19,7 +19,7 @@ APP = resolve_app(
     "test",
     lambda uri, options: (),
 )
-COSTS = replace(USUAL, segment=PerRow(10.0, 2.0), merge=PerRow(20.0, 3.0))
+COSTS = replace(USUAL, segment=PerRow(10.0, 2.0), merge=PerRow(20.0, 3.0), block=1000.0)
 
 
 def kept(query: str) -> Relation:
@@ -34,9 +34,9 @@ def test_columns_are_keys_count_and_words_of_states(query: str, columns: int) ->
 
 def test_each_group_is_written_and_merged_once_a_task() -> None:
     found = behind([(kept("counted"), 500.0), (kept("summed"), 2000.0)], 1000.0, COSTS)
-    assert found == Behind(2.5, 0.5 * 14.0 + 2.0 * 20.0, 0.5 * 26.0 + 2.0 * 35.0)
+    assert found == Behind(2.5, 0.5 * 14.0 + 2.0 * 20.0 + 2.0, 0.5 * 26.0 + 2.0 * 35.0)
     assert found.cost == found.segment + found.merge
-    assert found.cost == pytest.approx(0.5 * COSTS.partial(2) + 2.0 * COSTS.partial(5))
+    assert found.cost == pytest.approx(0.5 * COSTS.partial(2) + 2.0 * COSTS.partial(5) + 2.0 * COSTS.block / 1000.0)
 
 
 def test_nothing_stored_costs_nothing() -> None:
