@@ -71,9 +71,10 @@ def _line(name: str, answers: list[Answer] | str, first: list[Answer]) -> dict[s
         "note": answers[0].note,
     }
     if len(first) == len(answers):
-        line |= _ratio(first, answers, ALL)
+        every = _ratio(first, answers, ALL)
+        line |= every
         line["batches"] = _ratio(first, answers, BATCHES)
-        line["ratio_to_penstock"] = round(1 / line["ratio"], 4) if line["ratio"] else None
+        line["ratio_to_penstock"] = round(1 / every["ratio"], 4) if every["ratio"] else None
     return line
 
 

@@ -18,6 +18,7 @@ from measured import EACH, ROW, Fixed, Measured, app_text, clustered, cost_of, j
 
 from penstock.runtime.planning.replan import Planner
 from penstock.runtime.profile.statistics import Known
+from penstock.runtime.profile.turns import every
 from penstock.runtime.task.task import Task
 from penstock.sharing.graph.grain import Grain
 from penstock.sharing.model.collision import rate
@@ -125,10 +126,14 @@ class Wrong:
     def popularity(self, grain: Grain, feeder: Grain | None) -> Popularity:
         counts, groups = self.known.survey.below(grain, feeder, self.known.net), self.groups(grain)
         tuples = self.rows / self.locality(grain) if feeder is None else self.groups(feeder)
-        return estimated(counts, max(groups, tuples), groups)
+        turns = self.turns(grain)
+        return estimated(every(counts, turns), max(groups, tuples) / turns, groups / turns)
 
     def locality(self, grain: Grain) -> float:
         return self.known.locality(grain)
+
+    def turns(self, grain: Grain) -> float:
+        return self.known.turns(grain)
 
     def share(self, grain: Grain) -> float:
         return self.known.share(grain)

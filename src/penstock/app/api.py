@@ -264,7 +264,8 @@ class App:
 
         app = self._app()
         planning, rest = planning_of(options, app)
-        planner, settings = planner_of(planning, app), settings_of(None, rest)
+        settings = settings_of(None, rest)
+        planner = planner_of(planning, app, settings.task.task_memory)
         planner.look(app, self.inputs(app).sources, settings.batch_rows, settings.parallelism or os.cpu_count() or 1)
         return tuple(planner.plans(app).values())
 
@@ -348,8 +349,8 @@ class App:
         self._sessions.check()
         opened = open_run(SPARK if with_spark else PROCESS, app, inputs, self._functions, run_settings)
         tasks = run_settings.parallelism or os.cpu_count() or 1
-        rows = run_settings.batch_rows
-        look = FirstLook(planning, app, lambda planner: planner.look(app, inputs.sources, rows, tasks))
+        rows, most = run_settings.batch_rows, run_settings.task.task_memory
+        look = FirstLook(planning, app, lambda planner: planner.look(app, inputs.sources, rows, tasks), most)
         planned = time.monotonic()
         on_phase("starting Spark" if with_spark else "starting workers")
         try:

@@ -23,7 +23,7 @@ from penstock.runtime.work import TABLE
 from penstock.sharing.explain import Explained, Measured
 from penstock.sharing.explain_joins import MeasuredJoin
 from penstock.sharing.plan import SharedPlan
-from penstock.sharing.predicted import predict
+from penstock.sharing.predicted import Units, unit_prices
 from penstock.state.protocol import TaskReport
 
 LEAST = 1000  # probes of a relation in a task, before its time is believed
@@ -61,6 +61,9 @@ def _summed(name: str, tasks: Sequence[TaskReport], rows: int) -> Explained:
     for what, figure in (("groups", "groups"), ("flushed", "flushed_per_task")):
         if any(what in counts for counts in work):
             found[figure] = sum(int(counts.get(what, 0)) for counts in work) / len(work)
+    if any("segment" in counts for counts in work):
+        found["partials_per_tuple"] = sum(int(counts["groups"]) for counts in work) / rows
+        found["segment"] = median(task.work[name].get("segment", 0) / task.rows for task in tasks if name in task.work)
     return found | {"evictions_per_tuple": total["evictions"] / rows} if "flushed_per_task" in found else found
 
 
@@ -72,9 +75,9 @@ def fit(plan: SharedPlan, tasks: Sequence[TaskReport]) -> Explained | None:
     """c1, c2 and their ratio; None where nothing ran long enough to tell."""
     tables = [(table.name, TABLE + table.name) for table in plan.tables]
     leaves = [(relation.name, relation.name) for relation in plan.relations]
-    units = _units(plan)
-    probe = _fitted(_equations(tables, tasks), units["probe"], passing=True)
-    insert = _fitted(_equations(leaves, tasks), units["insert"])
+    units = Units({}, {}) if plan.basis is None else unit_prices(plan.basis)
+    probe = _fitted(_equations(tables, tasks), units.probe, passing=True)
+    insert = _fitted(_equations(leaves, tasks), units.insert)
     if probe is None and insert is None:
         return None
     ratio = insert["cost"] / probe["cost"] if probe and insert and probe["cost"] else None
@@ -123,15 +126,3 @@ def _undisturbed(equations: list[Equation]) -> list[Equation]:
         each.setdefault(name, []).append(time / probes)
     limits = {name: DISTURBED * sorted(found)[len(found) // 4] for name, found in each.items()}
     return [one for one in equations if one[1] <= limits[one[0]] * one[2]]
-
-
-def _units(plan: SharedPlan) -> dict[str, dict[str, float]]:
-    """ns of one probe of each table, and of one insert into each leaf, as the plan was priced."""
-    units: dict[str, dict[str, float]] = {"probe": {}, "insert": {}}
-    for name, known in predict(plan.basis).items() if plan.basis is not None else ():
-        priced = known.priced
-        if priced.share > 0:
-            units["probe"][name] = priced.probe / priced.share
-            for query in priced.leaves:
-                units["insert"][query] = priced.insert / priced.share / len(priced.leaves)
-    return units

@@ -22,6 +22,7 @@ from penstock.relations.relation import IPV4_BITS, Relation, attribute_text, joi
 from penstock.sharing.explain_joins import MeasuredJoin, explain_join
 from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.model.kinds.registry import is_bounded
+from penstock.sharing.model.partial_groups import behind, handed
 from penstock.sharing.model.unit_costs import Costs
 from penstock.sharing.options import AUTO, NONE
 from penstock.sharing.plan import Basis, SharedPlan
@@ -79,6 +80,7 @@ def explain_plan(
         "slots": slots,
         "relations": relations,
         "cost": _cost(plan, predicted, relations),
+        "behind": _behind(plan, predicted),
         "unit_costs": None if basis is None else _unit_costs(basis.costs),
         "joins": [explain_join(one, None if measured is None else measured.joins.get(one.query)) for one in plan.joins],
     }
@@ -249,6 +251,16 @@ def _cost(plan: SharedPlan, predicted: Mapping[str, Predicted], relations: list[
     return found
 
 
+def _behind(plan: SharedPlan, predicted: Mapping[str, Predicted]) -> Explained:
+    """What the groups of a task cost behind their leaves, a record; the same whatever tables are before those."""
+    basis, nodes = plan.basis, _nodes(predicted)
+    if basis is None:
+        return {"partials_per_tuple": None, "segment": None, "merge": None}
+    kept = handed(plan.stored, lambda one: nodes[one.name][0].priced.groups if one.name in nodes else 0.0, basis.rows)
+    found = behind(kept, basis.rows, basis.costs)
+    return {"partials_per_tuple": found.partials, "segment": found.segment, "merge": found.merge}
+
+
 def _phantoms(plan: SharedPlan, predicted: Mapping[str, Predicted]) -> list[Explained]:
     """What each serves, and what that costs with it and without."""
     if plan.basis is None:
@@ -340,6 +352,11 @@ def _unit_costs(costs: Costs) -> Explained:
         "fold": costs.fold,
         "word": costs.word,
         "passing": costs.passing,
+        "segment": {"row": costs.segment.row, "column": costs.segment.column},
+        "merge": {"row": costs.merge.row, "column": costs.merge.column},
+        "appended": costs.appended,
+        "finish": costs.finish,
+        "block": costs.block,
     }
 
 
@@ -358,6 +375,10 @@ def _measured(measured: Measured, relations: list[Explained]) -> Explained:
         "cost": sum(one["cost"] for one in found),
         "probes_per_tuple": sum(one["probes_per_tuple"] for one in found),
         "fitted": measured.fitted,
+        "behind": {
+            "partials_per_tuple": sum(one.get("partials_per_tuple", 0.0) for one in found),
+            "segment": sum(one.get("segment", 0.0) for one in found),
+        },
     }
 
 

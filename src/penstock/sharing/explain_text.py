@@ -20,6 +20,7 @@ MANY_ROWS, MANY_SHARE = 10_000, 0.1  # details that are worth a warning: so many
 LONGEST = 44  # columns of a relation's name in the tree
 NAMES = {"probe": "c1, a probe", "recent": "c1 of LRU tables", "insert": "c2, an insert"}
 COLUMNS = ("", "buckets", "memory", "groups", "fed", "collide", "evicted", "flushed", "ns")
+BEHIND = ("segment", "merge")
 
 
 def explained_text(explained: Iterable[Explained]) -> str:
@@ -72,11 +73,27 @@ def _cost(explained: Explained) -> Iterator[str]:
         yield _labelled("besides", f"{cost['of_no_relation']:.1f} ns a tuple that belong to no relation")
     if cost["end_of_task"]:
         yield _labelled("end of a task", f"{cost['end_of_task'] / 1e6:.1f} ms to flush its tables")
+    yield from _behind(explained)
     if measured is not None:
         text = f"{measured['cost']:.1f} ns and {measured['probes_per_tuple']:.3g} hash operations a tuple"
         tasks = "1 task" if measured["tasks"] == 1 else f"{measured['tasks']:,} tasks"
         each = f" of {measured['task_rows']:,.0f}" if measured["tasks"] > 1 else ""
         yield _labelled("measured", f"{text}, of {measured['rows']:,} in {tasks}{each}")
+
+
+def _behind(explained: Explained) -> Iterator[str]:
+    """What partial groups take that no table can spare: predicted, and in brackets counted."""
+    known, counted = explained["behind"], (explained.get("measured") or {}).get("behind") or {}
+
+    def both(name: str, form: str) -> str:
+        beside = "" if counted.get(name) is None else f" ({counted[name]:{form}})"
+        return f"{known[name]:{form}}{beside}"
+
+    if known["partials_per_tuple"] is not None:
+        groups = f"{both('partials_per_tuple', '.3g')} partial groups a tuple"
+        yield _labelled(
+            "behind leaves", f"{groups}: {both('segment', '.1f')} ns to write, {both('merge', '.1f')} to merge"
+        )
 
 
 def _labelled(label: str, text: str) -> str:
@@ -99,6 +116,8 @@ def _calibrated(costs: Explained) -> Iterator[str]:
     ], " " * LABEL)  # fmt: skip
     more = (("fold", "a state folded"), ("word", "a word of a key beyond two"), ("passing", "an entry passed on"))
     yield _labelled("", ", ".join(f"{costs[name]:.1f} {what}" for name, what in more))
+    each = ", ".join(f"{costs[name]['row']:.1f} + {costs[name]['column']:.1f} a column {name}" for name in BEHIND)
+    yield _labelled("", f"of a partial group {each}; {costs['finish']:.1f} a row of a result")
 
 
 def _fitted(fitted: Explained) -> Iterator[str]:

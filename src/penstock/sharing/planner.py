@@ -43,6 +43,7 @@ from penstock.sharing.plan import Basis, Priced, SharedPlan, Table
 
 WORTH = 0.95  # of the cost without sharing: what a shared plan must promise to stay below
 SHARES = (1.0, 0.125)  # of the memory that are tried: smaller tables are nearer to the core
+LARGER = 8.0  # times as much memory is tried next, up to all that there may be, as long as it makes plans cheaper
 BUDGET = 0.2  # seconds of processor time for planning, unless told;
 FIRST = 5.0  # times as much for the first plan of a stream, for which all has to be counted
 MIDDLE = 0.75  # of the time for a tree: for the one of the fewest operations
@@ -72,11 +73,13 @@ def plan_stream(
     costs: Costs,
     memory: float,
     before: SharedPlan | None = None,
+    most: float = 0.0,
 ) -> SharedPlan:
-    """The plan for these queries, by what is known of the stream; `before` is the one that it may replace."""
+    """The plan for these queries, by what is known of the stream; `before` is the one that it may replace. `auto` may
+    go beyond the memory, up to `most`."""
     engine = EngineProblem(kept.relations, lattice(kept.relations), known, costs, memory)
     start = None if before is None or before.basis is None else before.basis.configuration
-    considered = dict(_considered(engine, planning, start))
+    considered = dict(_considered(engine, planning, start, most))
     best = min(considered, key=lambda name: considered[name].cost)
     if planning.plan == AUTO and considered[best].cost > WORTH * considered[NONE].cost:
         best = NONE
@@ -94,12 +97,14 @@ def reprice(plan: SharedPlan, known: Statistics, costs: Costs) -> float:
     return engine.price(basis.configuration, basis.spaces, [kind_named(priced.kind) for priced in basis.relations])
 
 
-def _considered(engine: EngineProblem, planning: Planning, start: Configuration | None) -> Iterator[tuple[str, Option]]:
+def _considered(
+    engine: EngineProblem, planning: Planning, start: Configuration | None, most: float
+) -> Iterator[tuple[str, Option]]:
     """The alternatives by name; of a plan that is asked for, just that."""
     if planning.plan == NONE or len(engine.queries) < 2:
         yield NONE, _bare(engine)
     elif planning.plan == AUTO:
-        yield from _compared(engine, planning, start)
+        yield from _compared(engine, planning, start, most)
     else:
         tree = planning.plan == TREE
         alloc = ("fptas" if tree else "sl") if planning.alloc == AUTO else planning.alloc
@@ -111,16 +116,21 @@ def _considered(engine: EngineProblem, planning: Planning, start: Configuration 
         yield f"{planning.plan}-{alloc}", _limited(_option(engine, chosen, kind), planning.peak_load)
 
 
-def _compared(engine: EngineProblem, planning: Planning, start: Configuration | None) -> Iterator[tuple[str, Option]]:
+def _compared(
+    engine: EngineProblem, planning: Planning, start: Configuration | None, most: float
+) -> Iterator[tuple[str, Option]]:
     """What `auto` compares, as far as its time goes."""
     began, budget = thread_time(), BUDGET if planning.plan_budget is None else planning.plan_budget
     budget *= 1.0 if start is not None else FIRST
     yield NONE, _bare(engine)
     found: list[Option] = []
-    for name, option in _found(engine, planning, began + SEARCHING * budget, start):
+    for name, option in _found(engine, planning, began + SEARCHING * budget, start, most):
         found.append(option)
         yield name, _limited(option, planning.peak_load)
     best = min(found, key=lambda option: option.cost)
+    for larger in _roomier(best, most):
+        yield _named("larger", "", larger.engine), _limited(larger, planning.peak_load)
+        best = larger
     if planning.tables == AUTO and thread_time() < began + budget:
         mixed = _mixed(best)
         if len(set(_used(mixed))) > 1:
@@ -128,17 +138,35 @@ def _compared(engine: EngineProblem, planning: Planning, start: Configuration | 
 
 
 def _found(
+    engine: EngineProblem, planning: Planning, ends: float, start: Configuration | None, most: float
+) -> Iterator[tuple[str, Option]]:
+    """The best trees, and the best phantoms as seed smap has them; at least one, whatever the time. First in the
+    memory, then in more of it while that pays, from the best so far on; then in a part of it."""
+    larger, best, going = engine.memory, inf, start
+    while larger <= max(most, engine.memory):
+        found = dict(_within(replace(engine, memory=larger), planning, ends, going))
+        yield from found.items()
+        if thread_time() >= ends:
+            return
+        cheapest = min(found.values(), key=lambda option: option.cost)
+        if cheapest.cost > WORTH * best:
+            break
+        larger, best, going = larger * LARGER, cheapest.cost, cheapest.configuration
+    for share in SHARES[1:]:
+        yield from _within(replace(engine, memory=share * engine.memory), planning, ends, start)
+        if thread_time() >= ends:
+            return
+
+
+def _within(
     engine: EngineProblem, planning: Planning, ends: float, start: Configuration | None
 ) -> Iterator[tuple[str, Option]]:
-    """The best trees, and the best phantoms as seed smap has them; at least one, whatever the time."""
+    """The best of each way in this memory, as far as time goes."""
     few = len(engine.queries) <= MOST_FRONTED
-    for share in SHARES:
-        smaller = replace(engine, memory=share * engine.memory)
-        for way in WAYS if few else reversed(WAYS):
-            if planning.tables not in (AUTO, way.kind.name):
-                continue
+    for way in WAYS if few else reversed(WAYS):
+        if planning.tables in (AUTO, way.kind.name):
             alloc = way.alloc if planning.alloc == AUTO else planning.alloc
-            yield _named(way.chooser, alloc, smaller), way.find(smaller, alloc, ends, start)
+            yield _named(way.chooser, alloc, engine), way.find(engine, alloc, ends, start)
             if thread_time() >= ends:
                 return
 
@@ -218,6 +246,20 @@ def _mixed(option: Option) -> Option:
     return _roomy(min(best, _priced(engine, configuration, again, best.kinds), key=lambda option: option.cost))
 
 
+def _roomier(option: Option, most: float) -> Iterator[Option]:
+    """The same tables in more memory, as long as that makes them cheaper: where time was too short to look for others
+    there."""
+    memory = option.engine.memory * LARGER
+    while memory <= most and any(option.spaces):
+        engine = replace(option.engine, memory=memory)
+        spaces = allocator("lagrange")(engine.planted(option.configuration, option.spaces, option.kinds))
+        larger = _priced(engine, option.configuration, spaces, option.kinds)
+        if larger.cost > WORTH * option.cost:
+            return
+        yield larger
+        option, memory = larger, memory * LARGER
+
+
 def _used(option: Option) -> Iterator[TableKind]:
     """The kinds of the tables that there are."""
     return (kind for kind, space in zip(option.kinds, option.spaces, strict=True) if space)
@@ -230,7 +272,8 @@ def _worthwhile(engine: EngineProblem) -> list[Grain]:
     finest: dict[tuple[int, int], list[Grain]] = {}
     for grain in sorted(candidates(engine.queries, MOST), key=fineness, reverse=True):
         groups, words = known.groups(grain), engine.words(grain)
-        passed = max(groups / known.rows, rate(groups, limit / (8 * (words + 2)), known.length(grain, 1)))
+        each = groups / known.turns(grain)
+        passed = max(groups / known.rows, rate(each, limit / (8 * (words + 2)), known.length(grain, 1)))
         if passed > MOST_PASSED:
             continue
         alike = finest.setdefault((round(ALIKE * log(groups)), words), [])

@@ -71,6 +71,22 @@ def predict(basis: Basis) -> dict[str, Predicted]:
     return found
 
 
+@dataclass(frozen=True)
+class Units:
+    """ns of one probe of each table, and of one insert into each leaf, by name, as a plan was priced."""
+
+    probe: Mapping[str, float]
+    insert: Mapping[str, float]
+
+
+def unit_prices(basis: Basis) -> Units:
+    chosen = [priced for priced in basis.relations if priced.share > 0]
+    return Units(
+        {priced.name: priced.probe / priced.share for priced in chosen},
+        {query: priced.insert / priced.share / len(priced.leaves) for priced in chosen for query in priced.leaves},
+    )
+
+
 def below(basis: Basis) -> dict[str, tuple[str, ...]]:
     """For each node its own name and those of all that it feeds, directly or not."""
     names = [priced.name for priced in basis.relations]

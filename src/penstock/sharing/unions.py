@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from penstock.relations.closing import RollUp
 from penstock.relations.relation import APPEND, EXACT, Relation
 from penstock.relations.storing import Stored
-from penstock.relations.uniting import Union, unitable, united
+from penstock.relations.uniting import Union, union_of, unitable, united
 from penstock.sharing.graph.grain import Grain, union
 from penstock.sharing.graph.lattice import lattice
+from penstock.sharing.model.partial_groups import behind, columns_of, handed, rolling
 from penstock.sharing.model.statistics import Statistics
 from penstock.sharing.model.unit_costs import Costs
 
@@ -46,8 +46,8 @@ class Pricing:
 
     def alone(self, relation: Relation) -> float:
         """Nanoseconds a record of a relation that is stored by itself."""
-        rows, columns = self.groups([relation.name]), columns_of([relation])
-        return self.insert(rows, columns) + rows * self.costs.partial(columns)
+        rows, columns = self.groups([relation.name]), columns_of(relation)
+        return self.insert(rows, columns) + rows * self.costs.partial(columns) + self.block
 
     def insert(self, rows: float, columns: int) -> float:
         """Of a record into an exact leaf with so many groups for each record."""
@@ -55,26 +55,20 @@ class Pricing:
 
     def union(self, relations: Sequence[Relation]) -> tuple[float, str]:
         """Nanoseconds a record of relations that are stored as one, and by which table that is cheaper."""
-        columns, rows = columns_of(relations), self.groups(one.name for one in relations)
-        behind = self.costs.segment.of(columns) + self.rolled(relations)
-        exact = self.insert(rows, columns) + rows * behind
-        appended = self.costs.appended + behind
-        return (exact, EXACT) if exact <= appended else (appended, APPEND)
+        whole, rows = union_of(relations), self.groups(one.name for one in relations)
+        columns = columns_of(whole)
+        each = self.costs.segment.of(columns) + rolling(len(relations), len(whole.attributes), self.costs)
+        exact = self.insert(rows, columns) + rows * each
+        appended = self.costs.appended + each
+        return (exact + self.block, EXACT) if exact <= appended else (appended + self.block, APPEND)
 
-    def rolled(self, relations: Sequence[Relation]) -> float:
-        """Of a row of a union, rolled up for each of its relations."""
-        attributes = {attribute for one in relations for attribute in one.attributes}
-        return self.costs.rolled.row * len(relations) + self.costs.rolled.column * len(attributes)
+    @property
+    def block(self) -> float:
+        """Of one more stored relation."""
+        return self.costs.block / max(1.0, self.known.rows)
 
     def partition(self, parts: Iterable[Sequence[Relation]]) -> float:
         return sum(self.union(part)[0] if len(part) > 1 else self.alone(part[0]) for part in parts)
-
-
-def columns_of(relations: Iterable[Relation]) -> int:
-    """Columns of a row of these as one: attributes, count(*), states."""
-    found = list(relations)
-    attributes = {attribute for one in found for attribute in one.attributes}
-    return len(attributes) + 1 + len({state for one in found for state in one.states})
 
 
 def chosen_unions(kept: Stored, asked: str, known: Statistics, costs: Costs) -> tuple[Union, ...]:
@@ -147,21 +141,10 @@ def _without_strays(parts: list[list[Relation]], pricing: Pricing) -> list[list[
     return found
 
 
-def behind(kept: Stored, known: Statistics, costs: Costs) -> float:
+def way_behind(kept: Stored, known: Statistics, costs: Costs) -> float:
     """Nanoseconds a record behind the leaves, up to the groups that queries are finished from."""
-    pricing = Pricing(dict(lattice(kept.relations).grains), known, costs)
-    total = 0.0
-    for relation in kept.relations:
-        if relation.booked:
-            rows = 1.0 if relation.table == APPEND else pricing.groups([relation.name])
-            columns, readers = columns_of([relation]), kept.reading(relation.name)
-            rolled = sum(isinstance(reader.closing, RollUp) for reader in readers)
-            merged = rolled < len(readers) or not readers
-            each = costs.segment.of(columns) + (costs.merge.of(columns) if merged else 0.0)
-            if rolled:
-                each += costs.rolled.row * rolled + costs.rolled.column * len(relation.attributes)
-            total += rows * each
-    return total
+    grains = lattice(kept.relations).grains
+    return behind(handed(kept, lambda one: known.groups(grains[one.name]), known.rows), known.rows, costs).cost
 
 
 def stored_as(kept: Stored, unions: Sequence[Union]) -> Stored:

@@ -59,6 +59,9 @@ class Guessed:
     def locality(self, grain: Grain) -> float:
         return self._dice("locality", sorted(grain)).choice([1.0, 1.0, 10.0]) if self.long else 1.0
 
+    def turns(self, grain: Grain) -> float:
+        return self._dice("turns").choice([1.0, 1.0, 4.0]) if self.long else 1.0
+
     def share(self, grain: Grain) -> float:
         """More for a phantom than for what it feeds: a product over the bases that choose would be less."""
         chosen = [self._dice(base).choice([0.01, 0.5, 0.9]) for base, _ in sorted(grain) if base.startswith("sieve:")]
@@ -230,3 +233,20 @@ def test_queries_of_the_same_groups_are_one_relation() -> None:
     assert "q0+q1" in plan.configuration
     two = {reader.closing.relation for reader in kept.readers[:2]}
     assert any(set(table.leaves) >= two for table in plan.tables)
+
+
+def test_auto_goes_beyond_its_memory_where_that_pays() -> None:
+    """Only as far as it may, and never to a dearer plan."""
+    larger = 0
+    for seed in range(12):
+        rng = random.Random(seed)
+        app, known = random_app(rng), Guessed(seed, 1e6)
+        about = app.streams[0], alone(app, "s"), Planning(plan_budget=20.0), known, USUAL, float(1 << 14)
+        small, free = plan_stream(*about), plan_stream(*about, most=float(1 << 22))
+        assert small.basis is not None
+        assert free.basis is not None
+        assert small.basis.memory <= 1 << 14, f"seed {seed}"
+        assert free.basis.memory <= 1 << 22, f"seed {seed}"
+        assert free.basis.cost <= small.basis.cost * 1.0001, f"seed {seed}"
+        larger += free.basis.memory > 1 << 14
+    assert larger > 2

@@ -7,14 +7,21 @@ from threading import Thread
 
 from penstock.logical.query import QuerySet
 from penstock.runtime.planning.planners import RunPlanner, planner_of
+from penstock.runtime.settings import TaskSettings
 from penstock.sharing.options import Planning
 
 
 class FirstLook:
     """Loads the planner and has it look at the sources, beside whatever else this process does."""
 
-    def __init__(self, planning: Planning, app: QuerySet, look: Callable[[RunPlanner], None]) -> None:
-        self._planning, self._app, self._look = planning, app, look
+    def __init__(
+        self,
+        planning: Planning,
+        app: QuerySet,
+        look: Callable[[RunPlanner], None],
+        task_memory: int = TaskSettings().task_memory,
+    ) -> None:
+        self._planning, self._app, self._look, self._task_memory = planning, app, look, task_memory
         self._planner: RunPlanner | None = None
         self._failure: BaseException | None = None
         self._thread = Thread(target=self._work, name="penstock-look", daemon=True)
@@ -22,7 +29,7 @@ class FirstLook:
 
     def _work(self) -> None:
         try:
-            planner = planner_of(self._planning, self._app)
+            planner = planner_of(self._planning, self._app, self._task_memory)
             self._look(planner)
             self._planner = planner
         except BaseException as failure:

@@ -15,6 +15,7 @@ from penstock.logs import tell
 from penstock.runtime.batch.held import Held
 from penstock.runtime.batch.live.patience import PLANNING, Patience
 from penstock.runtime.batch.report import BatchReport
+from penstock.runtime.settings import TaskSettings
 from penstock.sharing.joins.asked import unpriced_choices
 from penstock.sharing.joins.choice import JoinChoice
 from penstock.sharing.joins.plans import joins_of, plan_name, side_tables
@@ -84,13 +85,13 @@ class Unplanned:
         return None
 
 
-def planner_of(planning: Planning, app: QuerySet) -> RunPlanner:
-    """The one that can do what is asked."""
+def planner_of(planning: Planning, app: QuerySet, task_memory: int = TaskSettings().task_memory) -> RunPlanner:
+    """The one that can do what is asked, for tasks that may take so much memory."""
     if planning.plan == NONE and (planning.joins != AUTO or not joins_of(app)):
         return Unplanned(planning)
     from penstock.runtime.planning.replan import Planner
 
-    return Planner(planning)
+    return Planner(planning, task_memory)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, fsum, inf, log, sqrt
 from pathlib import Path
+from statistics import median
 
 from penstock.errors import ConfigError, PenstockError
 from penstock.logical.query import QuerySet, Stream
@@ -24,18 +25,21 @@ from penstock.runtime.machine import cache_size
 from penstock.runtime.planning.join_costs import calibrated_joins
 from penstock.runtime.planning.joins import JoinPlanner
 from penstock.runtime.profile.calibrate import calibrated
+from penstock.runtime.profile.fitting import fitted
 from penstock.runtime.profile.joined import Sampled
 from penstock.runtime.profile.statistics import Known, exact_groups, measured_depths, rows_of
 from penstock.runtime.profile.survey import Survey, with_sieves
+from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task import sampling
 from penstock.sharing import planner as sharing
 from penstock.sharing.graph.grain import union
 from penstock.sharing.graph.lattice import Lattice, lattice
 from penstock.sharing.joins.plans import joins_of, side_tables
+from penstock.sharing.model.unit_costs import Costs
 from penstock.sharing.options import AUTO, NONE, OFF, Planning
 from penstock.sharing.plan import SharedPlan, joins_in, running_choices, unshared_plan, with_joins
 from penstock.sharing.planner import plan_stream, reprice
-from penstock.sharing.unions import EACH, ONE, behind, chosen_unions, stored_as
+from penstock.sharing.unions import EACH, ONE, chosen_unions, stored_as, way_behind
 from penstock.sources.base import Source
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import JoinCounts, TaskReport
@@ -50,6 +54,7 @@ LASTS = 8  # batches that a plan is expected to last
 LOOK = 2.5e6  # ns that a look at the plan takes for each query
 HOPE = 0.25  # of the part by which figures have changed: what a look may save at most
 FEW = 64  # groups of a sample, more or less: with the best plan as with the next best they cost nothing
+TABLES = 0.25  # of a task's memory: what the tables before the leaves may take
 LEAST_TUPLES = 1_000  # of a sample, unless tasks have fewer
 Tasks = Sequence[TaskReport]
 
@@ -74,12 +79,15 @@ def _bare(kept: tuple[Relation, ...]) -> bool:
 @dataclass
 class Planner:
     """`known` has the statistics of each stream, `looked` what its plan was last thought about with, `taken` the
-    relations that were stored when its sample was taken."""
+    relations that were stored when its sample was taken. `costs` are unit costs that its tasks were found to have.
+    `task_memory` is that of a task, with its leaves."""
 
     planning: Planning
+    task_memory: int = TaskSettings().task_memory
     known: dict[str, Known] = field(default_factory=dict)
     looked: dict[str, Look] = field(default_factory=dict)
     taken: dict[str, tuple[Relation, ...]] = field(default_factory=dict)
+    costs: dict[str, Costs] = field(default_factory=dict)
     joins: JoinPlanner = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,10 +95,16 @@ class Planner:
 
     @property
     def memory(self) -> float:
-        """The cache of a core, unless told; `auto` takes half: leaves and the records at hand need some as well."""
+        """The cache of a core, unless told; `auto` begins with half: leaves and records need some as well."""
         if self.planning.memory is not None:
             return self.planning.memory
         return cache_size() / 2 if self.planning.plan == AUTO else cache_size()
+
+    @property
+    def most(self) -> float:
+        """What `auto` may take unless told: tables beyond the cache of a core, as long as leaves have room."""
+        free = self.planning.memory is None and self.planning.plan == AUTO
+        return TABLES * self.task_memory if free else 0.0
 
     @property
     def sampling(self) -> bool:
@@ -152,21 +166,21 @@ class Planner:
         self, stream: Stream, kept: Stored, known: Known, planning: Planning, before: SharedPlan | None
     ) -> SharedPlan:
         """With each relation stored by itself, or some as one; in place of another plan, stored as there."""
-        known = known.of(lattice(kept.relations))
+        known, costs = known.of(lattice(kept.relations)), self.costs.get(stream.name) or calibrated()
         if before is not None:
             ways = [before.unions]
         elif planning.plan != AUTO and planning.stored == AUTO:
             ways = [()]  # as the papers have it
         else:
-            unions = chosen_unions(kept, planning.stored, known, calibrated())
+            unions = chosen_unions(kept, planning.stored, known, costs)
             ways = [unions] if planning.stored != AUTO or not unions else [(), unions]
         found: list[tuple[float, SharedPlan]] = []
         for unions in ways:
             mine = stored_as(kept, unions)
             of = known.of(lattice(mine.relations))
-            plan = plan_stream(stream, mine, planning, of, calibrated(), self.memory, before)
+            plan = plan_stream(stream, mine, planning, of, costs, self.memory, before, self.most)
             cost = 0.0 if plan.basis is None else plan.basis.cost
-            found.append((cost + behind(mine, of, calibrated()), replace(plan, unions=unions)))
+            found.append((cost + way_behind(mine, of, costs), replace(plan, unions=unions)))
         priced = tuple((ONE if plan.unions else EACH, cost) for cost, plan in found)
         best = min(found, key=lambda pair: pair[0])[1]
         return replace(best, ways=priced if before is None else before.ways)
@@ -238,12 +252,15 @@ class Planner:
         sampled = Known(net, survey, rows, exact_groups(net, tasks))
         known = replace(sampled, depths=measured_depths(plan, tasks, sampled))
         self.known[name], self.taken[name] = known, plan.relations
+        costs = fitted(plan, tasks)
+        if costs is not None:
+            self.costs[name] = costs
         try:
             sides = side_tables(joins_in(version.plans).values())
             found = replace(self._plan(version.app, name, version.since, sides, plan), joins=plan.joins)
         except ConfigError:  # more candidates than the chooser takes: at the start a user is told, now the plan stays
             return None
-        old = reprice(plan, known, calibrated())
+        old = min(reprice(plan, known, self.costs.get(name) or calibrated()), _taken(tasks))
         assert found.basis is not None
         gain = old - found.basis.cost
         if found.tables == plan.tables or found.basis.cost > GAIN * old or gain * rows * len(tasks) * LASTS < SWITCH:
@@ -273,6 +290,12 @@ def _spent(tasks: Tasks) -> float:
     """Nanoseconds of a task in tables and leaves."""
     spent = [float(counts["nanoseconds"]) for task in tasks for counts in task.work.values()]
     return sum(spent) / max(1, len(tasks))
+
+
+def _taken(tasks: Tasks) -> float:
+    """Nanoseconds a record in tables and leaves, of the middle task: a plan that is cheaper than its price stays."""
+    each = [sum(counts["nanoseconds"] for counts in task.work.values()) / task.rows for task in tasks if task.rows]
+    return float(median(each)) if each else inf
 
 
 def _signature(net: Lattice, survey: Survey) -> Signature:

@@ -3,9 +3,11 @@
 | module | gives |
 | --- | --- |
 | `survey` | groups of any relation, counted in a sample |
+| `turns` | how panes follow one another in it |
 | `statistics` | a survey and the counters of tasks, as the planner asks for them |
 | `joined` | what sides of joins hold |
 | `calibrate` | what tables cost on this machine |
+| `fitting` | the same, corrected by what tasks took |
 | `partials` | and what a partial group costs behind its leaf |
 
 May touch `sharing` and `kernels`; `partials` runs tables, segments and merges. `runtime.task.sampling` takes the

@@ -7,6 +7,7 @@ and that of a column, and as many groups fewer leave out what a block costs, how
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -45,6 +46,7 @@ Array = np.ndarray
 GROUPS, FEWER = 40_960, 8_192
 PARTS = 2  # segments that are merged: half of the groups of one are in the other
 TIMES = 4  # that something is measured: what disturbs only adds
+FEW, BLOCKS = 64, 16  # groups of a block, and blocks, that tell what one costs without groups
 STEPS = 8  # chunks that are appended: together they do not fit the cache of a core
 STREAM = "CREATE STREAM s (ts TIMESTAMP, {}) FROM 'csv:s' WATERMARK ts DELAY '0 s';"
 QUERY = "CREATE QUERY {0} AS SELECT {1} FROM s [RANGE '1 s'] GROUP BY {2};"
@@ -67,6 +69,7 @@ class Partials:
     merge: PerRow
     appended: float
     finish: float
+    block: float
 
 
 def measured_partials() -> Partials:
@@ -75,7 +78,8 @@ def measured_partials() -> Partials:
     with tempfile.TemporaryDirectory(prefix="penstock-costs-") as folder:
         trials = [_Trial(Path(folder), query) for query in (narrow, wide)]
         segment, merge = (_by_columns(trials, way) for way in (_Trial.segmented, _Trial.merged))
-        return Partials(segment, merge, _appended(trials[0].relation), max(LEAST, _slope(trials[1].finished)))
+        finish, block = max(LEAST, _slope(trials[1].finished)), max(LEAST, trials[0].block())
+        return Partials(segment, merge, _appended(trials[0].relation), finish, block)
 
 
 def _queries() -> Iterator[Query]:
@@ -101,6 +105,11 @@ class _Trial:
         """Columns that differ from group to group: of the key, count(*), and words of states."""
         words = sum(form.words for form in self.relation.shape.forms(self.relation.states).values())
         return len(self.relation.attributes) + 1 + words
+
+    def block(self) -> float:
+        """ns of each block of a segment, where it has hardly any groups."""
+        full = _filled(self.relation, FEW, 0)
+        return (_best(lambda: self._written(full, 1 + BLOCKS)[1]) - _best(lambda: self._written(full)[1])) / BLOCKS
 
     def segmented(self, groups: int) -> float:
         """ns of writing so many groups of a leaf."""
@@ -132,11 +141,11 @@ class _Trial:
     def _stored(self, groups: int) -> list[SegmentRef]:
         return [self._written(_filled(self.relation, groups // PARTS, part))[0] for part in range(PARTS)]
 
-    def _written(self, full: Leaf) -> tuple[SegmentRef, int]:
+    def _written(self, full: Leaf, blocks: int = 1) -> tuple[SegmentRef, int]:
         path = self._folder / f"{len(list(self._folder.iterdir()))}.seg"
         began = thread_time_ns()
         with write.SegmentWriter(path, self._slots) as writer:
-            for groups in full.pieces({}):
+            for groups in itertools.chain(*(full.pieces({}) for _ in range(blocks))):
                 writer.add(self.relation.name, groups, (), self.relation.slot_key)
             writer.end_run({})
             return writer.close(), thread_time_ns() - began

@@ -11,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from penstock.runtime.profile.survey import Survey
+from penstock.runtime.profile.turns import every
 from penstock.runtime.work import TABLE
 from penstock.sharing.graph.grain import Grain, feeds
 from penstock.sharing.graph.lattice import Lattice
-from penstock.sharing.model.collision import rate
+from penstock.sharing.model.collision import occupied
+from penstock.sharing.model.eviction import Curve, DirectMapped, in_turns
 from penstock.sharing.model.kinds.registry import kind_named
 from penstock.sharing.model.popularity import Popularity, estimated, uniform
 from penstock.sharing.plan import SharedPlan
@@ -71,15 +75,27 @@ class Known:
         return self.depths.get(depth, 1.0)
 
     def popularity(self, grain: Grain, feeder: Grain | None) -> Popularity:
-        """In the relation's own input: of a feeder's groups each comes once, of those that come close together in the
-        stream one."""
-        groups = self.groups(grain)
-        tuples = self.rows * self.share(grain) / self.locality(grain) if feeder is None else self.groups(feeder)
-        counts = self.survey.below(grain, feeder, self.net)
-        return estimated(counts, max(tuples, groups), groups) if len(counts) else uniform(groups)
+        """In the relation's own input, in one turn: of a feeder's groups each comes once, of those that come close
+        together in the stream one."""
+        turns, flow = self.turns(grain), self.locality(grain) if feeder is None else 1.0
+        groups = self.groups(grain) / turns
+        tuples = (self.rows * self.share(grain) / flow if feeder is None else self.groups(feeder)) / turns
+        counts = every(self.survey.below(grain, feeder, self.net), self.survey.turns(grain, self.net).sampled)
+        flows = np.maximum(1, np.rint(counts / flow)).astype(np.int64)
+        return estimated(flows, max(tuples, groups), groups) if len(counts) else uniform(groups)
 
     def locality(self, grain: Grain) -> float:
         return self.survey.locality(grain, self.net)
+
+    def turns(self, grain: Grain) -> float:
+        """No more than there are groups."""
+        found = self.survey.turns(grain, self.net).of(self.rows / max(1, self.survey.tuples))
+        return max(1.0, min(found, self.groups(grain)))
+
+    def colliding(self, grain: Grain, depth: int) -> Curve:
+        """What a direct-mapped table is expected to do; below the first, before anything is measured there."""
+        turns = self.turns(grain)
+        return in_turns(DirectMapped(self.groups(grain) / turns, self.length(grain, 1) if depth == 1 else 1.0), turns)
 
     def share(self, grain: Grain) -> float:
         return self.survey.share(grain)
@@ -126,8 +142,10 @@ def measured_depths(plan: SharedPlan, tasks: Iterable[TaskReport], known: Known)
         if not priced.buckets or kind.curve is not None or probes < LEAST_PROBES or groups <= 1:
             continue  # a single group never collides, and a flow length does not tell what a table with a curve evicts
         if priced.depth > 1 or policies[priced.name] == kind.replacement(sampled):
-            length = sampled if priced.depth == 1 else 1.0
-            expected[priced.depth] = expected.get(priced.depth, 0.0) + probes * rate(groups, priced.buckets, length)
+            fixed, slope = known.colliding(node.grain, priced.depth).response(priced.buckets, known.rows)
+            # What stands in the table at the end of a task is flushed.
+            turned = max(0.0, fixed - occupied(groups, priced.buckets))
+            expected[priced.depth] = expected.get(priced.depth, 0.0) + probes * slope + len(work) * turned
             evicted[priced.depth] = evicted.get(priced.depth, 0.0) + evictions
     lengths = {depth: evictions / max(1.0, evicted[depth]) for depth, evictions in expected.items()}
     return {depth: min(LONGEST, max(SHORTEST, length)) for depth, length in lengths.items()}

@@ -16,7 +16,8 @@ Estimates, with the error seen on generated streams (tests/unit/runtime/profile/
   the Zipf law of its frequent groups (`sharing.model.popularity.estimated`): with the right number of groups, evictions
   of an LRU table follow within 10 %.
 * the flow length l_a is what a table of half as many buckets as groups evicts less than the model of random data
-  (seed smap, Sec. 5.3): within 15 % for flows one after the other.
+  (seed smap, Sec. 5.3): within 15 % for flows one after the other. Groups are those of one turn (`turns`): that panes
+  come one after the other is no matter of flows.
 """
 
 from __future__ import annotations
@@ -32,15 +33,18 @@ from penstock.kernels.tables import survey as kernels
 from penstock.relations.component import Component, Tag, component_of, sieve_component
 from penstock.relations.layout import Layout, Part
 from penstock.relations.relation import Relation
+from penstock.runtime.profile.turns import Turns, quickest, turns_of
 from penstock.sharing.graph.grain import Grain
 from penstock.sharing.graph.lattice import EVERY, Lattice
-from penstock.sharing.model.collision import flow_length
+from penstock.sharing.model.collision import first_met, flow_length
 
 Array = np.ndarray
 LEAST_BUCKETS = 8
 BLOCKS = 16  # of records in a row, that a sample is cut into
 MOST_FIRSTS = 32  # feeders whose first records are kept
 ALL = np.empty(0, np.uint8)  # as a choice of records
+LEAST_LEFT = 0.05  # of all evictions: those in the course of a turn, however many its beginning has
+SHUFFLED_ALL = 1.5  # turns, below which panes are as good as mixed
 THIN = 4  # blocks, of which a thinned sample has one
 # By the number of blocks that a group is in: how likely it is in a quarter or half of them at random, and in all.
 MET = np.array([[1 - comb(BLOCKS - k, some) / comb(BLOCKS, some) for k in range(BLOCKS + 1)] for some in (4, 8, 16)])
@@ -82,6 +86,7 @@ class Survey:
     _counted: dict[Grain, CountedGroups] = field(default_factory=dict, repr=False, compare=False)
     _lengths: dict[Grain, float] = field(default_factory=dict, repr=False, compare=False)
     _localities: dict[Grain, float] = field(default_factory=dict, repr=False, compare=False)
+    _turns: dict[tuple[Component, ...], Turns] = field(default_factory=dict, repr=False, compare=False)
     _firsts: dict[tuple[Grain, tuple[str, ...]], Array] = field(default_factory=dict, repr=False, compare=False)
     _last: dict[Grain, Array] = field(default_factory=dict, repr=False, compare=False)
     _choices: dict[tuple[str, ...], Array] = field(default_factory=dict, repr=False, compare=False)
@@ -129,23 +134,57 @@ class Survey:
     def _length(self, grain: Grain, lattice: Lattice, n: int, groups: int) -> float:
         if groups <= LEAST_BUCKETS:
             return 1.0
-        evicted = self._evicted(grain, lattice, groups, False)
-        return max(1.0, flow_length(groups, _buckets(groups), evicted / n)) if evicted else n / groups
+        turns = self.turns(grain, lattice).sampled
+        each, buckets = groups / turns, _buckets(groups / turns)
+        evicted = self._evicted(grain, lattice, buckets)
+        if not evicted:
+            return n / groups
+        # What the first records of a turn find is left of the turn before, however long flows are.
+        left = max(LEAST_LEFT * evicted, evicted - (turns - 1.0) * float(first_met(each, buckets)))
+        found: float = flow_length(each, buckets, float(left) / n)
+        return min(n / groups, max(1.0, found))
 
     def locality(self, grain: Grain, lattice: Lattice) -> float:
         """How many times fewer entries a table passes on because records of a group come close together: against the
-        same records in any order."""
+        same records in any order, turn after turn."""
         if grain not in self._localities:
-            groups = self.counted(grain, lattice).groups
-            apart, together = (self._evicted(grain, lattice, groups, order) for order in (True, False))
+            turns = self.turns(grain, lattice)
+            buckets = _buckets(self.counted(grain, lattice).groups / turns.sampled)
+            together = self._evicted(grain, lattice, buckets)
+            apart = self._evicted(grain, lattice, buckets, self._any_order(grain, lattice, turns))
             self._localities[grain] = max(1.0, apart / together) if together else 1.0
         return self._localities[grain]
 
-    def _evicted(self, grain: Grain, lattice: Lattice, groups: int, shuffled: bool) -> int:
+    def _evicted(self, grain: Grain, lattice: Lattice, buckets: int, order: Array | None = None) -> int:
         hashes, chosen = self._hashes(grain, lattice), self._chosen(grain)
-        if shuffled:  # in this order any part of the records stands for all
-            hashes, chosen = hashes[self._shuffled], chosen[self._shuffled] if len(chosen) else chosen
-        return int(kernels.count_evictions(_taken(hashes, chosen), np.zeros(_buckets(groups), np.uint64)))
+        if order is not None:
+            hashes, chosen = hashes[order], chosen[order] if len(chosen) else chosen
+        return int(kernels.count_evictions(_taken(hashes, chosen), np.zeros(buckets, np.uint64)))
+
+    def _any_order(self, grain: Grain, lattice: Lattice, turns: Turns) -> Array:
+        """The records shuffled: of all turns, or where panes come one after the other pane by pane."""
+        if turns.sampled < SHUFFLED_ALL:  # in this order any part of the records stands for all
+            return self._shuffled
+        panes = [self._numbers(one) for one in self._panes(grain, lattice)]
+        numbers = max(panes, key=lambda one: len(np.unique(one)))
+        order: Array = self._shuffled[np.argsort(numbers[self._shuffled], kind="stable")]
+        return order
+
+    def turns(self, grain: Grain, lattice: Lattice) -> Turns:
+        """How the panes of a relation follow one another."""
+        panes = self._panes(grain, lattice)
+        if panes not in self._turns:
+            self._turns[panes] = quickest(turns_of(self._numbers(one), BLOCKS) for one in panes)
+        return self._turns[panes]
+
+    def _panes(self, grain: Grain, lattice: Lattice) -> tuple[Component, ...]:
+        return tuple(part.component for part in lattice.parts(grain) if part.component.tag is Tag.PANE)
+
+    def _numbers(self, component: Component) -> Array:
+        """A component of all records, from its least value on."""
+        place = self.layout.places[component]
+        numbers: Array = self.words[place.word] >> np.uint64(place.shift) & np.uint64(place.mask)
+        return numbers.astype(np.int64)
 
     def share(self, grain: Grain) -> float:
         """Of the records, those that some query of the relation chooses."""
@@ -244,8 +283,8 @@ def _room(hashes: Array) -> int:
     return 1 << max(1, 2 * len(hashes) - 1).bit_length()
 
 
-def _buckets(groups: int) -> int:
-    return max(LEAST_BUCKETS, groups // 2)
+def _buckets(groups: float) -> int:
+    return max(LEAST_BUCKETS, int(groups) // 2)
 
 
 def with_sieves(survey: Survey, taken: Iterable[Relation], now: Iterable[Relation]) -> Survey:

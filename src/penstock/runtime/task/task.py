@@ -41,7 +41,7 @@ from penstock.runtime.task.selection import Ledger, Selection, judges_of, sieves
 from penstock.sharing.plan import SharedPlan
 from penstock.sources.base import Source
 from penstock.state.account import TaskAccount
-from penstock.state.protocol import Memory, Spent, TaskReport
+from penstock.state.protocol import Memory, Spent, TaskReport, Work
 from penstock.state.segments.write import SegmentWriter
 
 Array = np.ndarray
@@ -80,6 +80,7 @@ class Task:
         self.sampler = Sampler()
         self._row, self._taken = epoch.row, 0
         self.seconds = 0.0  # without reading
+        self._written: dict[str, int] = {}  # nanoseconds by relation
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> None:
         """Take all batches, then end."""
@@ -104,6 +105,11 @@ class Task:
                 self.end()
                 self.columns.reset()
                 self.sampler = Sampler()  # its samples have codes of the dictionaries that are gone
+
+    def work(self) -> Work:
+        """What tables and leaves did; `segment` are the nanoseconds of writing a leaf's groups."""
+        found, written = self.forest.work(), self._written
+        return {name: {**did, "segment": written[name]} if name in written else did for name, did in found.items()}
 
     def end(self) -> None:
         """End of the epoch: all groups go down into the leaves, and are written."""
@@ -175,10 +181,14 @@ class Task:
         if not any(counts.values()):
             return
         worker_cache.note_groups(counts)
+        began = time.thread_time_ns()
         for relation, found in self.forest.emptied(dictionaries):
             groups = found if relation.loss is None else pruned(relation, relation.loss, found)
             coarse = coarsened(relation, groups, self.plan.stored.reach[relation.name])
             self.writer.add(relation.name, groups, coarse, relation.slot_key)
+            ended = time.thread_time_ns()
+            self._written[relation.name] = self._written.get(relation.name, 0) + ended - began
+            began = ended
         self.writer.end_run(dictionaries)
 
 
@@ -237,7 +247,7 @@ def task_report(task: Task) -> TaskReport:
         times.greatest,
         times.least,
         times.first,
-        task.forest.work(),
+        task.work(),
         task.forest.sizes(),
         task.seconds,
     )

@@ -3,6 +3,7 @@
 | module | gives |
 | --- | --- |
 | `unit_costs` | nanoseconds of a probe, an insert, a fold on this machine |
+| `partial_groups` | what the groups of a task cost behind their leaves |
 | `collision` | collision rates of direct-mapped tables |
 | `popularity` | how often groups come |
 | `eviction` | what a table passes on, as a curve of its entries |

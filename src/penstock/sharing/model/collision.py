@@ -12,6 +12,9 @@ from math import expm1, log1p
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+MANY = 30.0  # groups of a bucket, from which on a sum over their number is not needed
+_COUNTS = np.arange(1.0, 4 * MANY)
+_LOGS = np.cumsum(np.log(_COUNTS))  # of factorials
 MU = 0.354  # slope of the line x = α + μ g/b through the low part of the curve (seed smap, Eq. 16)
 
 
@@ -51,6 +54,24 @@ def occupied(groups: float, buckets: float) -> float:
     if buckets <= 1.0 or groups <= 1.0:
         return min(buckets, groups)
     return -buckets * expm1(groups * log1p(-1.0 / buckets))
+
+
+def first_met(groups: ArrayLike, buckets: ArrayLike) -> NDArray[np.float64]:
+    """Records that find something of before in their bucket, where `rate` thinks that they find their own group, when
+    g groups come after as many others: the first one of each bucket, which the k groups of a bucket share.
+
+    b Σ_{k≥1} e^{−λ} λ^k/k! · 1/k with λ = g/b: with few groups all of them, with many b/λ.
+
+    >>> round(float(first_met(10, 1e6))), round(float(first_met(1000, 1000))), round(float(first_met(100_000, 1000)))
+    (10, 485, 10)
+    """
+    g, b = np.broadcast_arrays(np.asarray(groups, np.float64), np.asarray(buckets, np.float64))
+    per = np.divide(g, b, out=np.full(b.shape, np.inf), where=b > 0.0)
+    some = np.minimum(per, MANY)
+    terms = np.exp(-some[..., None] + _COUNTS * np.log(np.maximum(some, 1e-300))[..., None] - _LOGS)
+    few = (terms / _COUNTS).sum(-1)
+    many = 1.0 / np.maximum(per, MANY)
+    return np.asarray(b * np.where(per < MANY, few, many * (1.0 + many * (1.0 + 2.0 * many))))
 
 
 def distinct(groups: float, tuples: float) -> float:

@@ -15,11 +15,11 @@ from functools import cache, cached_property
 from penstock.aggregates.base import State
 from penstock.aggregates.registry import planned_words
 from penstock.logical.types import Kind
-from penstock.relations.relation import Relation
+from penstock.relations.relation import EXACT, Relation
 from penstock.sharing.graph.configuration import Configuration
 from penstock.sharing.graph.grain import Grain, feeds
 from penstock.sharing.graph.lattice import Lattice
-from penstock.sharing.model.eviction import Curve
+from penstock.sharing.model.eviction import Curve, DirectMapped, in_turns
 from penstock.sharing.model.figures import PlantedTree, buckets_of, given, plant
 from penstock.sharing.model.flow import flush_bound, tree_cost
 from penstock.sharing.model.kinds.direct import DIRECT
@@ -47,7 +47,7 @@ class EngineProblem:
     _sizes: dict[Grain, tuple[int, int]] = field(default_factory=dict)  # words of key and states
     _shares: dict[Grain, float] = field(default_factory=dict)
     _inserts: dict[Grain, float] = field(default_factory=dict)
-    _curves: dict[tuple[TableKind, Grain, Grain | None], Curve] = field(default_factory=dict)
+    _curves: dict[tuple[TableKind, Grain, Grain | None], Curve | None] = field(default_factory=dict)
 
     @cached_property
     def queries(self) -> dict[Grain, tuple[str, ...]]:
@@ -83,6 +83,10 @@ class EngineProblem:
         return _words_of([self._states[query] for query in queries])
 
     @cached_property
+    def _tables(self) -> dict[str, str]:
+        return {relation.name: relation.table for relation in self.relations}
+
+    @cached_property
     def _states(self) -> dict[str, States]:
         return {r.name: frozenset((s, r.types[s.column].kind) for s in r.states) for r in self.relations}
 
@@ -110,8 +114,10 @@ class EngineProblem:
         """Nanoseconds of an insert into the leaves of a query and those that have the same groups, where there are
         `doubt` times as many as expected."""
         names = self.queries[grain]
-        each = self.costs.insert_at(doubt * self.bulk) + self.costs.word * (self.words(grain) - 2)
-        return each * len(names) + self.costs.fold * sum(self.state_words([name]) for name in names)
+        looked_up = sum(self._tables[name] == EXACT for name in names)
+        each = self.costs.insert_at(doubt * self.bulk) * looked_up + self.costs.appended * (len(names) - looked_up)
+        each += self.costs.word * (self.words(grain) - 2) * len(names)
+        return each + self.costs.fold * sum(self.state_words([name]) for name in names)
 
     def share(self, grain: Grain) -> float:
         """Of the records, those that the relation takes."""
@@ -150,18 +156,28 @@ class EngineProblem:
 
         return replace(self.problem(kind), probe=self.share, evict=insert, passing=0.0, each=0.0)
 
-    def _curves_of(self, kind: TableKind) -> Callable[[Grain, Grain | None], Curve] | None:
-        """How tables of this kind respond below a feeder, each made once."""
-        make = kind.curve
-        if make is None:
+    def _curves_of(self, kind: TableKind) -> Callable[[Grain, Grain | None], Curve | None] | None:
+        """How tables of this kind respond below a feeder, each made once; of direct-mapped ones only where the groups
+        of a task come in turns."""
+        make = self._colliding if kind.curve is None else kind.curve
+        if kind.curve is None and not any(self.known.turns(grain) > 1.0 for grain in self.queries):
             return None
 
-        def curve(grain: Grain, feeder: Grain | None) -> Curve:
+        def curve(grain: Grain, feeder: Grain | None) -> Curve | None:
             if (kind, grain, feeder) not in self._curves:
                 self._curves[kind, grain, feeder] = make(self.known, grain, feeder, self.share(grain))
             return self._curves[kind, grain, feeder]
 
         return curve
+
+    @staticmethod
+    def _colliding(known: Statistics, grain: Grain, feeder: Grain | None, share: float) -> Curve | None:
+        """Of a direct-mapped table, if groups come in turns; flows are long below the stream only. As `figures` has it
+        without turns, it is told of the records that it takes."""
+        turns = known.turns(grain)
+        if turns <= 1.0:
+            return None
+        return in_turns(DirectMapped(known.groups(grain) / turns, known.length(grain, 2 if feeder else 1)), turns)
 
     def planted(self, configuration: Configuration, spaces: Sequence[float], kinds: Sequence[TableKind]) -> PlantedTree:
         """A tree whose nodes have tables of these kinds, where they have space for an entry."""

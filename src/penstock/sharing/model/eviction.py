@@ -9,6 +9,7 @@ in an epoch, evictions and what is left at its end together.
     Che            a table that evicts the least recently used
     DirectMapped   a direct-mapped table (seed smap, Eq. 13 and 15)
     Taken          any of these, where a filter stands before the table or records come in flows
+    InTurns        any of these, where the groups of an epoch come in turns, as those of its panes do
 
 LRU is not close to LFU: of Zipf data with α = 0.85 in a tenth of the groups' space, the paper's lemma has 0.29 of
 the records evicted, exact LFU 0.38, and LRU really 0.50.  And b + f·n counts twice the records that fill the table.
@@ -30,7 +31,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.sharing.model.collision import occupied, rate, rates
+from penstock.sharing.model.collision import first_met, occupied, rate, rates
 from penstock.sharing.model.popularity import Popularity
 
 Array = NDArray[np.float64]
@@ -175,6 +176,47 @@ class DirectMapped(Curve):
         x = rates(self.groups, buckets)
         held = np.where(buckets > 0.0, self.groups * (1.0 - x), 0.0)  # the same urn: b(1 − (1 − 1/b)^g) = g(1 − x)
         return held + np.where(buckets > 0.0, x / self.length, 1.0) * tuples
+
+
+@dataclass(frozen=True)
+class InTurns(Curve):
+    """The response of a table whose groups come in so many `turns`, each with groups of its own: what it does in one,
+    as often (seed smap, Sec. 7, where a pane is an epoch).  `curve` is that of a turn."""
+
+    curve: Curve
+    turns: float
+
+    @property
+    def most(self) -> float:  # type: ignore[override]
+        return self.curve.most
+
+    @cached_property
+    def points(self) -> tuple[Array, Array, Array, float]:
+        entries, fixed, slopes, least = self.curve.points
+        return entries, self._all(entries, fixed), slopes, self.turns * least
+
+    def response(self, buckets: float, tuples: float) -> tuple[float, float]:
+        fixed, slope = self.curve.response(buckets, tuples / self.turns)
+        return float(self._all(np.array(buckets), np.array(fixed))), slope
+
+    def outs(self, buckets: Array, tuples: Array) -> Array:
+        slopes = self.curve.outs(buckets, tuples / self.turns)
+        return np.where(buckets > 0.0, self._all(buckets, slopes), tuples)
+
+    def _all(self, buckets: Array, once: Array) -> Array:
+        """Of all turns.  Of a direct-mapped table what stands in it at the end of a turn leaves in the next one, some
+        of it where Eq. 13 has counted a collision already."""
+        if not isinstance(self.curve, DirectMapped):
+            return np.asarray(self.turns * once)
+        groups = self.curve.groups
+        held = np.where(buckets > 0.0, groups * (1.0 - rates(groups, buckets)), 0.0)
+        again = np.where(buckets > 0.0, held - first_met(groups, buckets), 0.0)
+        return np.asarray(self.turns * once - (self.turns - 1.0) * again)
+
+
+def in_turns(curve: Curve, turns: float) -> Curve:
+    """The same where all is one turn."""
+    return curve if turns <= 1.0 else InTurns(curve, turns)
 
 
 def _between(x: float, xs: list[float], ys: list[float]) -> float:

@@ -43,6 +43,7 @@ class Costs:
     table; `fold` of one state, `word` of one more word of a key, `passing` of an evicted entry.
 
     `segment` and `merge` of a partial group, by its columns: attributes of the key, count(*) and words of states.
+    `block` is what each stored relation takes of a task, however few groups it has.
     `appended` is a row of a leaf that looks nothing up (it stands where `insert` does), `finish` a row of a result.
     `rolled` is a stored row that queries are rolled up from: for each of them, and for each attribute that is coded.
     """
@@ -57,6 +58,7 @@ class Costs:
     merge: PerRow = PerRow(30.0, 5.0)
     appended: float = 4.0
     finish: float = 30.0
+    block: float = 60_000.0
     rolled: PerRow = PerRow(10.0, 12.0)
 
     def probe_at(self, size: float) -> float:

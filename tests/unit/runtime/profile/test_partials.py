@@ -57,7 +57,7 @@ def test_rows_and_columns_are_told_apart() -> None:
 def test_no_cost_is_nothing() -> None:
     found = partials.measured_partials()
     numbers = [found.segment.row, found.segment.column, found.merge.row, found.merge.column]
-    assert all(isfinite(n) and n > 0 for n in [*numbers, found.appended, found.finish])
+    assert all(isfinite(n) and n > 0 for n in [*numbers, found.appended, found.finish, found.block])
 
 
 def test_a_partial_group_is_written_and_merged() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from penstock.sharing.graph.grain import Grain
+from penstock.sharing.model.collision import occupied as full
 from penstock.sharing.model.eviction import Curve
 from penstock.sharing.model.statistics import Statistics
 from penstock.sharing.model.unit_costs import Costs
@@ -30,8 +31,8 @@ class TableKind:
     bytes beside its key and states.  `probe` gives nanoseconds by the bytes of the table.
 
     `curve` tells what a table passes on of what reaches it: by statistics, its own grain, that of its feeder (None: the
-    stream) and the share of the records that it takes.  None: it collides as a direct-mapped table does, by groups and
-    flow length alone (`figures.responses`).
+    stream) and the share of the records that it takes.  None: it collides as a direct-mapped table does, by groups,
+    flow length and turns alone (`figures.responses`, `engine_problem.EngineProblem`).
 
     A kind that `fills` takes its entries one after the other, as groups come: it evicts nothing before all are taken,
     never touches those that no group needs, and at the end flushes one for each group. Where groups come in turns it
@@ -52,4 +53,4 @@ class TableKind:
 
     def flushed(self, buckets: float, groups: float, occupied: float) -> float:
         """Entries that leave at the end of a task; `occupied` as the model has it (`figures.responses`)."""
-        return min(buckets, groups) if self.fills else occupied
+        return min(buckets, groups) if self.fills else min(occupied, full(groups, buckets))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.sharing.graph.grain import Grain
-from penstock.sharing.model.eviction import Che, Curve, Taken
+from penstock.sharing.model.eviction import Che, Curve, Taken, in_turns
 from penstock.sharing.model.kinds.kind import Replacement, TableKind
 from penstock.sharing.model.statistics import Statistics
 from penstock.sharing.model.unit_costs import Costs
@@ -17,10 +17,11 @@ def _replacement(length: float) -> str:
 
 
 def _curve(known: Statistics, grain: Grain, feeder: Grain | None, share: float) -> Curve:
-    """What comes close together in the stream, the first table absorbs."""
-    found = Che(known.popularity(grain, feeder), known.rows)
+    """What comes close together in the stream, the first table absorbs; the panes of a task come in turns."""
+    turns = known.turns(grain)
+    found = Che(known.popularity(grain, feeder), known.rows / turns)
     flows = known.locality(grain) if feeder is None else 1.0
-    return Taken(found, max(share, LEAST_SHARE), flows)
+    return Taken(in_turns(found, turns), max(share, LEAST_SHARE), flows)
 
 
 LRU = TableKind(

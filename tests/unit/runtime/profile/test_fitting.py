@@ -1,0 +1,102 @@
+"""Unit costs from counters: tasks that take so many times as long make the costs go half of the way there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import sqrt
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.logical.resolve.app import resolve_app
+from penstock.runtime.profile.fitting import MOST, fitted, scaled
+from penstock.runtime.profile.statistics import Known
+from penstock.runtime.task.task import sampled
+from penstock.sharing.graph.lattice import lattice
+from penstock.sharing.model.partial_groups import behind
+from penstock.sharing.model.unit_costs import USUAL
+from penstock.sharing.options import Planning
+from penstock.sharing.plan import SharedPlan, unshared_plan
+from penstock.sharing.planner import plan_stream
+from penstock.sharing.predicted import unit_prices
+from penstock.sources.base import fields
+from penstock.sources.registry import open_source
+from penstock.state.protocol import TaskReport
+from support.reports import task_report
+
+ROWS = 100_000
+KEYS = ("a", "b", "c")
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> SharedPlan:
+    """A shared one, with tables."""
+    path = tmp_path_factory.mktemp("data") / "in.parquet"
+    columns: dict[str, Any] = {name: [(i * (7 + n)) % (50 + n) for i in range(4000)] for n, name in enumerate(KEYS)}
+    pq.write_table(pa.table({"ts": pa.array(range(4000), pa.timestamp("us")), **columns}), path)
+    text = f"CREATE STREAM s FROM 'parquet:{path}' WATERMARK ts DELAY '0 s';" + "".join(
+        f"CREATE QUERY q{n} AS SELECT {', '.join(keys)}, count(*) AS n FROM s [RANGE '1 s'] GROUP BY {', '.join(keys)};"
+        for n, keys in enumerate((("a",), ("b",), ("a", "b"), ("b", "c")))
+    )
+    source = open_source(f"parquet:{path}", {})
+    app = resolve_app(text, "test", lambda uri, options: fields(source.schema()))
+    bare = unshared_plan(app, "s")
+    survey = sampled(bare, source, 4000)
+    assert survey is not None
+    known = Known(lattice(bare.relations), survey, float(ROWS))
+    made = plan_stream(app.streams[0], bare.stored, Planning("gc"), known, USUAL, 1 << 18)
+    assert made.tables
+    return made
+
+
+def task(plan: SharedPlan, tables: float, leaves: float, segment: float = 1.0) -> TaskReport:
+    """One that takes so many times as long as its plan says."""
+    assert plan.basis is not None
+    units = unit_prices(plan.basis)
+    work: dict[str, Mapping[str, int]] = {}
+    for table in plan.tables:
+        due = ROWS * units.probe[table.name] + 300 * plan.basis.costs.passing
+        work[f"@{table.name}"] = {"probes": ROWS, "evictions": 200, "flushed": 100, "nanoseconds": int(tables * due)}
+    for relation in plan.relations:
+        due, groups = ROWS * units.insert[relation.name], 40_000
+        written = behind([(relation, float(groups))], 1.0, plan.basis.costs).segment
+        took = {"nanoseconds": int(leaves * due), "segment": int(segment * written)}
+        work[relation.name] = {"probes": ROWS, "groups": groups, **took}
+    return task_report("s", ROWS, work)
+
+
+def test_tables_leaves_and_what_is_behind_are_told_apart(plan: SharedPlan) -> None:
+    found = fitted(plan, [task(plan, 2.0, 0.5, 3.0)])
+    assert found is not None
+    assert found.probe_at(1 << 20) == pytest.approx(sqrt(2.0) * USUAL.probe_at(1 << 20), rel=1e-3)
+    assert found.recent_at(1 << 14) == pytest.approx(sqrt(2.0) * USUAL.recent_at(1 << 14), rel=1e-3)
+    assert found.passing == pytest.approx(sqrt(2.0) * USUAL.passing, rel=1e-3)
+    assert found.insert_at(1 << 20) == pytest.approx(sqrt(0.5) * USUAL.insert_at(1 << 20), rel=1e-3)
+    assert found.partial(4) == pytest.approx(sqrt(3.0) * USUAL.partial(4), rel=1e-3)
+    assert found.fold == pytest.approx(USUAL.fold, rel=1e-3)  # twice and half as dear
+
+
+def test_the_middle_task_counts(plan: SharedPlan) -> None:
+    found = fitted(plan, [task(plan, 1.0, 1.0), task(plan, 1.0, 1.0), task(plan, 50.0, 50.0)])
+    assert found is not None
+    assert found.probe_at(1 << 18) == pytest.approx(USUAL.probe_at(1 << 18), rel=1e-3)
+
+
+def test_a_disturbance_is_bounded(plan: SharedPlan) -> None:
+    found = fitted(plan, [task(plan, 1e6, 1e6)])
+    assert found is not None
+    assert found.insert_at(1 << 18) == pytest.approx(sqrt(MOST) * USUAL.insert_at(1 << 18))
+
+
+def test_nothing_is_told_by_nothing(plan: SharedPlan) -> None:
+    assert fitted(plan, []) is None
+    assert fitted(plan, [task_report("s", 10, {})]) is None
+
+
+def test_costs_are_those_of_before_times_a_factor() -> None:
+    assert scaled(USUAL, 1.0, 1.0, 1.0) == USUAL
+    found = scaled(USUAL, 4.0, 1.0, 1.0)
+    assert (found.fold, found.word) == (2.0 * USUAL.fold, 2.0 * USUAL.word)
+    assert found.insert == USUAL.insert
