@@ -7,7 +7,9 @@
 | `inputs` | the rows that a merge is made of |
 | `merge` | partial aggregates into groups |
 | `coarse` | the same groups by 8, 64, 512 … panes |
+| `once` | the rows that an item reads, once for all that is made of them |
 | `rollup`, `prefixes` | groups of a coarser relation from those of a finer one |
+| `rolling` | many queries from the same rows without hashing; a room of its own |
 | `finish` | groups into rows of the result |
 | `ordering` | ORDER BY and LIMIT |
 | `details` | what must know the values of a group; a room of its own |

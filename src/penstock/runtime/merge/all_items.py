@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from penstock.runtime.merge.items import ITEMS_PER_TASK, LEAST_ROWS, Due, MergeItem, due_items
 from penstock.runtime.merge.join.items import join_items
 from penstock.runtime.merge.join.reading import JoinDue
-from penstock.runtime.merge.rolled_items import rolled_items, rolled_up
+from penstock.runtime.merge.rolling.items import rolled_items, rolled_up
 from penstock.runtime.settings import TaskSettings
 
 AnyDue = Due | JoinDue

@@ -15,7 +15,7 @@ from penstock.runtime.profile.fitting import MOST, fitted, scaled
 from penstock.runtime.profile.statistics import Known
 from penstock.runtime.task.task import sampled
 from penstock.sharing.graph.lattice import lattice
-from penstock.sharing.model.partial_groups import behind
+from penstock.sharing.model.partial_groups import Handed, behind
 from penstock.sharing.model.unit_costs import USUAL
 from penstock.sharing.options import Planning
 from penstock.sharing.plan import SharedPlan, unshared_plan
@@ -61,7 +61,7 @@ def task(plan: SharedPlan, tables: float, leaves: float, segment: float = 1.0) -
         work[f"@{table.name}"] = {"probes": ROWS, "evictions": 200, "flushed": 100, "nanoseconds": int(tables * due)}
     for relation in plan.relations:
         due, groups = ROWS * units.insert[relation.name], 40_000
-        written = behind([(relation, float(groups))], 1.0, plan.basis.costs).segment
+        written = behind([Handed(relation, float(groups))], 1.0, plan.basis.costs).segment
         took = {"nanoseconds": int(leaves * due), "segment": int(segment * written)}
         work[relation.name] = {"probes": ROWS, "groups": groups, **took}
     return task_report("s", ROWS, work)
