@@ -153,11 +153,12 @@ def _merged(job: EngineJob, place: Path, segments: tuple[SegmentRef, ...], block
     from penstock.relations.relation import wanted_of
     from penstock.relations.storage import StoredSource
     from penstock.relations.storing import stored
-    from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
+    from penstock.runtime.batch.merge_job import Closed, How, ShareWork, merge_share
     from penstock.runtime.epoch import Epoch
     from penstock.runtime.merge.all_items import items
     from penstock.runtime.merge.items import FOREVER, Reading, due, wanting_of
     from penstock.runtime.merge.tally import least_kept
+    from penstock.runtime.sent import Sent
     from penstock.runtime.settings import TaskSettings
     from penstock.sinks.base import Owner
     from penstock.sinks.schema import open_query_sink
@@ -175,7 +176,7 @@ def _merged(job: EngineJob, place: Path, segments: tuple[SegmentRef, ...], block
         dues.append(due(reading, (wanting,), stored_blocks, -FOREVER, FOREVER, None))
         sink = open_query_sink(query, None, str(place / "results"), place)
         sink.prepare(Owner("bench", str(place)), overwrite=True)
-        closed[query.name] = Closed(reading, wanting, sink, None, Epoch(0), least_kept(dues[-1].windows))
+        closed[query.name] = Closed(Sent(How(reading, wanting)), sink, None, Epoch(0), least_kept(dues[-1].windows))
     work = ShareWork(closed, str(folder), segments, settings, 0)
     with blocks.block(CLOSE):
         report = merge_share([items(dues, settings, job.threads)], work, 0)

@@ -227,6 +227,8 @@ def _mapping(_: Any, part: Any) -> Codec:
     def read(data: Any) -> dict[str, Any]:
         if type(data) is not dict:
             raise Unfit("is not an object")
+        if part is int and set(map(type, data.values())) <= {int}:  # there may be many
+            return dict(data)
         return dict(zip(data, _each(one, list(data.values())), strict=True))
 
     return Codec(lambda values: {str(key): one.write(value) for key, value in values.items()}, read)
@@ -321,30 +323,40 @@ class RecordCodec(Codec):
             if one.init
         )
 
+    # A batch reads and writes hundreds of records: what their loops look up stands in tuples.
+
     @cached_property
-    def known(self) -> frozenset[str]:
-        return frozenset(part.stored for part in self.parts)
+    def _writers(self) -> tuple[tuple[str, str, Callable[[Any], Any], tuple[Any, ...]], ...]:
+        return tuple((part.name, part.stored, part.codec.write, part.silent) for part in self.parts)
+
+    @cached_property
+    def _readers(self) -> tuple[tuple[str, str, Callable[[Any], Any], bool], ...]:
+        return tuple((part.name, part.stored, part.codec.read, part.needed) for part in self.parts)
 
     def _write(self, value: Any) -> dict[str, Any]:
         if type(value) is not self.kind:
             raise TypeError(f"{type(value)} is not {self.kind}")
-        said = ((part, getattr(value, part.name)) for part in self.parts)
-        return {part.stored: part.codec.write(given) for part, given in said if given not in part.silent}
+        data = {}
+        for name, stored, write, silent in self._writers:
+            given = getattr(value, name)
+            if not silent or given not in silent:
+                data[stored] = write(given)
+        return data
 
     def _read(self, data: Any) -> Any:
         if type(data) is not dict:
             raise Unfit("is not an object")
         given = {}
-        for part in self.parts:
-            if part.stored in data:
+        for name, stored, read, needed in self._readers:
+            if stored in data:
                 try:
-                    given[part.name] = part.codec.read(data[part.stored])
+                    given[name] = read(data[stored])
                 except Unfit as error:
-                    raise error.below(part.stored) from None
-            elif part.needed:
-                raise Unfit(f"has no '{part.stored}'")
-        for name in data.keys() - self.known:
-            raise Unfit(f"has a '{name}' that is not known")
+                    raise error.below(stored) from None
+            elif needed:
+                raise Unfit(f"has no '{stored}'")
+        if len(given) < len(data):
+            raise Unfit(f"has a '{next(iter(data.keys() - {part.stored for part in self.parts}))}' that is not known")
         return self.kind(**given)
 
 

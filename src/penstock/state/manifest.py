@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from penstock.errors import StateError
@@ -22,6 +23,7 @@ from penstock.state.files import put_if_absent
 from penstock.state.protocol import Offset, Results, SegmentRef, Staged, StreamState, Timings, Volume, Work
 
 FOLDER = "manifests"
+REMEMBERED = 4  # manifests that were read: a batch needs those of the two before it
 
 
 @dataclass(frozen=True)
@@ -81,13 +83,19 @@ def put(checkpoint: Path, manifest: Manifest) -> None:
 
 
 def load(checkpoint: Path, batch: int) -> Manifest | None:
-    """The manifest of a batch; None if there is none."""
+    """The manifest of a batch; None if there is none. One never changes once it is written, and several look at the
+    newest: it is read when the first does."""
     path = path_of(checkpoint, batch)
     try:
-        data = path.read_bytes()
+        found = path.stat()
     except FileNotFoundError:
         return None
-    return checked.parse(data, Manifest, path, "manifest")
+    return _loaded(path, found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _loaded(path: Path, file: int, written_at: int, size: int) -> Manifest:
+    return checked.parse(path.read_bytes(), Manifest, path, "manifest")
 
 
 def batches(checkpoint: Path) -> list[int]:

@@ -54,11 +54,12 @@ class Ring:
         reach(self.point)
         path, size = self.path(checkpoint, query), self.record.itemsize
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
+            file = _opened(path)
+            try:
                 for begin, end in _runs(first, beyond):
-                    file.seek(begin % CAPACITY * size)
-                    file.write(kept[begin - first : end - first].tobytes())
+                    _write(file, kept[begin - first : end - first].tobytes(), begin % CAPACITY * size)
+            finally:
+                os.close(file)
         except OSError as error:
             hint = "make room or mend the disk, then run again"
             raise RunError(f"cannot write {path}: {why(error)}", hint) from error
@@ -87,6 +88,22 @@ class Ring:
         return np.array(
             [xxhash.xxh3_64_intdigest(data[at : at + size - 8]) for at in range(0, len(data), size)], np.uint64
         )
+
+
+def _opened(path: Path) -> int:
+    """A file to write, with its folder. Every query has one in every batch: the folder is there but for the first."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o666)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, flags, 0o666)
+
+
+def _write(file: int, data: bytes, at: int) -> None:
+    while data:
+        written = os.pwrite(file, data, at)
+        data, at = data[written:], at + written
 
 
 def _runs(first: int, beyond: int) -> Iterator[tuple[int, int]]:

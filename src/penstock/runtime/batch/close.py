@@ -21,13 +21,14 @@ from penstock.relations.joining import placing_key, side_relation
 from penstock.relations.relation import named, picks_relations
 from penstock.relations.storage import Storage, part_sources, side_sources, side_table
 from penstock.runtime.batch.context import Context, Streams, inputs_state, roots_state
-from penstock.runtime.batch.merge_job import Closed, ShareWork, merge_share
+from penstock.runtime.batch.merge_job import Closed, How, ShareWork, merge_share
 from penstock.runtime.epoch import Epoch, first_window, landmark_start
 from penstock.runtime.merge.all_items import AnyDue, items
 from penstock.runtime.merge.items import FOREVER, MergeItem, Part, Reading, Wanting, due, share_out, span, wanting_of
 from penstock.runtime.merge.join.floor import first_needed
 from penstock.runtime.merge.join.reading import JoinDue, JoinReading, JoinWanting, SideReading, join_due
 from penstock.runtime.merge.tally import gathered, least_kept
+from penstock.runtime.sent import Sent
 from penstock.sinks.base import Sink
 from penstock.state.protocol import MergeReport, Results, SegmentRef, Staged, StreamState, TaskReport
 from penstock.state.segments.opened import Segments
@@ -234,7 +235,7 @@ class Hfta:
             assert isinstance(one.reading, JoinReading)
             assert isinstance(one.wanting, JoinWanting)
             reading = gathered_parts(one.reading, [held for r in reports for held in r.held if held.query == name])
-            again[name] = replace(one, reading=reading)
+            again[name] = replace(one, how=Sent(How(reading, one.wanting)))
             blocks = [block for each in one.wanting.parts for block in opened.blocks(each.wanted.name)]
             cut += spread_items(number, reading, one.wanting, blocks, self.context.settings, part)
         return self._job(again, parts, cut) if cut else []
@@ -242,8 +243,7 @@ class Hfta:
     def _closed(self, one: AnyDue, wanting: Wanting | JoinWanting) -> Closed:
         query = wanting.query
         return Closed(
-            one.reading,
-            wanting,
+            self.context.sent(query.name, How(one.reading, wanting)),
             self.sinks.get(query.name),
             self.context.version.plans.get(query.name),
             self._epoch(query),

@@ -7,12 +7,13 @@ that a query reads.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.logical.query import Query, QuerySet
 from penstock.runtime.batch.executor import Executor
+from penstock.runtime.sent import Sent
 from penstock.runtime.settings import TaskSettings
 from penstock.state.garbage import SEGMENTS
 from penstock.state.manifest import Manifest
@@ -20,11 +21,13 @@ from penstock.state.protocol import Offset, SegmentRef, StreamState, together
 from penstock.state.versions import Version
 
 Streams = Mapping[str, StreamState]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Context:
-    """A batch: `before` is the state that it starts from, `offset` what was decided about it."""
+    """A batch: `before` is the state that it starts from, `offset` what was decided about it. `kept` is what batches
+    before it have sent to tasks, by name."""
 
     executor: Executor[Any]
     settings: TaskSettings
@@ -32,6 +35,14 @@ class Context:
     version: Version
     before: Manifest
     offset: Offset
+    kept: dict[str, Sent[Any]] = field(default_factory=dict)
+
+    def sent(self, name: str, value: T) -> Sent[T]:
+        """A value for tasks: what was sent under that name before, as long as it is the same."""
+        known = self.kept.get(name)
+        if known is None or known.value != value:
+            known = self.kept[name] = Sent(value)
+        return known
 
     @property
     def batch(self) -> int:

@@ -33,6 +33,7 @@ from penstock.runtime.batch.live import arrivals, delays
 from penstock.runtime.batch.live.patience import COMPACTION, GARBAGE, Patience
 from penstock.runtime.batch.merge_job import staged_size
 from penstock.runtime.batch.report import BatchReport, Late, Observer, peaks
+from penstock.runtime.sent import Sent
 from penstock.runtime.settings import TaskSettings
 from penstock.sinks.base import Sink
 from penstock.state import garbage, versions
@@ -80,7 +81,7 @@ class Advanced:
 class BatchDriver(Generic[Given]):
     """foreachBatch of one run. `failure` keeps the error as it was raised, before Spark wraps it; `opened` are the
     indexes of segments, as long as they live; `tables` are contents that the run may always go back to, `origin` is
-    what instants are told by (`penstock.clock`)."""
+    what instants are told by (`penstock.clock`), `sent` what tasks know of batches before."""
 
     executor: Executor[Any]
     settings: TaskSettings
@@ -95,6 +96,7 @@ class BatchDriver(Generic[Given]):
     origin: int = 0
     patience: Patience = field(default_factory=Patience)
     opened: Segments = field(init=False)
+    sent: dict[str, Sent[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.opened = Segments(self.held.path / garbage.SEGMENTS)
@@ -167,7 +169,7 @@ class BatchDriver(Generic[Given]):
 
     def _advance(self, digest: str, offset: Offset, tasks: Sequence[TaskReport]) -> Advanced:
         before, version = self.manifest, versions.load(self.held.path, offset.plan)
-        context = Context(self.executor, self.settings, self.held.path, version, before, offset)
+        context = Context(self.executor, self.settings, self.held.path, version, before, offset, self.sent)
         streams = moved(before, version, offset, tasks)
         segments = [*before.segments, *(context.stored(task.segment) for task in tasks)]
         self.opened.keep(segments)

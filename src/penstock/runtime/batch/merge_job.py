@@ -18,6 +18,7 @@ import pyarrow as pa
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.merge.items import Cut, MergeItem, Reading, Wanting
 from penstock.runtime.merge.join.reading import JoinReading, JoinWanting
+from penstock.runtime.sent import Sent
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import SharedPlan
 from penstock.sinks.base import Sink
@@ -55,16 +56,31 @@ class ShareWork(Generic[T]):
 
 
 @dataclass(frozen=True)
+class How:
+    """How a query closes: what is read, and what it is finished from."""
+
+    reading: Reading | JoinReading | SpreadReading
+    wanting: Wanting | JoinWanting
+
+
+@dataclass(frozen=True)
 class Closed:
     """A query whose windows close: how they are read, where its results go (None: only to its readers), the plan and
     epoch of the queries that read it, and the first window whose account is kept."""
 
-    reading: Reading | JoinReading | SpreadReading
-    wanting: Wanting | JoinWanting
+    how: Sent[How]
     sink: Sink | None
     readers: SharedPlan | None
     epoch: Epoch
     least: int
+
+    @property
+    def reading(self) -> Reading | JoinReading | SpreadReading:
+        return self.how.value.reading
+
+    @property
+    def wanting(self) -> Wanting | JoinWanting:
+        return self.how.value.wanting
 
 
 def merge_share(shares: list[list[MergeItem]], work: ShareWork[Closed], number: int) -> MergeReport:

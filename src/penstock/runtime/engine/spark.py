@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -29,6 +29,7 @@ from penstock.runtime.batch.job import END, Job, encode
 from penstock.runtime.batch.outcome import heard, told_batch
 from penstock.runtime.engine.base import SPARK
 from penstock.runtime.engine.inputs import Inputs
+from penstock.runtime.engine.jobs import Numbered, collected, shares_workers
 from penstock.runtime.engine.once import Once
 from penstock.runtime.engine.places import Places
 from penstock.runtime.engine.slots import SlotsFile, slots_now
@@ -59,15 +60,24 @@ class SparkExecutor:
     spark: SparkSession
     asked: int | None = None
 
+    @cached_property
+    def jobs(self) -> Numbered | None:
+        """How shares run; None: as rows of a DataFrame, which has workers of its own in a session of the user's."""
+        context = self.spark.sparkContext
+        return Numbered(context) if shares_workers(context) else None
+
     @property
     def parallelism(self) -> int:
         return self.asked or slots_now(self.spark.sparkContext)
 
     def run_tasks(self, given: DataFrame) -> list[TaskReport]:
         """`given` has a row for each task, with what it tells."""
-        return heard((row.reference for row in given.collect()), TaskReport)
+        return heard(collected(given), TaskReport)
 
     def run_shares(self, count: int, run: Callable[[int], R], kind: type[R]) -> list[R]:
+        if self.jobs is not None:
+            return heard(self.jobs.told(count, partial(share_told, run)), kind)
+
         def tasks(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for numbered in numbers:
                 for number in numbered.column(0).to_pylist():
@@ -84,6 +94,7 @@ class SparkEngine:
 
     def __init__(self, session: SparkSession, asked: int | None = None, tell: Tell = lambda phase: None) -> None:
         self.session, self._asked, self._tell = session, asked, tell
+        self._executor = SparkExecutor(session, asked)
         self._slots: SlotsFile | None = None
 
     @property
@@ -92,7 +103,7 @@ class SparkEngine:
 
     @property
     def executor(self) -> SparkExecutor:
-        return SparkExecutor(self.session, self._asked)
+        return self._executor
 
     @property
     def spread(self) -> bool:

@@ -44,7 +44,9 @@ ATTEMPTS = 4
 JVM_OPTIONS = "spark.driver.defaultJavaOptions"
 BARS = "spark.ui.showConsoleProgress"  # switched on for whatever has no name, unless it is off from the start
 LEVEL = "spark.log.level"
-OF_FRAMES = ("SPARK_SIMPLIFIED_TRACEBACK", "1")  # in the environment of workers that run functions of DataFrames
+# In the environment of workers that run functions of DataFrames. Spark keeps a daemon, and workers, for every
+# environment; with this in all of them, the workers that have read a batch merge as well.
+OF_FRAMES = ("SPARK_SIMPLIFIED_TRACEBACK", "1")
 SHELL = "pyspark-shell"  # what Spark calls a session that has no name
 # On other machines a daemon that loads penstock would not start where penstock is missing, and could not say so.
 SPREAD = {"spark.python.daemon.module": "pyspark.daemon"}
@@ -123,6 +125,7 @@ def build_session(
             f"Spark could not be started on '{chosen}': {reason(error)}",
             "see that the master and the settings are right, and Java runs",
         ) from error
+    session.sparkContext.environment.setdefault(*OF_FRAMES)
     _own = _Own(session.sparkContext)
     _check_values(session, settings)
     if compiling is not None:
@@ -270,9 +273,7 @@ def _wake_workers(session: SparkSession) -> None:
     """Start the Python daemon and a worker per core while the streaming query is still being set up."""
     with contextlib.suppress(Exception):  # only a head start: whatever is wrong will show in the first batch
         context = session.sparkContext
-        # Not by a DataFrame: Spark would first load all that plans its queries. But as for one: there is a daemon for
-        # every environment.
-        context.environment.setdefault(*OF_FRAMES)
+        # Not by a DataFrame: Spark would first load all that plans its queries.
         context.parallelize(range(context.defaultParallelism), context.defaultParallelism).foreachPartition(_nothing)
 
 
