@@ -131,14 +131,24 @@ def put_decimal(out, at, value):
     return at + 1
 
 
+def _numerals() -> Array:
+    """The digits of each byte and a dot, then how many bytes that is: as one number, the first digit lowest."""
+    texts = [f"{number}." for number in range(256)]
+    return np.array([int.from_bytes(text.encode(), "little") | len(text) << 32 for text in texts], np.uint64)
+
+
+NUMERALS = _numerals()
+
+
 @inline
 def put_quad(out, at, value):
+    """Writes up to two bytes beyond what it returns."""
     for part in range(4):
-        if part:
-            out[at] = DOT
-            at += 1
-        at = put_decimal(out, at, int64((value >> uint64(24 - 8 * part)) & uint64(255)))
-    return at
+        numeral = NUMERALS[(value >> uint64(24 - 8 * part)) & uint64(255)]
+        for byte in range(4):
+            out[at + byte] = uint8(numeral >> uint64(8 * byte))
+        at += int64(numeral >> uint64(32))
+    return at - 1
 
 
 @inline

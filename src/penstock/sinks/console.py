@@ -126,12 +126,12 @@ def windows(
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    text = iso_times(column) if is_time(column.type) else decode(column).cast(pa.string())
+    text = decode(iso_times(column)) if is_time(column.type) else decode(column).cast(pa.string())
     return text.fill_null("NULL")
 
 
 def _numbers(column: pa.ChunkedArray) -> np.ndarray:
-    numbers: np.ndarray = column.cast(pa.int64()).to_numpy()
+    numbers: np.ndarray = decode(column).cast(pa.int64()).to_numpy()
     return numbers
 
 

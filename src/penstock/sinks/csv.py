@@ -64,7 +64,7 @@ class CsvSink(FolderSink):
 
 def as_text(table: pa.Table) -> pa.Table:
     """The table with all that Arrow's writer would write in another way, or not at all, made strings."""
-    columns = [iso_times(column) if is_time(column.type) else decode(column) for column in table.columns]
+    columns = [decode(iso_times(column) if is_time(column.type) else column) for column in table.columns]
     text = pa.table(columns, names=table.column_names)
     # Older versions of pyarrow repeat the header for a batch without rows.
     return pa.Table.from_batches([batch for batch in text.to_batches() if batch.num_rows], text.schema)

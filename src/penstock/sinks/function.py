@@ -19,8 +19,8 @@ import pyarrow as pa
 from penstock.errors import RunError
 from penstock.sinks.base import DriverOnly
 from penstock.sinks.batches import BatchSink
+from penstock.sinks.columnar.write import write_parquet
 from penstock.sinks.folder import spark_path
-from penstock.sinks.parquet import write_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +42,7 @@ class FunctionSink(BatchSink):
         self.session.set(spark)
 
     def write(self, table: pa.Table, path: Path) -> None:
-        write_parquet(table, path)
+        write_parquet(table, self.schema, path)
 
     def deliver(self, batch: int, staged: list[str]) -> None:
         from pyspark.sql.pandas.types import from_arrow_schema

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.sinks.folder import JSON_OWNER, FolderSink
-from penstock.sinks.plain import check_text_types, is_time, iso_times
+from penstock.sinks.plain import check_text_types, is_time, iso_times, of_words
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader
@@ -51,8 +51,8 @@ class JsonSink(FolderSink):
 
 def write_json(table: pa.Table, file: BinaryIO) -> None:
     """One line per row."""
-    # Strings are escaped before slices are cut: their dictionary is then gone through once.
-    columns = [_quoted(c) if _is_text(c.type) else c for c in table.columns]
+    # Strings and windows are made text before slices are cut: their dictionary is then gone through once.
+    columns = [_quoted(c) if _is_text(c.type) else c for c in map(_printed, table.columns)]
     for start in range(0, table.num_rows, SLICE_ROWS):
         lines = json_lines(table.column_names, [column.slice(start, SLICE_ROWS) for column in columns])
         for chunk in lines.chunks:
@@ -104,14 +104,14 @@ def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.is_finite(column), text, named)
 
 
+def _printed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times of a dictionary as text."""
+    return iso_times(column) if is_time(column.type) and pa.types.is_dictionary(column.type) else column
+
+
 def _quoted(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Strings as JSON strings; of a dictionary only the values are touched."""
-    if not pa.types.is_dictionary(column.type):
-        return _wrapped(_escaped(column))
-    chunks = [
-        pa.DictionaryArray.from_arrays(chunk.indices, _wrapped(_escaped(chunk.dictionary))) for chunk in column.chunks
-    ]
-    return pa.chunked_array(chunks, pa.dictionary(column.type.index_type, column.type.value_type))
+    return of_words(column, lambda words: _wrapped(_escaped(words)))
 
 
 def _escaped(text: pa.Array) -> pa.Array:

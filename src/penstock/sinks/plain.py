@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 
 from penstock.errors import ConfigError
@@ -24,15 +26,28 @@ def decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def iso_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Timestamps as ISO 8601 in UTC with microseconds. By a cast: ten times as fast as strftime."""
+    """Timestamps as ISO 8601 in UTC with microseconds; those of a dictionary, such as windows, once each."""
+    return of_words(column, _iso)
+
+
+def of_words(column: pa.ChunkedArray, made: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
+    """What is made of each value; a dictionary's are made once, and stay one."""
+    if not pa.types.is_dictionary(column.type):
+        return made(column)
+    chunks = [pa.DictionaryArray.from_arrays(chunk.indices, made(chunk.dictionary)) for chunk in column.chunks]
+    return pa.chunked_array(chunks, pa.dictionary(column.type.index_type, pa.string()))
+
+
+def _iso(times: pa.Array) -> pa.Array:
+    """By a cast: ten times as fast as strftime."""
     import pyarrow.compute as pc  # takes as long to load as all sinks together, and checking an app needs none of it
 
-    text = column.cast(pa.timestamp("us")).cast(pa.string())
+    text = times.cast(pa.timestamp("us")).cast(pa.string())
     return pc.binary_join_element_wise(pc.replace_substring(text, " ", "T", max_replacements=1), "Z", "")
 
 
 def is_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind))
+    return bool(pa.types.is_timestamp(_value_type(kind)))
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:

@@ -14,7 +14,7 @@ import pytest
 from penstock.errors import ConfigError, RunError, StateError
 from penstock.sinks.base import Owner, Part, Sink
 from penstock.sinks.batches import BatchSink
-from penstock.sinks.parquet import write_parquet
+from penstock.sinks.columnar.write import write_parquet
 from penstock.sinks.registry import open_sink
 from penstock.sinks.spark import SparkSink
 
@@ -44,7 +44,7 @@ class Recorder(BatchSink):
     failing: list[bool] = field(default_factory=list)
 
     def write(self, table: pa.Table, path: Path) -> None:
-        write_parquet(table, path)
+        write_parquet(table, self.schema, path)
 
     def deliver(self, batch: int, staged: list[str]) -> None:
         self.batches.append((batch, len(staged)))

@@ -19,6 +19,7 @@ from penstock.kernels.tables.fold import order_bits
 from penstock.logical.types import Kind, Type
 
 Array = np.ndarray
+FOUR, NOTHING = np.uint8(4), np.uint64(0)  # of all IPv4 addresses
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,15 @@ def decoded(numbers: Array, codes: Array | None, dictionary: Dictionary | None) 
 
     `codes` is negative where an address is IPv4; None, where all are. Without an IPv6 address no dictionary is needed.
     """
-    low = numbers.astype(np.uint64)
-    version, high = np.full(len(low), 4, np.uint8), np.zeros(len(low), np.uint64)
-    six = None if codes is None else codes >= 0
-    if codes is not None and six is not None and six.any():
-        assert dictionary is not None
-        highs, lows = inet.from_network_order(dictionary.data)
-        at = codes[six]
-        version[six], high[six], low[six] = 6, highs[at], lows[at]
+    low, six = numbers.view(np.uint64), None if codes is None else codes >= 0
+    if codes is None or six is None or not six.any():
+        return Addresses(np.broadcast_to(FOUR, len(low)), np.broadcast_to(NOTHING, len(low)), low)
+    assert dictionary is not None
+    low = low.copy()
+    version, high = np.full(len(low), FOUR), np.zeros(len(low), np.uint64)
+    highs, lows = inet.from_network_order(dictionary.data)
+    at = codes[six]
+    version[six], high[six], low[six] = 6, highs[at], lows[at]
     return Addresses(version, high, low)
 
 

@@ -19,6 +19,7 @@ from penstock.aggregates.count import kept_of
 from penstock.aggregates.registry import function_of
 from penstock.errors import RunError
 from penstock.kernels import inet
+from penstock.kernels.numbering import distinct_words
 from penstock.kernels.tables.fold import from_order_bits
 from penstock.kernels.tables.merge import distinct
 from penstock.logical.expressions import (
@@ -47,6 +48,7 @@ from penstock.runtime.expressions.operands import decoded
 from penstock.runtime.merge.estimates.errors import added, adds
 from penstock.runtime.merge.estimates.estimated import Estimated
 from penstock.runtime.merge.ordering import Ranked
+from penstock.runtime.merge.tally import window_codes
 from penstock.sinks.schema import TIME, result_schema
 from penstock.state.segments.groups import Groups
 
@@ -79,25 +81,42 @@ def finish(
     listing: Listing | None = None,
     estimated: Estimated | None = None,
 ) -> Ranked:
-    """The result rows of these groups; every group must be complete. Strings stay dictionary-encoded. Where delays are
-    promised the groups are whole by estimate, and `estimated` tells what was read of them."""
+    """The result rows of these groups; every group must be complete. Where delays are promised the groups are whole by
+    estimate, and `estimated` tells what was read of them.
+
+    Columns are as cheap to make as can be: integers stay wide, windows and strings dictionary-encoded. Sinks know what
+    the schema wants."""
+    having = query.having
+    if having is not None and not details and listing is None and estimated is None and not _may_be_outside(groups):
+        groups, having = _only(having, query, groups, bounds), None
     if listing is not None:
         details = {aggregate: partial(_repeated, made, listing.at) for aggregate, made in details.items()}
         groups = groups.take(listing.at)
     columns, schema = Finisher(query, groups, details, listing, bounds, estimated), result_schema(query)
     arrays = [columns.arrow(output.expression, schema.types[n]) for n, output in enumerate(query.select)]
     if not query.window.whole:
-        arrays += [_times(place) for place in bounds.of(groups.panes)]
+        arrays += _times(groups.panes, bounds)
     table = pa.Table.from_arrays(arrays, schema.names)
     ties = [*(Order(key.attribute) for key in query.keys), *_items(query, listing)]
     order = [*query.order, *ties] if query.order or query.limit is not None else []
     scope = columns.scope
     ranked = Ranked(table, groups.panes, tuple((evaluate(o.expression, scope), o.descending) for o in order))
-    if query.having is not None:
-        ranked = ranked.take(np.flatnonzero(truth(query.having, scope)))
+    if having is not None:
+        ranked = ranked.take(np.flatnonzero(truth(having, scope)))
     if query.per_tuple:
         ranked = ranked.take(np.repeat(np.arange(scope.rows), groups.count))
     return ranked
+
+
+def _only(having: Expression, query: Query, groups: Groups, bounds: WindowBounds) -> Groups:
+    """The groups that HAVING keeps: no column is made of the others."""
+    kept = truth(having, Finisher(query, groups, NO_DETAILS, bounds=bounds).scope)
+    return groups if kept.all() else groups.take(np.flatnonzero(kept))
+
+
+def _may_be_outside(groups: Groups) -> bool:
+    """Whether a sum could be beyond its type: that ends the run, also where HAVING would not have kept the group."""
+    return any(len(words) > 1 and words[0].dtype.kind == "i" for words in groups.states.values())
 
 
 def _repeated(made: Callable[[], FinishedValues], at: Array) -> FinishedValues:
@@ -154,10 +173,13 @@ class Finisher:
             values = self._text(values, _length(expression))
         nulls = None if operand.valid is None else ~operand.valid
         if isinstance(values, pa.DictionaryArray):
-            indices = pa.array(values.indices.to_numpy(), mask=nulls)
-            return pa.DictionaryArray.from_arrays(indices, values.dictionary)
+            if nulls is None:
+                return values
+            return _coded(pa.array(values.indices.to_numpy(), mask=nulls), values.dictionary)
         if isinstance(values, pa.Array):
             return values if nulls is None else pc.if_else(pa.array(nulls), None, values)
+        if pa.types.is_integer(kind):
+            kind = pa.int64()
         if kind == TIME:
             return pa.array(values.astype(np.int64, copy=False), pa.int64(), mask=nulls).cast(TIME)
         return pa.array(values.astype(str(kind), copy=False), kind, mask=nulls)
@@ -180,8 +202,9 @@ class Finisher:
             words = self._groups.dictionaries[component]
             strings = _strings(words.offsets, words.data) if words.count else pa.array([""])
             # Codes of NULLs and of aggregates without a value are not looked at.
-            codes = np.clip(numbers, 0, len(strings) - 1).astype(np.int32)
-            return pa.DictionaryArray.from_arrays(pa.array(codes), strings)
+            inside = not len(numbers) or (numbers.min() >= 0 and numbers.max() < len(strings))
+            codes = (numbers if inside else np.clip(numbers, 0, len(strings) - 1)).astype(np.int32)
+            return _coded(pa.array(codes), strings)
         if kind.kind is Kind.DOUBLE:
             floats = np.empty(len(numbers), np.float64)
             from_order_bits(numbers, floats)
@@ -194,18 +217,21 @@ class Finisher:
         if length != WHOLE:
             drop = max(0, IPV4_BITS - length)
             numbers = numbers >> drop << drop
-        codes = self._groups.components[component] - component.code_base
-        return decoded(numbers, codes, self._groups.dictionaries.get(component))
+        codes = self._groups.components[component]
+        six = codes - component.code_base if codes.any() else None
+        return decoded(numbers, six, self._groups.dictionaries.get(component))
 
     def _text(self, addresses: Addresses, length: int = -1) -> pa.DictionaryArray:
         """Addresses as text, each printed once."""
-        six = (addresses.version == 6).any()
-        words = [addresses.version.astype(np.uint64), addresses.high, addresses.low] if six else [addresses.low]
-        found, codes = distinct(np.stack(words))
-        low, none = found[-1], np.zeros(found.shape[1], np.uint64)
-        version = found[0].astype(np.uint8) if six else np.full(len(low), 4, np.uint8)
-        text = _strings(*inet.to_text(version, found[1] if six else none, low, length))
-        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), text)
+        version = addresses.version
+        if version.strides != (0,) and (version == 6).any():
+            found, codes = distinct(np.stack([version.astype(np.uint64), addresses.high, addresses.low]))
+            text = inet.to_text(found[0].astype(np.uint8), found[1], found[2], length)
+            codes = codes.astype(np.int32)
+        else:
+            low, codes = distinct_words(addresses.low)
+            text = inet.to_text(np.full(len(low), 4, np.uint8), np.zeros_like(low), low, length)
+        return _coded(pa.array(codes), _strings(*text))
 
     def _aggregate(self, aggregate: Aggregate) -> Operand:
         argument, groups = aggregate.argument, self._groups
@@ -276,5 +302,13 @@ def _strings(offsets: Array, data: Array) -> pa.Array:
     return pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers).cast(pa.string())
 
 
-def _times(microseconds: Array) -> pa.Array:
-    return pa.array(microseconds, pa.int64()).cast(TIME)
+def _times(panes: Array, bounds: WindowBounds) -> list[pa.Array]:
+    """Start and end of each one's window, of which there are few."""
+    windows, codes = window_codes(panes)
+    at = pa.array(codes)
+    return [_coded(at, pa.array(edge, pa.int64()).cast(TIME)) for edge in bounds.of(windows)]
+
+
+def _coded(codes: pa.Array, words: pa.Array) -> pa.DictionaryArray:
+    """What codes stand for. Arrow does not look whether each is one: that would take longer than all else."""
+    return pa.DictionaryArray.from_arrays(codes, words, safe=False)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.kernels.numbering import runs_of
 from penstock.runtime.merge.estimates.picks import NO_PICKS, WindowPicks
 from penstock.state import rings
 from penstock.state.protocol import WindowCounts
@@ -54,29 +55,45 @@ def tally(
     if len(exact) > 1:
         windows, counts = per_window(*(np.concatenate(parts) for parts in zip(*exact, strict=True)))
     rows = np.zeros(len(windows), np.int64)
-    some, number = per_window(emitted, np.ones(len(emitted), np.int64))
-    rows[np.searchsorted(windows, some)] = number
+    begins = runs_of(emitted)
+    np.add.at(rows, np.searchsorted(windows, emitted[begins]), np.diff(begins, append=len(emitted)))
     return Tally(windows, *bounds(windows), rows, counts, picks.triaged(windows))
 
 
 def per_window(windows: Array, amounts: Array) -> tuple[Array, Array]:
     """The windows that occur, ascending, and the sum of the (positive) amounts of each."""
-    if not len(windows):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    low, high = int(windows.min()), int(windows.max())
-    if low == high:
-        return np.array([low]), np.array([int(amounts.sum())])
-    if (windows[1:] >= windows[:-1]).all():  # as groups come by cell
-        begins = np.concatenate([[0], np.flatnonzero(windows[1:] != windows[:-1]) + 1])
-        return windows[begins], np.add.reduceat(amounts, begins)
-    if high - low < SPARSE * len(windows):
-        numbers, places = np.arange(low, high + 1), windows - low
-    else:
-        numbers, places = np.unique(windows, return_inverse=True)
+    begins = runs_of(windows)
+    numbers = windows[begins]
+    if ascending(numbers):  # as groups come by cell
+        return numbers, np.add.reduceat(amounts, begins) if len(begins) else np.empty(0, np.int64)
+    numbers, at = window_codes(windows)
     sums = np.zeros(len(numbers), np.int64)
-    np.add.at(sums, places, amounts)
-    there = np.flatnonzero(sums)
-    return numbers[there], sums[there]
+    np.add.at(sums, at, amounts)
+    return numbers, sums
+
+
+def window_codes(windows: Array) -> tuple[Array, Array]:
+    """The windows that occur, ascending, and the place of each one's window among them (int32)."""
+    begins = runs_of(windows)
+    numbers = windows[begins]
+    if len(numbers) == 1:
+        return numbers, np.zeros(len(windows), np.int32)
+    if not ascending(numbers):
+        low, high = int(numbers.min()), int(numbers.max())
+        if high - low >= SPARSE * len(numbers):
+            numbers, places = np.unique(numbers, return_inverse=True)
+        else:
+            there = np.zeros(high - low + 1, bool)
+            there[numbers - low] = True
+            places = (np.cumsum(there) - 1)[numbers - low]
+            numbers = np.flatnonzero(there) + low
+    else:
+        places = np.arange(len(numbers))
+    return numbers, np.repeat(places.astype(np.int32), np.diff(begins, append=len(windows)))
+
+
+def ascending(numbers: Array) -> bool:
+    return bool((numbers[1:] > numbers[:-1]).all())
 
 
 def least_kept(windows: Array) -> int:
