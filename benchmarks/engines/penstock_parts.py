@@ -23,6 +23,7 @@ took.  There is no Spark and no driver here: `benchmarks.engines.penstock` has t
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ from benchmarks.measure.blocks import Blocks, watched
 from benchmarks.measure.job import Answer, EngineJob, elapsed, serve
 
 if TYPE_CHECKING:
+    from penstock.runtime.merge.items import Reading, Wanting
+    from penstock.sharing.plan import SharedPlan
     from penstock.state.protocol import SegmentRef, TaskReport
 
 TURNS = 2
@@ -87,9 +90,9 @@ def _once(job: EngineJob, parts: bool) -> tuple[dict[str, float], dict[str, Any]
     try:
         with watched(blocks, PLACES) if parts else nullcontext():
             plan, tasks, probing = _tasks(job, place, blocks)
-            results = _merged(job, place, tuple(task.segment for task in tasks), blocks)
+            results = _merged(job, place, plan, tuple(task.segment for task in tasks), blocks)
         partial = sum(counts.get("groups", 0) for task in tasks for counts in task.work.values())
-        told = {"records": job.rows, "partial_groups": partial, "groups": results, "plan": plan}
+        told = {"records": job.rows, "partial_groups": partial, "groups": results, "plan": plan.configuration}
         return (_by_part(blocks.seconds, *probing) if parts else blocks.seconds), told
     finally:
         shutil.rmtree(place)
@@ -107,7 +110,7 @@ def _by_part(seconds: dict[str, float], tables: float, leaves: float) -> dict[st
     return found
 
 
-def _tasks(job: EngineJob, place: Path, blocks: Blocks) -> tuple[str, list[TaskReport], tuple[float, float]]:
+def _tasks(job: EngineJob, place: Path, blocks: Blocks) -> tuple[SharedPlan, list[TaskReport], tuple[float, float]]:
     """All records through tasks as large as those of a micro-batch, by the plan that is made first; with the seconds
     that records took in tables and leaves."""
     from penstock.runtime.batch.job import columns
@@ -137,7 +140,7 @@ def _tasks(job: EngineJob, place: Path, blocks: Blocks) -> tuple[str, list[TaskR
             task.end()
             reports.append(task_report(task))
         at = stop
-    return plan.configuration, reports, (tables, leaves)
+    return plan, reports, (tables, leaves)
 
 
 def _probing(task: Any) -> tuple[float, float]:
@@ -148,15 +151,12 @@ def _probing(task: Any) -> tuple[float, float]:
     return sum(spent for table, spent in work if table), sum(spent for table, spent in work if not table)
 
 
-def _merged(job: EngineJob, place: Path, segments: tuple[SegmentRef, ...], blocks: Blocks) -> int:
+def _merged(job: EngineJob, place: Path, plan: SharedPlan, segments: tuple[SegmentRef, ...], blocks: Blocks) -> int:
     """Close all windows; returns the number of result rows."""
-    from penstock.relations.relation import wanted_of
-    from penstock.relations.storage import StoredSource
-    from penstock.relations.storing import stored
     from penstock.runtime.batch.merge_job import Closed, How, ShareWork, merge_share
     from penstock.runtime.epoch import Epoch
     from penstock.runtime.merge.all_items import items
-    from penstock.runtime.merge.items import FOREVER, Reading, due, wanting_of
+    from penstock.runtime.merge.items import FOREVER, due
     from penstock.runtime.merge.tally import least_kept
     from penstock.runtime.sent import Sent
     from penstock.runtime.settings import TaskSettings
@@ -165,22 +165,34 @@ def _merged(job: EngineJob, place: Path, segments: tuple[SegmentRef, ...], block
     from penstock.state.segments.read import Segment
 
     settings, folder = TaskSettings(), place / "segments"
-    app, dues, closed = opened(job).query_set(), [], {}
-    kept = stored(app, STREAM)
-    for query, reader in zip(app.queries, kept.readers, strict=True):
-        read = [(StoredSource(kept.of[closing.relation]),) for closing in (reader.closing, *reader.details)]
-        wanting = wanting_of(query, wanted_of(query), read)
-        reading = Reading(query.window, wanting.sources, STREAM, job.time)
-        opened_segments = [Segment(folder / one.path, one) for one in segments]
-        stored_blocks = [block for one in opened_segments for name in reader.relations for block in one.of(name)]
-        dues.append(due(reading, (wanting,), stored_blocks, -FOREVER, FOREVER, None))
-        sink = open_query_sink(query, None, str(place / "results"), place)
-        sink.prepare(Owner("bench", str(place)), overwrite=True)
-        closed[query.name] = Closed(Sent(How(reading, wanting)), sink, None, Epoch(0), least_kept(dues[-1].windows))
+    dues, closed = [], {}
+    opened_segments = [Segment(folder / one.path, one) for one in segments]
+    for reading, wanting in _read_together(job, plan):
+        stored_blocks = [block for one in opened_segments for name in reading.relations for block in one.of(name)]
+        dues.append(due(reading, tuple(wanting), stored_blocks, -FOREVER, FOREVER, None))
+        for one in wanting:
+            sink = open_query_sink(one.query, None, str(place / "results"), place)
+            sink.prepare(Owner("bench", str(place)), overwrite=True)
+            least = least_kept(dues[-1].windows)
+            closed[one.query.name] = Closed(Sent(How(reading, one)), sink, None, Epoch(0), least)
     work = ShareWork(closed, str(folder), segments, settings, 0)
     with blocks.block(CLOSE):
         report = merge_share([items(dues, settings, job.threads)], work, 0)
     return sum(report.rows.values())
+
+
+def _read_together(job: EngineJob, plan: SharedPlan) -> Iterable[tuple[Reading, list[Wanting]]]:
+    """The queries by what is read for them: once for all that read the same, as in a run."""
+    from penstock.relations.relation import wanted_of
+    from penstock.relations.storage import StoredSource
+    from penstock.runtime.merge.items import Reading, wanting_of
+
+    found: dict[Reading, list[Wanting]] = {}
+    for query, reader in zip(opened(job).query_set().queries, plan.stored.readers, strict=True):
+        read = [(StoredSource(plan.stored.of[one.relation]),) for one in (reader.closing, *reader.details)]
+        wanting = wanting_of(query, wanted_of(query), read)
+        found.setdefault(Reading(query.window, wanting.sources, STREAM, job.time), []).append(wanting)
+    return found.items()
 
 
 if __name__ == "__main__":
