@@ -147,13 +147,14 @@ class Planner:
     ) -> SharedPlan:
         """In place of one `before` planning takes no longer than it may, whatever is asked for: a batch waits."""
         kept, known = stored(app, name, since, sides), self.known.get(name)
+        now = kept if before is None else stored_as(kept, before.unions)
         if known is not None:
-            known = replace(known, survey=with_sieves(known.survey, self.taken.get(name, ()), kept.relations))
+            known = replace(known, survey=with_sieves(known.survey, self.taken.get(name, ()), now.relations))
         if (
             self.planning.plan == NONE
             or known is None
             or _bare(kept.relations)
-            or not self._covers(known, kept.relations)
+            or not self._covers(known, now.relations)
         ):
             memory = self.planning.memory or 0 if self.planning.plan == NONE else 0
             return unshared_plan(app, name, memory, since, sides)
@@ -166,18 +167,19 @@ class Planner:
         self, stream: Stream, kept: Stored, known: Known, planning: Planning, before: SharedPlan | None
     ) -> SharedPlan:
         """With each relation stored by itself, or some as one; in place of another plan, stored as there."""
-        known, costs = known.of(lattice(kept.relations)), self.costs.get(stream.name) or calibrated()
+        costs = self.costs.get(stream.name) or calibrated()
         if before is not None:
             ways = [before.unions]
         elif planning.plan != AUTO and planning.stored == AUTO:
             ways = [()]  # as the papers have it
         else:
-            unions = chosen_unions(kept, planning.stored, known, costs)
+            unions = chosen_unions(kept, planning.stored, known.of(lattice(kept.relations)), costs)
             ways = [unions] if planning.stored != AUTO or not unions else [(), unions]
         found: list[tuple[float, SharedPlan]] = []
         for unions in ways:
             mine = stored_as(kept, unions)
-            of = known.of(lattice(mine.relations))
+            of = replace(known, survey=with_sieves(known.survey, kept.relations, mine.relations))
+            of = of.of(lattice(mine.relations))
             plan = plan_stream(stream, mine, planning, of, costs, self.memory, before, self.most)
             cost = 0.0 if plan.basis is None else plan.basis.cost
             found.append((cost + way_behind(mine, of, costs), replace(plan, unions=unions)))

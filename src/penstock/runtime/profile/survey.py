@@ -291,10 +291,11 @@ def with_sieves(survey: Survey, taken: Iterable[Relation], now: Iterable[Relatio
     """The same sample for relations that are stored `now`, where others were when it was taken: a sieve is called by a
     relation, and serves all that take the same records."""
     places = survey.layout.places
-    known = {(one.choice.where, one.choice.gap): sieve_component(one.name) for one in taken}
+    named = ((one, sieve_component(one.name)) for one in taken)
+    known = {(one.choice.where, one.choice.gap): name for one, name in named if name in places}
     more = {}
     for one in now:
         name, same = sieve_component(one.name), known.get((one.choice.where, one.choice.gap))
-        if name not in places and same is not None and same in places:
+        if name not in places and same is not None:
             more[name] = places[same]
     return replace(survey, layout=Layout({**places, **more}, survey.layout.words)) if more else survey
