@@ -35,7 +35,7 @@ from penstock.testing.apps.generators import Settings
 Array = np.ndarray
 Work = Mapping[str, Mapping[str, int]]
 STEP = 1_000  # µs between two tuples
-EACH = USUAL.fold - USUAL.word  # ns of a probe or insert, whatever the table: one sum, a key of one word and not of two
+EXTRA = USUAL.fold - USUAL.word  # ns of a probe or insert of any table: one sum, a key of one word and not of two
 ROW = 40  # bytes of a leaf's row and its index
 
 
@@ -145,10 +145,10 @@ def priced(plan: SharedPlan, work: Work) -> float:
     for name, counts in work.items():
         if name.startswith(TABLE):
             kind = kind_named(relations[name].kind) if name in relations else DIRECT
-            total += counts["probes"] * (kind.probe(USUAL, memory) + EACH)
+            total += counts["probes"] * (kind.probe(USUAL, memory) + EXTRA)
             total += (counts["evictions"] + counts["flushed"]) * USUAL.passing
         else:
-            total += counts["probes"] * (USUAL.insert_at(counts["groups"] * ROW) + EACH)
+            total += counts["probes"] * (USUAL.insert_at(counts["groups"] * ROW) + EXTRA)
     return total
 
 

@@ -14,7 +14,7 @@ import measured
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from measured import EACH, ROW, Fixed, Measured, app_text, clustered, cost_of, joined, resolved, uniform, write, zipf
+from measured import EXTRA, ROW, Fixed, Measured, app_text, clustered, cost_of, joined, resolved, uniform, write, zipf
 
 from penstock.runtime.planning.replan import Planner
 from penstock.runtime.profile.statistics import Known
@@ -26,7 +26,7 @@ from penstock.sharing.model.flow import flows as cost_flows
 from penstock.sharing.model.popularity import Popularity, estimated
 from penstock.sharing.model.problem import Problem
 from penstock.sharing.model.unit_costs import USUAL
-from penstock.sharing.options import NONE, Planning
+from penstock.sharing.options import EACH, NONE, Planning
 from penstock.sharing.plan import SharedPlan
 from penstock.sharing.planner import plan_stream
 from penstock.testing.asserts import assert_same_rows
@@ -71,7 +71,7 @@ def test_a_stream_that_flips_is_planned_anew(flip: Flip, tmp_path: Path, monkeyp
     write(tmp_path / "whole.parquet", joined(flip.before(1, flip.batch * flip.half), second))
     write(tmp_path / "second.parquet", {name: column[: 3 * flip.batch] for name, column in second.items()})
     text, settings = app_text(tmp_path / "whole.parquet", KEYS, flip.batch), measured.settings(flip.batch)
-    whole = measured.run(tmp_path / "whole", text, settings, Planner(Planning(memory=MEMORY)), monkeypatch)
+    whole = measured.run(tmp_path / "whole", text, settings, Planner(Planning(memory=MEMORY, stored=EACH)), monkeypatch)
     assert len(whole.batches) == 2 * flip.half
     used = [batch.version for batch in whole.batches]
     assert used[flip.half] < used[flip.half + 2], used
@@ -90,7 +90,7 @@ def fixed_costs(folder: Path, flip: Flip, settled: SharedPlan, patch: pytest.Mon
     plans = {"settled": {"s": settled}}
     tried = [(NONE, 0), ("auto", MEMORY), ("auto", MEMORY // 8), ("gc", MEMORY), ("gp", MEMORY)]
     for plan, memory in tried:
-        planner = Planner(Planning(plan, memory=memory))
+        planner = Planner(Planning(plan, memory=memory, stored=EACH))
         planner.look(app, sources, settings.batch_rows, settings.parallelism)
         plans[f"{plan} in {memory}"] = planner.plans(app)
     costs = {name: measured.run(folder / name, text, settings, Fixed(plan), patch).cost for name, plan in plans.items()}
@@ -152,7 +152,7 @@ def test_wrong_estimates_keep_the_gain(
     write(tmp_path / "in.parquet", kind(3, 3 * BATCH))
     text, settings = app_text(tmp_path / "in.parquet", KEYS, BATCH), measured.settings(BATCH)
     app, sources = resolved(text)
-    planner = Planner(Planning(memory=MEMORY))
+    planner = Planner(Planning(memory=MEMORY, stored=EACH))
     planner.look(app, sources, settings.batch_rows, settings.parallelism)
     known = planner.known["s"]
     right = planner.plans(app)["s"]
@@ -202,9 +202,9 @@ def _counts(task: Task) -> np.ndarray:
 def _priced(task: Task, counts: np.ndarray) -> float:
     branches = task.forest.branches
     memory = sum(branch.table.buckets * branch.format.width * 8 for branch in branches)
-    probes = [USUAL.probe_at(memory) + EACH + USUAL.word * (b.format.words - 1) for b in branches]
+    probes = [USUAL.probe_at(memory) + EXTRA + USUAL.word * (b.format.words - 1) for b in branches]
     inserts = [
-        USUAL.insert_at(leaf.count * ROW) + EACH + USUAL.word * (leaf.format.words - 1) for leaf in task.forest.leaves
+        USUAL.insert_at(leaf.count * ROW) + EXTRA + USUAL.word * (leaf.format.words - 1) for leaf in task.forest.leaves
     ]
     return float(counts @ np.array([*probes, *(USUAL.passing for _ in branches), *inserts]))
 
@@ -229,7 +229,7 @@ def test_flushes_stay_below_the_peak_load(
     shares = {}
     for limit in (None, 2e5, 2e4, 1e3):
         flushes.costs.clear()
-        planner = Planner(Planning(plan, memory=MEMORY, peak_load=limit))
+        planner = Planner(Planning(plan, memory=MEMORY, peak_load=limit, stored=EACH))
         measured.run(tmp_path / str(limit), text, settings, planner, monkeypatch)
         if limit is None:
             unlimited = max(flushes.costs)
@@ -302,7 +302,7 @@ def test_predicted_evictions_are_those_measured(kind: str, tmp_path: Path, monke
     app, sources = resolved(text)
     found: list[tuple[int, float, float]] = []
     for memory in (4 << 10, 256 << 10):
-        planner = Planner(Planning("gc", "sl", memory))
+        planner = Planner(Planning("gc", "sl", memory, stored=EACH))
         planner.look(app, sources, BATCH, 1)
         plan = planner.plans(app)["s"]
         ran = measured.run(tmp_path / str(memory), text, settings, Fixed({"s": plan}), monkeypatch)

@@ -17,7 +17,7 @@ from measured import Measured, resolved
 
 from penstock.runtime.planning.replan import Planner
 from penstock.runtime.work import TABLE
-from penstock.sharing.options import AUTO, TREE, Planning
+from penstock.sharing.options import AUTO, EACH, TREE, Planning
 from penstock.testing.asserts import assert_same_rows
 from penstock.testing.oracle.expected import expect
 
@@ -69,12 +69,12 @@ def check(seed: int, count: int, plan: str, memory: int, folder: Path, patch: py
     measured.write(path, columns(rng, ROWS))
     text, chosen = app_text(rng, path, count), measured.settings(BATCH)
     app, sources = resolved(text)
-    planner, began = Planner(Planning(plan, memory=memory)), thread_time()
+    planner, began = Planner(Planning(plan, memory=memory, stored=EACH)), thread_time()
     planner.look(app, sources, chosen.batch_rows, chosen.parallelism)
     tables = planner.plans(app)["s"].tables
     print(f"seed {seed}: {count} queries, {len(tables)} tables, planned in {thread_time() - began:.2f} s")
     assert tables
-    ran = measured.run(folder / "run", text, chosen, Planner(Planning(plan, memory=memory)), patch)
+    ran = measured.run(folder / "run", text, chosen, Planner(Planning(plan, memory=memory, stored=EACH)), patch)
     saved = sum(batch.operations for batch in ran.batches) / (count * ROWS)
     print(f"{saved:.2f} of the hash operations, {table_bytes(ran):,} bytes of tables")
     assert saved < 1

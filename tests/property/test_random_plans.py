@@ -17,7 +17,7 @@ from test_random_runs import check
 
 from penstock.errors import ConfigError
 from penstock.runtime.planning import replan as planners
-from penstock.sharing.options import ALLOCATIONS, AUTO, OFF, STORED, TABLES, TREE, Planning
+from penstock.sharing.options import ALLOCATIONS, AUTO, EACH, OFF, STORED, TABLES, TREE, Planning
 from penstock.state import versions
 from penstock.testing.apps.generators import random_case
 
@@ -36,7 +36,7 @@ def random_planning(seed: int) -> Planning:
     alloc = rng.choice([alloc for alloc in ALLOCATIONS if few or alloc != "es"])
     memory = rng.choice((*MEMORY, MOST_MEMORY) if roomy else MEMORY[:-2])
     replan, peak, tables = rng.choice((AUTO, AUTO, AUTO, OFF)), rng.choice(PEAKS), rng.choice(TABLES)
-    return Planning(plan, alloc, memory, replan, peak, tables, stored=rng.choice(STORED))
+    return Planning(plan, alloc, memory, replan, peak, tables, stored=rng.choice((EACH, EACH, *STORED)))
 
 
 def restless(patch: pytest.MonkeyPatch) -> None:
@@ -72,8 +72,8 @@ def sharing() -> list[int]:
 def test_plans_change_no_result(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     restless(monkeypatch)
     found = [run(seed, tmp_path / str(seed), monkeypatch) for seed in sharing()[part::2]]
-    assert sum(changes for changes, _ in found) >= 6, found
-    assert sum(tables for _, tables in found) >= 6, found
+    assert sum(changes for changes, _ in found) >= 2, found
+    assert sum(tables for _, tables in found) >= 2, found
 
 
 @pytest.mark.slow

@@ -24,11 +24,10 @@ from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.model.kinds.registry import is_bounded
 from penstock.sharing.model.partial_groups import behind, handed
 from penstock.sharing.model.unit_costs import Costs
-from penstock.sharing.options import AUTO, NONE
+from penstock.sharing.options import AUTO, EACH, NONE
 from penstock.sharing.plan import Basis, SharedPlan
 from penstock.sharing.planner import WORTH
 from penstock.sharing.predicted import Predicted, gains, predict, without_sharing
-from penstock.sharing.unions import EACH
 
 UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
 Explained = dict[str, Any]

@@ -14,7 +14,8 @@ from penstock.sharing.model.kinds.registry import KINDS
 NONE, AUTO, OFF, TREE = "none", "auto", "off", "tree"
 PLANS = (AUTO, NONE, "gc", "gp", "epes", TREE)
 ALLOCATIONS = (AUTO, "sl", "sr", "pl", "pr", "es", "fptas", "all-or-nothing")
-STORED = (AUTO, "each", "one", "rows")
+EACH, ONE, ROWS = "each", "one", "rows"  # how relations are stored: by themselves, as one, as one that is appended
+STORED = (AUTO, EACH, ONE, ROWS)
 TABLES = (AUTO, *(kind.name for kind in KINDS))
 
 

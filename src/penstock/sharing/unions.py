@@ -24,8 +24,8 @@ from penstock.sharing.graph.lattice import lattice
 from penstock.sharing.model.partial_groups import behind, columns_of, handed, rolling
 from penstock.sharing.model.statistics import Statistics
 from penstock.sharing.model.unit_costs import Costs
+from penstock.sharing.options import EACH, ONE, ROWS
 
-EACH, ONE, ROWS = "each", "one", "rows"  # what `--stored` asks for, besides `auto`
 MOST_MERGED = 24  # relations up to which all pairs are tried
 SPLITS = 8  # places at which more of them are cut in two, by their groups
 KEY_BYTES, STATE_BYTES = 8, 8

@@ -36,10 +36,10 @@ from penstock.sharing.graph.grain import union
 from penstock.sharing.graph.lattice import Lattice, lattice
 from penstock.sharing.joins.plans import joins_of, side_tables
 from penstock.sharing.model.unit_costs import Costs
-from penstock.sharing.options import AUTO, NONE, OFF, Planning
+from penstock.sharing.options import AUTO, EACH, NONE, OFF, ONE, Planning
 from penstock.sharing.plan import SharedPlan, joins_in, running_choices, unshared_plan, with_joins
 from penstock.sharing.planner import plan_stream, reprice
-from penstock.sharing.unions import EACH, ONE, chosen_unions, stored_as, way_behind
+from penstock.sharing.unions import chosen_unions, stored_as, way_behind
 from penstock.sources.base import Source
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import JoinCounts, TaskReport
