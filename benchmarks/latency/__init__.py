@@ -12,6 +12,7 @@
 | `promises` | peaks of 2, 5, 10 times what can be read, several times |
 | `beside` | one peak, read by other rules: queue, capped batches, drop, summarise, a reservoir |
 | `reading` | undragged: what a record costs that is read, and one that is not, by source |
+| `skipping` | what reading costs by source, all of it or picks, without queries |
 | `soak` | burst after burst, and the memory of all processes |
 | `shown`, `picture` | tables, and a picture |
 """

@@ -9,7 +9,7 @@
 | `blocks` | processor seconds by block of code |
 | `paired` | engines in turn, and the interval of their ratio |
 | `table`, `figures`, `join_tables` | tables for people |
-| `skipping` | what reading costs by source, all of it or picks |
+| `results` | what a result costs behind the merge, by sink |
 | `walk` | how often the way of a record changes module |
 """
 

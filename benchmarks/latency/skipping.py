@@ -1,6 +1,6 @@
 """What it costs to read a source, all of it or only picks: nanoseconds for each record that arrives, read or not.
 
-    python -m benchmarks.measure.skipping [--rows N] [--repeat N] [--json]
+    python -m benchmarks.latency.skipping [--rows N] [--repeat N] [--json]
 
 | column | is |
 | --- | --- |
@@ -92,7 +92,7 @@ def _look_at(column: pa.Array) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.measure.skipping", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="benchmarks.latency.skipping", description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=2_000_000, help="records of each source")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions, of which the best counts")
     parser.add_argument("--json", action="store_true", help="figures as JSON")
