@@ -33,6 +33,11 @@ def rw(dtype: Any, dimensions: int = 1) -> Any:
     return types.Array(dtype, dimensions, "C")
 
 
+def together(column: Any, columns: int) -> Any:
+    """Some columns in a tuple: a loop over them is unrolled."""
+    return types.UniTuple(column, columns)
+
+
 # Counting references at every call of a small function that takes an array cost the decoder of packets 170 of 180 ns
 # a packet; numba has no public name for leaving it out.
 UNCOUNTED: dict[str, Any] = {"_nrt": False}

@@ -7,7 +7,7 @@ of attributes, the order of the rows by window and lead, and their sums in that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -39,16 +39,16 @@ class Lead:
     starts: Array
     windows: Array
     keys: Single
-    sums: dict[tuple[State, ...], Array] = field(default_factory=dict)
+    sums: dict[State | None, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Found:
-    """Groups by number: their windows, their keys, and sums that were made on the way."""
+    """Groups by number: their windows, their keys, and sums that were made on the way, count(*) first."""
 
     windows: Array
     components: Components
-    sums: Array
+    sums: Sequence[Array]
     at: Array | None = None
 
 
@@ -62,7 +62,6 @@ class Rolling:
         self._window = codes.astype(np.int32) if len(self._numbers) > 1 else NOTHING
         self._attributes = Attributes(relation.attributes, self._component, merge.dictionaries)
         self._columns: dict[State | None, Array] = {}
-        self._matrices: dict[tuple[State, ...], Array] = {}
         self._lead: Lead | None = None
         self._taken: dict[Choice, Rolling] = {}
 
@@ -106,11 +105,6 @@ class Rolling:
             found = self._merge.stacked(RECORDS) if state is None else self._merge.stacked_state(state)
             self._columns[state] = self._cut(found)
         return self._columns[state]
-
-    def _matrix(self, states: tuple[State, ...]) -> Array:
-        if states not in self._matrices:
-            self._matrices[states] = np.stack([self._state(None), *(self._state(state) for state in states)])
-        return self._matrices[states]
 
     # -- groups
 
@@ -162,9 +156,7 @@ class Rolling:
         numbers = np.zeros(self.rows, np.int32) if not len(self._window) else self._window.copy()
         for part in columns:
             kernels.combine_codes(part.codes, part.size, numbers)
-        values = self._matrix(adding)
-        sums = np.zeros((len(values), places), np.int64)
-        kernels.add_by_place(numbers, values, sums)
+        sums = added(numbers, places, [self._state(None), *(self._state(state) for state in adding)])
         there = np.flatnonzero(sums[0])
         components: Components = {}
         left = there
@@ -176,30 +168,39 @@ class Rolling:
             group = np.empty(places, np.int64)
             group[there] = np.arange(len(there))
             at = group[numbers]
-        return Found(self._numbers[left], components, np.take(sums, there, axis=1), at)
+        return Found(self._numbers[left], components, [one[there] for one in sums], at)
 
     def _stamped(self, columns: list[Single], adding: tuple[State, ...], place: bool) -> Found:
-        first, *others = columns
-        lead = self._in_order(first)
-        if adding not in lead.sums:
-            lead.sums[adding] = np.take(self._matrix(adding), lead.order, axis=1)
-        values = lead.sums[adding]
+        longest, *others = columns
+        lead = self._in_order(longest)
         rest = product(others, self.rows) if others else None
         codes, size = (np.zeros(self.rows, np.uint8), 1) if rest is None else (rest.codes, rest.size)
         latest, at = np.full(size, -1, np.int32), None
         cell_of, rest_of = (np.empty(self.rows, np.int32) for _ in range(2))
-        sums = np.empty((len(values), self.rows), np.int64)
-        count = kernels.stamp_sums(lead.order, lead.starts, codes, values, latest, cell_of, rest_of, sums)
-        if place:
+        first, more = adding[: kernels.TOGETHER - 1], adding[kernels.TOGETHER - 1 :]
+        values = tuple(self._in_lead(lead, state) for state in (None, *first))
+        sums = [np.empty(self.rows, np.int64) for _ in values]
+        count = kernels.stamp_sums(lead.order, lead.starts, codes, values, latest, cell_of, rest_of, tuple(sums))
+        sums = [one[:count] for one in sums]
+        if place or more:
             latest[:], at = -1, np.empty(self.rows, np.int64)
             kernels.stamp_rows(lead.order, lead.starts, codes, latest, cell_of, rest_of, at)
+            sums += added(at, count, [self._state(state) for state in more])
         cells = cell_of[:count]
         components = lead.keys.components(cells)
         if rest is not None:
             components |= rest.components(rest_of[:count])
         begins = np.searchsorted(cells, lead.windows)  # groups come by cell, and cells by window
         windows = np.repeat(self._numbers, np.diff(begins, append=count))
-        return Found(windows, components, sums[:, :count], at)
+        return Found(windows, components, sums, at)
+
+    def _in_lead(self, lead: Lead, state: State | None) -> Array:
+        """A column in the order of a lead."""
+        if state not in lead.sums:
+            values = self._state(state)
+            lead.sums[state] = np.empty(self.rows, np.int64)
+            kernels.gather(values, lead.order, lead.sums[state])
+        return lead.sums[state]
 
     def _in_order(self, column: Single) -> Lead:
         """Rows by window and the code of the lead; the last one is kept."""
@@ -220,3 +221,12 @@ class Rolling:
         keys = Single(codes[:count], count, lead.components(codes[:count]))
         first = np.searchsorted(windows[:count], np.arange(len(self._numbers)))
         return Lead(lead, order, starts[: count + 1].copy(), first, keys)
+
+
+def added(places: Array, many: int, columns: Sequence[Array]) -> list[Array]:
+    """Sums of columns by place, of which there are so many."""
+    sums = [np.zeros(many, np.int64) for _ in columns]
+    for some in range(0, len(columns), kernels.TOGETHER):
+        now = slice(some, some + kernels.TOGETHER)
+        kernels.add_by_place(places, tuple(columns[now]), tuple(sums[now]))
+    return sums
