@@ -93,6 +93,11 @@ class Relation:
         return joined_parts((Part(self.pane), *_parts_of(self.attributes), *sieves))
 
     @cached_property
+    def grouped(self) -> frozenset[str]:
+        """The columns that it groups by, or by prefixes of."""
+        return frozenset(a.column.name if isinstance(a, Prefix) else a.name for a in self.attributes)
+
+    @cached_property
     def slot_key(self) -> tuple[Component, ...]:
         """The components whose hash decides the slot of a group."""
         return tuple(part.component for part in joined_parts(_parts_of(self.attributes[: self.slots])))

@@ -106,7 +106,7 @@ def find_cells(order, windows, codes, starts, window_of, code_of):
     return count
 
 
-@kernel(types.void, ro(I64), ro(I32), rw(I64))
+@kernel_for(*((types.void, ro(I64), ro(kind), rw(I64)) for kind in (I32, I64)))
 def gather(values, order, found):
     """Values in an order."""
     for i in range(order.shape[0]):

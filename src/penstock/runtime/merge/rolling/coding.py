@@ -50,7 +50,7 @@ class Single:
 
     def components(self, codes: Array) -> Components:
         return {
-            name: values[codes] if name in self.varying else np.zeros(len(codes), np.int64)
+            name: gathered(values, codes) if name in self.varying else zeros(len(codes))
             for name, values in self.values.items()
         }
 
@@ -70,6 +70,26 @@ class Product:
         numbers = codes if self.numbers is None else self.numbers[codes]
         one, other = np.divmod(numbers, self.second.size)
         return {**self.first.components(one), **self.second.components(other)}
+
+
+def gathered(values: Array, at: Array) -> Array:
+    """The values at these places."""
+    found = np.empty(len(at), np.int64)
+    kernels.gather(values, at, found)
+    return found
+
+
+_zeros = [np.zeros(1 << 16, np.int64)]  # the longest so far
+
+
+def zeros(count: int) -> Array:
+    """Nothing but zeros, that nobody may write. Most NULL and IPv6 flags are such: all share the same ones, which the
+    cache holds."""
+    if len(_zeros[0]) < count:
+        _zeros[0] = np.zeros(1 << count.bit_length(), np.int64)
+    found = _zeros[0][:count]
+    found.flags.writeable = False
+    return found
 
 
 def coded(values: Array) -> tuple[Array, Array]:

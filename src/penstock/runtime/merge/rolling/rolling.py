@@ -62,6 +62,7 @@ class Rolling:
         self._window = codes.astype(np.int32) if len(self._numbers) > 1 else NOTHING
         self._attributes = Attributes(relation.attributes, self._component, merge.dictionaries)
         self._columns: dict[State | None, Array] = {}
+        self._sized: dict[str, dict[str, Single]] = {}
         self._lead: Lead | None = None
         self._taken: dict[Choice, Rolling] = {}
 
@@ -142,8 +143,10 @@ class Rolling:
 
     def _by_size(self, wanted: Relation) -> dict[str, Single]:
         """The columns of a key, those with the most values first."""
-        columns = self._attributes.coded(wanted.attributes)
-        return dict(sorted(columns.items(), key=lambda pair: (-pair[1].size, pair[0])))
+        if wanted.name not in self._sized:
+            columns = self._attributes.coded(wanted.attributes).items()
+            self._sized[wanted.name] = dict(sorted(columns, key=lambda pair: (-pair[1].size, pair[0])))
+        return self._sized[wanted.name]
 
     def _places(self, columns: Iterable[Single]) -> int | None:
         """How many different keys there may be, if that is few."""
