@@ -54,11 +54,17 @@ CONTENDERS = (
     ),
     PacketContender("penstock_1core", "packets_penstock", "run", dialects=ALL, note="the same on local[1]"),
     PacketContender(
+        "penstock_process", "packets_penstock", "run process", dialects=ALL, note="the same without Spark, one core"
+    ),
+    PacketContender(
         "penstock_like_nfdump",
         "packets_penstock",
-        "whole",
+        "whole process",
         dialects=NFDUMP,
-        note="Spark on local[1]: the 9 queries that nfdump answers, as it does, of the whole capture",
+        note="one core, no Spark: the 9 queries that nfdump answers, as it does, of the whole capture",
+    ),
+    PacketContender(
+        "penstock_like_nfdump_spark", "packets_penstock", "whole", dialects=NFDUMP, note="the same on local[1]"
     ),
     PacketContender(
         "penstock_tasks", "packets_penstock", "tasks", note="no Spark: decode, tables, segments; no windows closed"

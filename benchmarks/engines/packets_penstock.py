@@ -4,12 +4,12 @@
 | --- | --- |
 | `decode` | the source alone, in this process: the columns of the dozen queries as Arrow batches |
 | `tasks` | what Spark's tasks do, in this process: decode, all tables, a segment a batch; no windows are closed |
-| `run` | the whole app on Spark, results in Parquet files |
-| `whole` | on Spark, what nfdump answers of the dozen, as it does: of the whole capture, not by window |
+| `run` | the whole app, results in Parquet files |
+| `whole` | what nfdump answers of the dozen, as it does: of the whole capture, not by window |
 
-The first two run twice in one process; the second time is the warm one. It includes opening the file, which is read
-through once to count its packets and to find where they begin. Of a run, warm are all micro-batches but the first; the
-file has been opened by then.
+`run` and `whole` run on Spark, or with `process` behind them without it. The first two run twice in one process; the
+second time is the warm one. It includes opening the file, which is read through once to count its packets and to find
+where they begin. Of a run, warm are all micro-batches but the first; the file has been opened by then.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ NAME = "packets"
 
 
 def run(job: PacketJob) -> Answer:
-    what, _, plan = job.mode.partition(" ")
+    what, _, how = job.mode.partition(" ")
     if what == "run":
-        return _spark(job, app_text(job.file), plan or "auto", [(query, True) for query in QUERIES])
+        return _run(job, app_text(job.file), how, [(query, True) for query in QUERIES])
     if what == "whole":
-        return _spark(job, whole_text(job.file), plan or "auto", [(q, False) for q in QUERIES])
-    return _twice(job, _decode if what == "decode" else partial(_tasks, plan or "auto"))
+        return _run(job, whole_text(job.file), how, [(q, False) for q in QUERIES])
+    return _twice(job, _decode if what == "decode" else partial(_tasks, how or "auto"))
 
 
 def _twice(job: PacketJob, action: Callable[[PacketJob], tuple[int, dict[str, Any]]]) -> Answer:
@@ -129,16 +129,16 @@ def _plan(job: PacketJob, kind: str) -> tuple[Any, Any]:
     return app.inputs(app.query_set()).sources[NAME], plans[0]
 
 
-def _spark(job: PacketJob, text: str, plan: str, queries: Sequence[tuple[PacketQuery, bool]]) -> Answer:
+def _run(job: PacketJob, text: str, how: str, queries: Sequence[tuple[PacketQuery, bool]]) -> Answer:
     """`queries` whose results are compared, each by window or not."""
     import penstock
 
-    app = penstock.App(master=f"local[{job.threads}]").sql(text)
+    app = penstock.App(master=how or f"local[{job.threads}]").sql(text)
     used: list[float] = []
     started = app.start(
         checkpoint=f"{job.work}/checkpoint",
         output=f"{job.work}/out",
-        plan=plan,
+        parallelism=job.threads,
         batch_rows=job.batch_rows,
         listener=lambda report, manifest: used.append(session_seconds()),
     )
