@@ -76,7 +76,15 @@ class Stored:
 
     def reading(self, relation: str) -> tuple[Reader, ...]:
         """The queries that close from a relation."""
-        return tuple(reader for reader in self.readers if relation in reader.relations)
+        return self._reading.get(relation, ())
+
+    @cached_property
+    def _reading(self) -> dict[str, tuple[Reader, ...]]:
+        found: dict[str, list[Reader]] = {}
+        for reader in self.readers:
+            for relation in reader.relations:
+                found.setdefault(relation, []).append(reader)
+        return {relation: tuple(readers) for relation, readers in found.items()}
 
 
 def bounds_label(relation: Relation) -> str:

@@ -9,9 +9,10 @@ manifest rolls its renames forward, so a kill at any moment leaves each window i
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from penstock.errors import StateError
@@ -23,7 +24,7 @@ from penstock.state.files import put_if_absent
 from penstock.state.protocol import Offset, Results, SegmentRef, Staged, StreamState, Timings, Volume, Work
 
 FOLDER = "manifests"
-REMEMBERED = 4  # manifests that were read: a batch needs those of the two before it
+REMEMBERED = 4  # manifests that were read or written: a batch needs those of the two before it
 
 
 @dataclass(frozen=True)
@@ -74,28 +75,43 @@ def put(checkpoint: Path, manifest: Manifest) -> None:
     """Commit a batch."""
     data = checked.dump(manifest)
     reach("manifest.write")
-    if not put_if_absent(path_of(checkpoint, manifest.batch), data):
+    path = path_of(checkpoint, manifest.batch)
+    if not put_if_absent(path, data):
         raise StateError(
             f"manifest {manifest.batch} of {checkpoint} was written by another run",
             "only one run may use a checkpoint; end the other one",
         )
+    _remember(path, path.stat(), manifest)
     reach("manifest.written")
 
 
 def load(checkpoint: Path, batch: int) -> Manifest | None:
     """The manifest of a batch; None if there is none. One never changes once it is written, and several look at the
-    newest: it is read when the first does."""
+    newest: it is read when the first does, and not at all in the process that wrote it."""
     path = path_of(checkpoint, batch)
     try:
         found = path.stat()
     except FileNotFoundError:
         return None
-    return _loaded(path, found.st_ino, found.st_mtime_ns, found.st_size)
+    known = _known.get(path)
+    if known is not None and known[0] == _identity(found):
+        return known[1]
+    manifest = checked.parse(path.read_bytes(), Manifest, path, "manifest")
+    _remember(path, found, manifest)
+    return manifest
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _loaded(path: Path, file: int, written_at: int, size: int) -> Manifest:
-    return checked.parse(path.read_bytes(), Manifest, path, "manifest")
+def _identity(found: os.stat_result) -> tuple[int, int, int]:
+    """Of a file: where a checkpoint was deleted, another may stand in its place."""
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _remember(path: Path, found: os.stat_result, manifest: Manifest) -> None:
+    with _lock:
+        _known.pop(path, None)
+        if len(_known) >= REMEMBERED:
+            del _known[next(iter(_known))]
+        _known[path] = _identity(found), manifest
 
 
 def batches(checkpoint: Path) -> list[int]:
@@ -110,3 +126,7 @@ def newest(checkpoint: Path) -> Manifest | None:
 
 def path_of(checkpoint: Path, batch: int) -> Path:
     return checkpoint / FOLDER / f"{batch:08d}.json"
+
+
+_known: dict[Path, tuple[tuple[int, int, int], Manifest]] = {}
+_lock = threading.Lock()
