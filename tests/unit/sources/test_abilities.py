@@ -160,6 +160,15 @@ def test_a_batch_is_shared_by_tasks_where_they_can_begin_in_its_middle(kind: typ
     assert (splits[0].start, splits[-1].stop) == (START, source.rows())
 
 
+@pytest.mark.parametrize(("least", "tasks"), [(1, 4), (60_000, 3), (150_000, 1), (1 << 20, 1)])
+def test_small_batches_have_fewer_tasks(least: int, tasks: int) -> None:
+    source = generated(Listed)
+    reader = FusedReader(Job({"s": source}, TaskSettings(), "nowhere", 1 << 20, 4, task_rows=least))
+    splits = list(reader._splits(source, START, source.rows(), None, one=False))
+    assert len(splits) == tasks
+    assert (splits[0].start, splits[-1].stop) == (START, source.rows())
+
+
 @pytest.mark.parametrize("kind", [Listed, OneWay])
 def test_a_sample_comes_from_all_over_a_batch_where_that_is_cheap(kind: type[Listed]) -> None:
     source = generated(kind)

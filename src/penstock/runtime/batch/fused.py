@@ -177,9 +177,8 @@ class FusedReader:
         if one or start >= stop or dropped or not source.abilities.random_access:
             return [Split(start, stop)]
         tasks = parallelism_now(self.job)
-        if not live(source):
-            return source.splits(start, stop, tasks)
-        tasks = max(1, min(tasks, (stop - start) // LEAST_LIVE))
+        least = LEAST_LIVE if live(source) else self.job.task_rows
+        tasks = max(1, min(tasks, (stop - start) // least))
         if picks is None:
             return source.splits(start, stop, tasks)
         blocks = even_splits(Position(start >> picks.k), Position(stop >> picks.k), tasks)

@@ -18,10 +18,11 @@ END, STOPPED = "end", "stopped"
 
 @dataclass(frozen=True)
 class Job:
-    """One app on one checkpoint. `until`: the run ends with its sources, or goes on until it is stopped; `sampling`:
-    tasks leave samples for the planner; `live`: a file with the parallelism of now, where that changes during a run;
-    `tables`: of those that are read again, what the run has read when it began, by name. Of live streams `seed` is that
-    of picks, `origin` what processes tell instants by (`penstock.clock`), and `overload` what happens in a burst."""
+    """One app on one checkpoint. `task_rows`: a task for fewer records costs more than it saves. `until`: the run ends
+    with its sources, or goes on until it is stopped; `sampling`: tasks leave samples for the planner; `live`: a file
+    with the parallelism of now, where that changes during a run; `tables`: of those that are read again, what the run
+    has read when it began, by name. Of live streams `seed` is that of picks, `origin` what processes tell instants by
+    (`penstock.clock`), and `overload` what happens in a burst."""
 
     sources: Mapping[str, Source]
     settings: TaskSettings
@@ -35,6 +36,7 @@ class Job:
     seed: str = ""
     origin: int = 0
     overload: Mode = Mode.TRIAGE
+    task_rows: int = 1
 
 
 def columns(plan: SharedPlan) -> list[str]:

@@ -54,6 +54,8 @@ from penstock.triage.plan import Mode
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+TASK_ROWS = 8_192  # records: one more task takes as long as some thousand of them, however many queries there are
+
 
 @dataclass
 class Opened:
@@ -163,6 +165,7 @@ def start(
             seed=mine.id,
             origin=origin(),
             overload=Mode(settings.overload),
+            task_rows=TASK_ROWS if settings.parallelism is None else 1,  # a number that somebody asks for is kept to
         )
         feed = engine.feed(job, inputs)
         patience = Patience()
