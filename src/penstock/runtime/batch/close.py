@@ -19,23 +19,34 @@ from penstock.logical.window import ROWS, Window
 from penstock.relations.closing import part_name
 from penstock.relations.joining import placing_key, side_relation
 from penstock.relations.relation import named, picks_relations
-from penstock.relations.storage import Storage, part_sources, side_sources, side_table
+from penstock.relations.storage import Storage, side_sources, side_table
 from penstock.runtime.batch.context import Context, Streams, inputs_state, roots_state
 from penstock.runtime.batch.merge_job import Closed, How, ShareWork, merge_share
 from penstock.runtime.epoch import Epoch, first_window, landmark_start
 from penstock.runtime.merge.all_items import AnyDue, items
-from penstock.runtime.merge.items import FOREVER, MergeItem, Part, Reading, Wanting, due, share_out, span, wanting_of
+from penstock.runtime.merge.items import FOREVER, MergeItem, Part, Reading, Wanting, share_out, span
 from penstock.runtime.merge.join.floor import first_needed
 from penstock.runtime.merge.join.reading import JoinDue, JoinReading, JoinWanting, SideReading, join_due
 from penstock.runtime.merge.tally import gathered, least_kept
+from penstock.runtime.merge.together.asked import Asked
 from penstock.runtime.sent import Sent
 from penstock.sinks.base import Sink
-from penstock.state.protocol import MergeReport, Results, SegmentRef, Staged, StreamState, TaskReport
+from penstock.state.protocol import (
+    MergeReport,
+    Origin,
+    Results,
+    SegmentRef,
+    Staged,
+    StreamState,
+    TaskReport,
+    WindowCounts,
+)
 from penstock.state.segments.opened import Segments
 from penstock.state.segments.read import Block
 from penstock.state.versions import Version
 
 Array = np.ndarray
+Span = tuple[int, int, int | None, int | None]  # windows [first, beyond), the last one of all, where landmarks begin
 COUNTED = 2  # what joins hold is counted in the first batches and then in each of so many: it takes milliseconds
 
 
@@ -72,20 +83,26 @@ class Hfta:
         return query.hidden or query.name in self.sinks
 
     def _dues(self, level: tuple[Query, ...]) -> list[AnyDue]:
-        """Queries whose windows are the same and that read the same relations are read together."""
-        together: dict[tuple[Reading, int, int, int | None], list[Wanting]] = {}
-        storages, wanted = self._storages(), self.context.version.wanted
+        """The windows that close of the queries of a level; queries with the same windows ask for them once."""
+        storages = self._storages()
         joins = [self._join_due(query, storages) for query in level if query.join is not None and self._emitted(query)]
-        for query in level:
-            if self._emitted(query) and query.join is None:
-                wants = wanted[query.name]
-                wanting = wanting_of(query, wants, part_sources(storages, query.name, len(wants.relations)))
-                same = together.setdefault((self._reading(wanting), *self.span(query), self._last(query)), [])
-                same.append(wanting)
-        plain = [
-            due(reading, tuple(wanting), self._blocks(reading, beyond), first, beyond, last)
-            for (reading, first, beyond, last), wanting in together.items()
-        ]
+        asked: dict[tuple[int, Span], Asked] = {}
+        spans: dict[tuple[int, Origin | None], Span] = {}
+        plain = list[AnyDue]()
+        for one in self.context.readings.of(self.context.version, storages, level):
+            by_span: dict[Span, list[Wanting]] = {}
+            for wanting in one.wanting:
+                query = wanting.query
+                if self._emitted(query):
+                    same = one.place, self.context.offset.origins.get(query.name)
+                    if same not in spans:
+                        spans[same] = (*self.span(query), self._last(query), self.landmark(query))
+                    by_span.setdefault(spans[same], []).append(wanting)
+            for closing, some in by_span.items():
+                first, beyond, last, landmark = closing
+                reading = one.reading if landmark is None else replace(one.reading, landmark=landmark)
+                windows = asked.setdefault((one.place, closing), Asked(first, beyond, last))
+                plain.append(windows.due(reading, tuple(some), self._blocks(reading, beyond)))
         return [*plain, *joins]
 
     def _join_due(self, query: Query, storages: list[Storage]) -> JoinDue:
@@ -134,12 +151,6 @@ class Hfta:
         """Those that there are segments of."""
         numbers = {number for segment in self.segments for number in segment.storages}
         return [storage for storage in self.context.version.storages if storage.number in numbers]
-
-    def _reading(self, wanting: Wanting) -> Reading:
-        query = wanting.query
-        stream = self.app.stream(query.stream)
-        picks = next((one for one, _ in picks_relations(query, self._since(query))), None)
-        return Reading(query.window, wanting.sources, stream.name, stream.time, self.landmark(query), picks)
 
     def _since(self, query: Query) -> int:
         """The version that brought a query."""
@@ -196,9 +207,12 @@ class Hfta:
         if any(report.held for report in reports):
             reports += self._spread(closed, reports, 1 + max(item.cut.part for item in cut))
         self.reports += reports
+        told: dict[str, list[WindowCounts]] = {}
+        for counts in (counts for report in reports for counts in report.windows):
+            told.setdefault(counts.query, []).append(counts)
         for one, wanting in closing:
             if not wanting.query.hidden:
-                self._account(one, wanting, reports)
+                self._account(one, wanting, told.get(wanting.query.name, []))
         for feed in (feed for report in reports for feed in report.feeds):
             self._take(feed)
 
@@ -210,11 +224,9 @@ class Hfta:
         work = ShareWork(closed, str(context.folder), segments, context.settings, context.batch)
         return context.executor.run_shares(len(shares), partial(merge_share, shares, work), MergeReport)
 
-    def _account(self, one: AnyDue, wanting: Wanting | JoinWanting, reports: list[MergeReport]) -> None:
-        """The account of a query's windows."""
-        name = wanting.query.name
-        told = [counts for report in reports for counts in report.windows if counts.query == name]
-        windows = one.windows
+    def _account(self, one: AnyDue, wanting: Wanting | JoinWanting, told: list[WindowCounts]) -> None:
+        """The account of a query's windows, from what tasks told of them."""
+        name, windows = wanting.query.name, one.windows
         # Some may hold nothing that can be joined, or nothing that this query of several takes: tasks tell.
         if isinstance(one, JoinDue) or any(source.relation.sieved for source in one.reading.sources):
             every = np.array([w for counts in told for w in counts.windows], np.int64)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from penstock.logical.query import Query, QuerySet
 from penstock.runtime.batch.executor import Executor
+from penstock.runtime.merge.together.readings import Readings
 from penstock.runtime.sent import Sent
 from penstock.runtime.settings import TaskSettings
 from penstock.state.garbage import SEGMENTS
@@ -27,7 +28,7 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class Context:
     """A batch: `before` is the state that it starts from, `offset` what was decided about it. `kept` is what batches
-    before it have sent to tasks, by name."""
+    before it have sent to tasks, by name, `readings` what they have found out about the version."""
 
     executor: Executor[Any]
     settings: TaskSettings
@@ -36,6 +37,7 @@ class Context:
     before: Manifest
     offset: Offset
     kept: dict[str, Sent[Any]] = field(default_factory=dict)
+    readings: Readings = field(default_factory=Readings)
 
     def sent(self, name: str, value: T) -> Sent[T]:
         """A value for tasks: what was sent under that name before, as long as it is the same."""

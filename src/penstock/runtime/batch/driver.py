@@ -33,6 +33,7 @@ from penstock.runtime.batch.live import arrivals, delays
 from penstock.runtime.batch.live.patience import COMPACTION, GARBAGE, Patience
 from penstock.runtime.batch.merge_job import staged_size
 from penstock.runtime.batch.report import BatchReport, Late, Observer, peaks
+from penstock.runtime.merge.together.readings import Readings
 from penstock.runtime.sent import Sent
 from penstock.runtime.settings import TaskSettings
 from penstock.sinks.base import Sink
@@ -81,7 +82,8 @@ class Advanced:
 class BatchDriver(Generic[Given]):
     """foreachBatch of one run. `failure` keeps the error as it was raised, before Spark wraps it; `opened` are the
     indexes of segments, as long as they live; `tables` are contents that the run may always go back to, `origin` is
-    what instants are told by (`penstock.clock`), `sent` what tasks know of batches before."""
+    what instants are told by (`penstock.clock`), `sent` what tasks know of batches before, `readings` what this process
+    does."""
 
     executor: Executor[Any]
     settings: TaskSettings
@@ -97,6 +99,7 @@ class BatchDriver(Generic[Given]):
     patience: Patience = field(default_factory=Patience)
     opened: Segments = field(init=False)
     sent: dict[str, Sent[Any]] = field(default_factory=dict)
+    readings: Readings = field(default_factory=Readings)
 
     def __post_init__(self) -> None:
         self.opened = Segments(self.held.path / garbage.SEGMENTS)
@@ -169,7 +172,9 @@ class BatchDriver(Generic[Given]):
 
     def _advance(self, digest: str, offset: Offset, tasks: Sequence[TaskReport]) -> Advanced:
         before, version = self.manifest, versions.load(self.held.path, offset.plan)
-        context = Context(self.executor, self.settings, self.held.path, version, before, offset, self.sent)
+        context = Context(
+            self.executor, self.settings, self.held.path, version, before, offset, self.sent, self.readings
+        )
         streams = moved(before, version, offset, tasks)
         segments = [*before.segments, *(context.stored(task.segment) for task in tasks)]
         self.opened.keep(segments)

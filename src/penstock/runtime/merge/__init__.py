@@ -3,6 +3,7 @@
 | module | does |
 | --- | --- |
 | `items` | which windows close, cut into items that fit a task's memory |
+| `together` | what queries that close together have in common; a room of its own |
 | `windows` | merges the panes of an item's windows, and finishes its queries |
 | `inputs` | the rows that a merge is made of |
 | `merge` | partial aggregates into groups |

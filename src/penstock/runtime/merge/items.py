@@ -202,14 +202,18 @@ def window_sizes(window: Window, windows: Array, blocks: list[Block]) -> Array:
     rows = np.zeros(len(windows), np.int64)
     if not len(windows):
         return rows
-    if window.landmark:
-        low, high = np.full(len(windows), np.iinfo(np.int64).min), windows + 1
-    else:
-        low = windows * window.panes.per_slide
-        high = low + window.reach
+    low, high = window_bounds(window, windows)
     for block in blocks:
         rows += _covered(block, low, high)
     return rows
+
+
+def window_bounds(window: Window, windows: Array) -> tuple[Array, Array]:
+    """The panes [low, high) of each of these windows."""
+    if window.landmark:
+        return np.full(len(windows), np.iinfo(np.int64).min), windows + 1
+    low = windows * window.panes.per_slide
+    return low, low + window.reach
 
 
 def _covered(block: Block, low: Array, high: Array) -> Array:
