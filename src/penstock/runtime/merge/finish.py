@@ -181,7 +181,7 @@ class Finisher:
         if pa.types.is_integer(kind):
             kind = pa.int64()
         if kind == TIME:
-            return pa.array(values.astype(np.int64, copy=False), pa.int64(), mask=nulls).cast(TIME)
+            return pa.array(values.astype(np.int64, copy=False), pa.int64(), mask=nulls).view(TIME)
         return pa.array(values.astype(str(kind), copy=False), kind, mask=nulls)
 
     def _present(self, column: str) -> Array | None:
@@ -306,7 +306,8 @@ def _times(panes: Array, bounds: WindowBounds) -> list[pa.Array]:
     """Start and end of each one's window, of which there are few."""
     windows, codes = window_codes(panes)
     at = pa.array(codes)
-    return [_coded(at, pa.array(edge, pa.int64()).cast(TIME)) for edge in bounds.of(windows)]
+    # Arrow's casts look the kernel up by name, for each column again.
+    return [_coded(at, pa.array(edge, pa.int64()).view(TIME)) for edge in bounds.of(windows)]
 
 
 def _coded(codes: pa.Array, words: pa.Array) -> pa.DictionaryArray:

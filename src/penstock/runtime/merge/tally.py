@@ -54,9 +54,12 @@ def tally(
     windows, counts = exact[0]
     if len(exact) > 1:
         windows, counts = per_window(*(np.concatenate(parts) for parts in zip(*exact, strict=True)))
-    rows = np.zeros(len(windows), np.int64)
-    begins = runs_of(emitted)
-    np.add.at(rows, np.searchsorted(windows, emitted[begins]), np.diff(begins, append=len(emitted)))
+    if len(windows) == 1:
+        rows = np.array([len(emitted)])
+    else:
+        rows = np.zeros(len(windows), np.int64)
+        begins = runs_of(emitted)
+        np.add.at(rows, np.searchsorted(windows, emitted[begins]), np.diff(begins, append=len(emitted)))
     return Tally(windows, *bounds(windows), rows, counts, picks.triaged(windows))
 
 
