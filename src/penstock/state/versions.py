@@ -56,6 +56,13 @@ class Version:
 
     def reads(self, query: Query) -> tuple[tuple[Relation, Window], ...]:
         """All relations that a query reads in segments of any storage, each with the window that it reads there."""
+        return self._reads[query.name]
+
+    @cached_property
+    def _reads(self) -> dict[str, tuple[tuple[Relation, Window], ...]]:
+        return {query.name: self._read_by(query) for query in self.app.queries}
+
+    def _read_by(self, query: Query) -> tuple[tuple[Relation, Window], ...]:
         picks = tuple(picks_relations(query, self.since.get(query.name, 0)))
         if query.join is not None:
             sides = zip(query.join.streams, side_sources(self.storages, query.name, query.join), strict=True)

@@ -128,9 +128,10 @@ class Keys:
     def _expected(self) -> dict[Component, Range]:
         """Ranges as in the worker's last tasks. Panes go on from the first one that is met, as many as there were."""
         found: dict[Component, Range] = {}
+        mine = set(self._components)
         for seen in worker_cache.ranges_of(self._relations):
             # Another plan of the same relations has other sieves.
-            known = {name: span for name, span in seen.items() if name in self._components}
+            known = {name: span for name, span in seen.items() if name in mine}
             for name in [name for name in known if name.tag is Tag.PANE]:
                 low, high = known.pop(name)
                 if name in self.met:
