@@ -174,7 +174,7 @@ def _merged(job: EngineJob, place: Path, plan: SharedPlan, segments: tuple[Segme
             sink = open_query_sink(one.query, None, str(place / "results"), place)
             sink.prepare(Owner("bench", str(place)), overwrite=True)
             least = least_kept(dues[-1].windows)
-            closed[one.query.name] = Closed(Sent(How(reading, one)), sink, None, Epoch(0), least)
+            closed[one.query.name] = Closed(Sent(How(reading, one, sink)), None, Epoch(0), least)
     work = ShareWork(closed, str(folder), segments, settings, 0)
     with blocks.block(CLOSE):
         report = merge_share([items(dues, settings, job.threads)], work, 0)

@@ -98,7 +98,7 @@ def rolls_up(fine: Relation, coarse: Relation) -> bool:
 
 def alike(one: Relation, other: Relation) -> bool:
     """Whether one relation has the records of another, told apart from others, in the same panes."""
-    if one.choice != other.choice and other.choice not in one.sieved:
+    if one.choice != other.choice and other.choice not in one.choices:
         return False
     return (one.stream, one.panes, one.landmark, one.booked, one.loss, one.of) == (
         other.stream, other.panes, other.landmark, other.booked, other.loss, other.of,

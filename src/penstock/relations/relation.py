@@ -102,6 +102,11 @@ class Relation:
         """The components whose hash decides the slot of a group."""
         return tuple(part.component for part in joined_parts(_parts_of(self.attributes[: self.slots])))
 
+    @cached_property
+    def choices(self) -> frozenset[Choice]:
+        """Those of `sieved`."""
+        return frozenset(self.sieved)
+
     @property
     def outer(self) -> tuple[Attribute, ...]:
         """Of a relation with details: the keys of the query."""

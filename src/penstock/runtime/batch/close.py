@@ -247,7 +247,7 @@ class Hfta:
             assert isinstance(one.reading, JoinReading)
             assert isinstance(one.wanting, JoinWanting)
             reading = gathered_parts(one.reading, [held for r in reports for held in r.held if held.query == name])
-            again[name] = replace(one, how=Sent(How(reading, one.wanting)))
+            again[name] = replace(one, how=Sent(How(reading, one.wanting, one.sink)))
             blocks = [block for each in one.wanting.parts for block in opened.blocks(each.wanted.name)]
             cut += spread_items(number, reading, one.wanting, blocks, self.context.settings, part)
         return self._job(again, parts, cut) if cut else []
@@ -255,8 +255,7 @@ class Hfta:
     def _closed(self, one: AnyDue, wanting: Wanting | JoinWanting) -> Closed:
         query = wanting.query
         return Closed(
-            self.context.sent(query.name, How(one.reading, wanting)),
-            self.sinks.get(query.name),
+            self.context.sent(query.name, How(one.reading, wanting, self.sinks.get(query.name))),
             self.context.version.plans.get(query.name),
             self._epoch(query),
             least_kept(one.windows),

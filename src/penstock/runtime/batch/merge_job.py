@@ -57,19 +57,20 @@ class ShareWork(Generic[T]):
 
 @dataclass(frozen=True)
 class How:
-    """How a query closes: what is read, and what it is finished from."""
+    """How a query closes: what is read, what it is finished from, and where its results go (None: only to its
+    readers)."""
 
     reading: Reading | JoinReading | SpreadReading
     wanting: Wanting | JoinWanting
+    sink: Sink | None
 
 
 @dataclass(frozen=True)
 class Closed:
-    """A query whose windows close: how they are read, where its results go (None: only to its readers), the plan and
-    epoch of the queries that read it, and the first window whose account is kept."""
+    """A query whose windows close: how that is done, the plan and epoch of the queries that read it, and the first
+    window whose account is kept."""
 
     how: Sent[How]
-    sink: Sink | None
     readers: SharedPlan | None
     epoch: Epoch
     least: int
@@ -81,6 +82,10 @@ class Closed:
     @property
     def wanting(self) -> Wanting | JoinWanting:
         return self.how.value.wanting
+
+    @property
+    def sink(self) -> Sink | None:
+        return self.how.value.sink
 
 
 def merge_share(shares: list[list[MergeItem]], work: ShareWork[Closed], number: int) -> MergeReport:

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from penstock.aggregates.shape import Growth, Shape
 from penstock.faults import drag, reach
-from penstock.relations.relation import sieve_of
+from penstock.relations.relation import Choice, sieve_of
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.machine import memory_taken, note_baseline
 from penstock.runtime.merge.coarse import coarsened
@@ -66,9 +66,11 @@ class Task:
         each = tuple(dict.fromkeys((*(taker for of in takers.values() for taker in of), *judges_of(plan.stored))))
         self._takers = {relation: tuple(taker.name for taker in of) for relation, of in takers.items()}
         for relation in plan.relations:  # those of a union, by what they choose
-            for choice in relation.sieved:
-                of = tuple(taker.name for taker in takers[relation.name] if taker.choice == choice)
-                self._takers[sieve_of(choice).of] = of
+            of_choice: dict[Choice, list[str]] = {choice: [] for choice in relation.sieved}
+            for taker in takers[relation.name] if of_choice else ():
+                if taker.choice in of_choice:
+                    of_choice[taker.choice].append(taker.name)
+            self._takers |= {sieve_of(choice).of: tuple(names) for choice, names in of_choice.items()}
         self.columns = Columns(plan, epoch, [taker.choice.where for taker in each if taker.choice.where is not None])
         self._selection = Selection(each, epoch)
         self.ledger = Ledger([taker.name for taker in each if taker.booked])

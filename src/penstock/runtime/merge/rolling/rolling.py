@@ -83,13 +83,13 @@ class Rolling:
 
     def taken(self, choice: Choice) -> Rolling:
         """The same of the rows that a choice of records takes."""
-        if choice not in self._relation.sieved:
-            return self
-        name = sieve_of(choice).text
-        if self._merge.all_zero(name):
-            return self
         if choice not in self._taken:
-            self._taken[choice] = Rolling(self._relation, self._merge, np.flatnonzero(self._merge.stacked(name) == 0))
+            name = sieve_of(choice).text
+            if choice not in self._relation.choices or self._merge.all_zero(name):
+                self._taken[choice] = self
+            else:
+                rows = np.flatnonzero(self._merge.stacked(name) == 0)
+                self._taken[choice] = Rolling(self._relation, self._merge, rows)
         return self._taken[choice]
 
     # -- columns
