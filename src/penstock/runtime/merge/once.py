@@ -21,7 +21,7 @@ from penstock.runtime.merge.rolling.rolling import Rolling
 from penstock.state.segments.groups import Groups
 
 Array = np.ndarray
-REMEMBERED = 1 << 16  # pairs of relations, by name: that is a digest of what they are
+REMEMBERED = 4_096  # relations, by name: that is a digest of what they are
 Stacked = Callable[[StoredSource], Merge]
 
 
@@ -79,7 +79,7 @@ class MergedOnce:
                 made.append(Rows(source.relation, None, self._stacked(source)))
             else:
                 self.merged(source, by)
-        return min((rows for rows in made if _makes(rows.relation, wanted)), key=len)
+        return min(_finer(made, wanted), key=len)
 
     def note(self, source: StoredSource, wanted: Relation, rows: Rows, groups: Groups, at: Array | None) -> None:
         """Note that groups were rolled up from these rows, and which of them each row is in."""
@@ -96,15 +96,20 @@ class MergedOnce:
         return source.relation.name, source.storages, None if by is None else by.name
 
 
-def _makes(fine: Relation, coarse: Relation) -> bool:
-    """Whether one relation's groups make another's; a worker asks the same of dozens in every batch."""
-    names = fine.name, coarse.name
-    known = _known.get(names)
-    if known is None:
-        if len(_known) >= REMEMBERED:
-            _known.clear()
-        known = _known[names] = rolls_up(fine, coarse)
-    return known
+def _finer(made: list[Rows], wanted: Relation) -> list[Rows]:
+    """Those that groups of a relation can be made of. A worker asks the same of dozens of relations in every batch."""
+    makes, found = _makes.get(wanted.name), list[Rows]()
+    if makes is None:
+        if len(_makes) >= REMEMBERED:
+            _makes.clear()
+        makes = _makes[wanted.name] = {}
+    for rows in made:
+        name = rows.relation.name
+        if name not in makes:
+            makes[name] = rolls_up(rows.relation, wanted)
+        if makes[name]:
+            found.append(rows)
+    return found
 
 
-_known: dict[tuple[str, str], bool] = {}
+_makes: dict[str, dict[str, bool]] = {}
