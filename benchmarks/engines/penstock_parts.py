@@ -23,7 +23,7 @@ took.  There is no Spark and no driver here: `benchmarks.engines.penstock` has t
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,16 +165,18 @@ def _merged(job: EngineJob, place: Path, plan: SharedPlan, segments: tuple[Segme
     from penstock.state.segments.read import Segment
 
     settings, folder = TaskSettings(), place / "segments"
-    dues, closed = [], {}
+    dues, closed = [], dict[str, Closed]()
     opened_segments = [Segment(folder / one.path, one) for one in segments]
     for reading, wanting in _read_together(job, plan):
         stored_blocks = [block for one in opened_segments for name in reading.relations for block in one.of(name)]
         dues.append(due(reading, tuple(wanting), stored_blocks, -FOREVER, FOREVER, None))
+        hows, least = dict[str, How](), least_kept(dues[-1].windows)
         for one in wanting:
             sink = open_query_sink(one.query, None, str(place / "results"), place)
             sink.prepare(Owner("bench", str(place)), overwrite=True)
-            least = least_kept(dues[-1].windows)
-            closed[one.query.name] = Closed(Sent(How(reading, one, sink)), None, Epoch(0), least)
+            hows[one.query.name] = How(reading, one, sink)
+        together = Sent[Mapping[str, How]](hows)
+        closed |= {name: Closed(name, together, None, Epoch(0), least) for name in hows}
     work = ShareWork(closed, str(folder), segments, settings, 0)
     with blocks.block(CLOSE):
         report = merge_share([items(dues, settings, job.threads)], work, 0)

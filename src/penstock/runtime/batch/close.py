@@ -200,7 +200,7 @@ class Hfta:
             self.windows[wanting.query.name] = len(one.windows)
         if not cut:
             return
-        closed = {wanting.query.name: self._closed(one, wanting) for one, wanting in closing}
+        closed = {name: query for one in dues for name, query in self._closed(one)}
         named = {name for one in dues for name in one.reading.relations}
         affected = tuple(segment for segment in self.segments if named & segment.panes.keys())
         reports = self._job(closed, affected, cut)
@@ -247,19 +247,22 @@ class Hfta:
             assert isinstance(one.reading, JoinReading)
             assert isinstance(one.wanting, JoinWanting)
             reading = gathered_parts(one.reading, [held for r in reports for held in r.held if held.query == name])
-            again[name] = replace(one, how=Sent(How(reading, one.wanting, one.sink)))
+            again[name] = replace(one, together=Sent({name: How(reading, one.wanting, one.sink)}))
             blocks = [block for each in one.wanting.parts for block in opened.blocks(each.wanted.name)]
             cut += spread_items(number, reading, one.wanting, blocks, self.context.settings, part)
         return self._job(again, parts, cut) if cut else []
 
-    def _closed(self, one: AnyDue, wanting: Wanting | JoinWanting) -> Closed:
-        query = wanting.query
-        return Closed(
-            self.context.sent(query.name, How(one.reading, wanting, self.sinks.get(query.name))),
-            self.context.version.plans.get(query.name),
-            self._epoch(query),
-            least_kept(one.windows),
-        )
+    def _closed(self, one: AnyDue) -> Iterator[tuple[str, Closed]]:
+        wanted: tuple[Wanting | JoinWanting, ...] = one.wanting
+        names = [wanting.query.name for wanting in wanted]
+        hows: Mapping[str, How] = {
+            name: How(one.reading, wanting, self.sinks.get(name)) for name, wanting in zip(names, wanted, strict=True)
+        }
+        together, least = self.context.sent(names[0], hows), least_kept(one.windows)
+        for wanting in wanted:
+            query = wanting.query
+            plan = self.context.version.plans.get(query.name)
+            yield query.name, Closed(query.name, together, plan, self._epoch(query), least)
 
     def _epoch(self, query: Query) -> Epoch:
         """For the readers of a query. Results of windows of time come after the watermark; those of windows of

@@ -67,25 +67,30 @@ class How:
 
 @dataclass(frozen=True)
 class Closed:
-    """A query whose windows close: how that is done, the plan and epoch of the queries that read it, and the first
-    window whose account is kept."""
+    """A query whose windows close: how that is done with those that are read together (most of it is the same for
+    all of them), the plan and epoch of the queries that read it, and the first window whose account is kept."""
 
-    how: Sent[How]
+    query: str
+    together: Sent[Mapping[str, How]]
     readers: SharedPlan | None
     epoch: Epoch
     least: int
 
     @property
+    def how(self) -> How:
+        return self.together.value[self.query]
+
+    @property
     def reading(self) -> Reading | JoinReading | SpreadReading:
-        return self.how.value.reading
+        return self.how.reading
 
     @property
     def wanting(self) -> Wanting | JoinWanting:
-        return self.how.value.wanting
+        return self.how.wanting
 
     @property
     def sink(self) -> Sink | None:
-        return self.how.value.sink
+        return self.how.sink
 
 
 def merge_share(shares: list[list[MergeItem]], work: ShareWork[Closed], number: int) -> MergeReport:
