@@ -6,7 +6,7 @@ passes. Where all queries are rolled up, rows are rolled up as they are stored: 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,7 +21,7 @@ from penstock.runtime.merge.rolling.rolling import Rolling
 from penstock.state.segments.groups import Groups
 
 Array = np.ndarray
-REMEMBERED = 4_096  # relations, by name: that is a digest of what they are
+REMEMBERED = 256  # items, by the relations that they ask for: a name is a digest of what that is
 Stacked = Callable[[StoredSource], Merge]
 
 
@@ -47,7 +47,8 @@ class Rows:
 
 class MergedOnce:
     """Rows of an item's windows. `share` are those that a pass takes, `merge` reads and merges a relation, `stacked`
-    reads it without merging, where windows do not overlap. `placing`: somebody will ask where rows have gone."""
+    reads it without merging, where windows do not overlap. `placing`: somebody will ask where rows have gone. `asked`
+    are all relations that groups will be asked of, each as often as it will be; None: nobody knows."""
 
     def __init__(
         self,
@@ -55,8 +56,10 @@ class MergedOnce:
         merge: Callable[[StoredSource, Share], Groups],
         stacked: Stacked | None = None,
         placing: bool = False,
+        asked: Sequence[Relation] | None = None,
     ) -> None:
         self.share, self._merge, self._stacked, self.placing = share, merge, stacked, placing
+        self._again = None if asked is None else made_again(asked)
         self._made: dict[tuple[str, frozenset[int] | None, str | None], list[Rows]] = {}
         self._rolled: list[tuple[Groups, Groups, Array]] = []
 
@@ -79,12 +82,14 @@ class MergedOnce:
                 made.append(Rows(source.relation, None, self._stacked(source)))
             else:
                 self.merged(source, by)
-        return min(_finer(made, wanted), key=len)
+        return made[0] if len(made) == 1 else min(_finer(made, wanted), key=len)
 
     def note(self, source: StoredSource, wanted: Relation, rows: Rows, groups: Groups, at: Array | None) -> None:
-        """Note that groups were rolled up from these rows, and which of them each row is in."""
+        """Note that groups were rolled up from these rows, and which of them each row is in. Only those are kept that
+        others are made of: the groups of dozens of queries would take a task's memory many times over."""
         by = wanted if self.share.passes > 1 else None
-        self._made[self._key(source, by)].append(Rows(wanted, groups))
+        if self._again is None or wanted.name in self._again:
+            self._made[self._key(source, by)].append(Rows(wanted, groups))
         if rows.groups is not None and at is not None:
             self._rolled.append((rows.groups, groups, at))
 
@@ -97,19 +102,21 @@ class MergedOnce:
 
 
 def _finer(made: list[Rows], wanted: Relation) -> list[Rows]:
-    """Those that groups of a relation can be made of. A worker asks the same of dozens of relations in every batch."""
-    makes, found = _makes.get(wanted.name), list[Rows]()
-    if makes is None:
-        if len(_makes) >= REMEMBERED:
-            _makes.clear()
-        makes = _makes[wanted.name] = {}
-    for rows in made:
-        name = rows.relation.name
-        if name not in makes:
-            makes[name] = rolls_up(rows.relation, wanted)
-        if makes[name]:
-            found.append(rows)
-    return found
+    """Those that groups of a relation can be made of."""
+    return [rows for rows in made if rolls_up(rows.relation, wanted)]
 
 
-_makes: dict[str, dict[str, bool]] = {}
+def made_again(asked: Sequence[Relation]) -> frozenset[str]:
+    """Of relations that are asked for, those whose groups are of use to another one, or again. A worker needs to know
+    the same in every batch."""
+    names = tuple(relation.name for relation in asked)
+    known = _again.get(names)
+    if known is None:
+        if len(_again) >= REMEMBERED:
+            _again.clear()
+        useful = (one.name for one in asked if sum(rolls_up(one, other) for other in asked) > 1)
+        known = _again[names] = frozenset(useful)
+    return known
+
+
+_again: dict[tuple[str, ...], frozenset[str]] = {}

@@ -75,6 +75,7 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
     """Merge one item and finish its queries, one after the other; in passes where it has some."""
     bounds = window_bounds(reading, cut, segments)
     picks = window_picks(reading.picks, reading.window, cut, segments)
+    asked = [part.wanted for one in wanting for part in one.parts]
 
     def merged_once(turn: int, share: Cut = cut) -> MergedOnce:
         def stacked(source: StoredSource) -> Merge:
@@ -85,6 +86,7 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
             lambda source, taken: merge_windows(reading.window, source, share, segments, taken),
             stacked if reading.window.tumbling else None,
             any(one.details for one in wanting),
+            asked,
         )
 
     def shares(whole: Cut, part: Part) -> list[Callable[[], PartRows]]:

@@ -21,7 +21,7 @@ from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.closer import closed_groups
 from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.merge import Share, merge, of_pass
-from penstock.runtime.merge.once import MergedOnce, Rows
+from penstock.runtime.merge.once import MergedOnce, Rows, made_again
 from penstock.runtime.merge.rollup import rolled_up
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary
@@ -234,3 +234,18 @@ def test_addresses_are_cut_as_networks_are() -> None:
     packed = [ipaddress.IPv6Address("2001:db8:ffff::1").packed]
     high, low = inet.from_network_order(np.frombuffer(packed[0], np.uint8))
     assert int(inet.cut(high, low, 32)[0][0]) == 0x20010DB8 << 32
+
+
+def test_only_groups_that_others_are_made_of_are_kept() -> None:
+    """Those of dozens of queries would not fit a task's memory."""
+    fine, wide, narrow, host = relation("src, host"), relation("src/16"), relation("src/8"), relation("host")
+    assert made_again((wide, host)) == frozenset()
+    assert made_again((wide, narrow, host)) == {wide.name}
+    assert made_again((host, host)) == {host.name}
+    groups = random_groups(random.Random(1))
+    for asked, kept in ([wide, host], 1), ([wide, narrow, host], 2):
+        once = MergedOnce(Share(), lambda *_: groups, asked=asked)
+        for one in asked:
+            closed_groups(once, [StoredSource(fine)], one)
+        assert [len(made) for made in once._made.values()] == [kept]
+        assert plain(closed_groups(once, [StoredSource(fine)], narrow), (8,)) == plain(groups, (8,))

@@ -6,6 +6,7 @@ Attributes of one column (`src/16, src/48`) have components in common, and are c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -33,13 +34,13 @@ class Attributes:
         column: Callable[[Component], Array],
         dictionaries: Mapping[Component, Dictionary],
     ) -> None:
-        self._known, self._column = parts_by_column(known), column
+        self._known, self._column = parts_by_column(tuple(known)), column
         self.dictionaries = dict(dictionaries)
         self._coded: dict[tuple[str, Parts], Single] = {}
 
     def coded(self, attributes: Iterable[Attribute]) -> dict[str, Single]:
         """By column."""
-        return {column: self._one(column, parts) for column, parts in parts_by_column(attributes).items()}
+        return {column: self._one(column, parts) for column, parts in parts_by_column(tuple(attributes)).items()}
 
     def _one(self, column: str, parts: Parts) -> Single:
         if (column, parts) not in self._coded:
@@ -61,7 +62,8 @@ class Attributes:
         return Single(codes, len(next(iter(values.values()))), values)
 
 
-def parts_by_column(attributes: Iterable[Attribute]) -> dict[str, Parts]:
+@lru_cache(maxsize=1024)  # the same in every batch
+def parts_by_column(attributes: tuple[Attribute, ...]) -> Mapping[str, Parts]:
     """The parts of a key, by the column that they are of."""
     found: dict[str, list[Attribute]] = {}
     for attribute in attributes:
