@@ -114,6 +114,12 @@ def _remember(path: Path, found: os.stat_result, manifest: Manifest) -> None:
         _known[path] = _identity(found), manifest
 
 
+def forget() -> None:
+    """Begin like a process that has neither read nor written any."""
+    with _lock:
+        _known.clear()
+
+
 def batches(checkpoint: Path) -> list[int]:
     """Numbers of the manifests there are, ascending."""
     return sorted(int(path.stem) for path in (checkpoint / FOLDER).glob("[0-9]*.json"))

@@ -58,10 +58,23 @@ def task() -> TaskAccount:
 def test_comes_back_as_it_was(tmp_path: Path) -> None:
     for batch in (9, 10, 123_456_789):
         manifests.put(tmp_path, sample(batch))
+        manifests.forget()
         assert manifests.load(tmp_path, batch) == sample(batch)
     assert manifests.batches(tmp_path) == [9, 10, 123_456_789]
     assert manifests.newest(tmp_path) == sample(123_456_789)
     assert sorted(path.suffix for path in (tmp_path / manifests.FOLDER).iterdir()) == [".json"] * 3
+
+
+def test_what_was_written_here_is_not_read_again(tmp_path: Path) -> None:
+    written = sample(3)
+    manifests.put(tmp_path, written)
+    assert manifests.load(tmp_path, 3) is written
+    path = manifests.path_of(tmp_path, 3)
+    path.write_bytes(path.read_bytes() + b" ")  # but another file in its place is
+    with pytest.raises(StateError, match="is damaged"):
+        manifests.load(tmp_path, 3)
+    path.unlink()
+    assert manifests.load(tmp_path, 3) is None
 
 
 def test_there_may_be_none(tmp_path: Path) -> None:
@@ -80,6 +93,7 @@ def test_the_second_writer_loses(tmp_path: Path) -> None:
 @pytest.mark.parametrize("flip", quick_and([0x01, 0x80], [0x20, 0xFF]))
 def test_any_flipped_byte_is_noticed(tmp_path: Path, flip: int) -> None:
     manifests.put(tmp_path, sample())
+    manifests.forget()
     path = manifests.path_of(tmp_path, 4)
     whole = path.read_bytes()
     for place in range(len(whole)):
@@ -90,6 +104,7 @@ def test_any_flipped_byte_is_noticed(tmp_path: Path, flip: int) -> None:
 
 def test_a_cut_off_manifest_is_noticed(tmp_path: Path) -> None:
     manifests.put(tmp_path, sample())
+    manifests.forget()
     path = manifests.path_of(tmp_path, 4)
     whole = path.read_bytes()
     for size in range(len(whole)):
@@ -124,6 +139,7 @@ def test_streams_that_one_query_reads_together() -> None:
 
 def test_a_manifest_of_other_fields_is_refused(tmp_path: Path) -> None:
     manifests.put(tmp_path, sample())
+    manifests.forget()
     path = manifests.path_of(tmp_path, 4)
     body = checked.decode(path.read_bytes(), path, "manifest")
     for change, fact in (({"more": 1}, "it has a 'more' that is not known"), ({"rows": "7"}, "rows is not a whole")):

@@ -31,6 +31,7 @@ from penstock.runtime.merge.items import (
     share_out,
     span,
 )
+from penstock.runtime.merge.together.asked import Asked
 from penstock.runtime.settings import TaskSettings
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.read import Block, Segment
@@ -90,8 +91,9 @@ def test_as_the_watermark_moves_every_window_closes_once(window: Window) -> None
 # -- windows and their sizes
 
 
-def blocks_of(folder: Path, query: Query, rng: np.random.Generator) -> list[Block]:
-    """A few segments with random panes that some window holds, coarser levels where windows are long."""
+def blocks_of(folder: Path, query: Query, rng: np.random.Generator, times: int = 1) -> list[Block]:
+    """A few segments with random panes that some window holds, coarser levels where windows are long; so many times the
+    rows."""
     found: list[Block] = []
     for number in range(int(rng.integers(1, 4))):
         rows = int(rng.integers(1, 120))
@@ -103,6 +105,7 @@ def blocks_of(folder: Path, query: Query, rng: np.random.Generator) -> list[Bloc
         )
         if not len(panes):
             continue
+        panes = np.repeat(panes, times)
         components = {
             named("value:a"): np.arange(len(panes)),
             named("null:a"): np.zeros(len(panes), np.int64),
@@ -146,6 +149,25 @@ def test_closing_windows_are_those_with_panes(tmp_path: Path, seed: int) -> None
     for at in rng.permutation(len(expected))[:50].tolist():
         read = sum(stop - start for block in blocks for _, start, stop in block.cover(*held(window, expected[at])))
         assert found.rows[at] == read, (seed, window, expected[at])
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_relations_with_the_same_panes_ask_once(tmp_path: Path, seed: int) -> None:
+    """And each has what it would have if it asked alone."""
+    rng = np.random.default_rng(seed)
+    asked = query(random_window(rng))
+    first = int(rng.choice([-FOREVER, rng.integers(-30, 30)]))
+    beyond = int(rng.choice([FOREVER, rng.integers(-30, 60)]))
+    last = int(rng.integers(-40, 80)) if asked.window.landmark else None
+    once, reading = Asked(first, beyond, last), reading_of(asked)
+    for number, (panes, times) in enumerate([(0, 1), (0, 3), (1, 1), (0, 2)]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        blocks = blocks_of(folder, asked, np.random.default_rng(seed + panes), times)
+        alone = closing(asked, blocks, first, beyond, last)
+        together = once.due(reading, wanting_of(reading, asked), blocks)
+        assert together.windows.tolist() == alone.windows.tolist(), (seed, number)
+        assert together.rows.tolist() == alone.rows.tolist(), (seed, number)
 
 
 def test_sizes_are_those_of_a_cover_at_the_ends_of_time(tmp_path: Path) -> None:
