@@ -31,6 +31,16 @@ class Panes:
     def per_slide(self) -> int:
         return 2 if self.cut else 1
 
+    def made_of(self, finer: Panes) -> bool:
+        """Whether each of these is made of some whole ones of others, or is one of them."""
+        if self == finer:
+            return True
+        return self.axis == finer.axis and not self.cut and not finer.cut and self.slide % finer.slide == 0
+
+    def of(self, finer: Panes, panes: Places) -> Places:
+        """Which of these hold finer ones."""
+        return panes if self == finer else panes // (self.slide // finer.slide)
+
     def number(self, place: int) -> int:
         """The pane of one place on the axis (`kernels.tables.pack.pane_number` does whole columns)."""
         if not self.cut:

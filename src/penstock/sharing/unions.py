@@ -85,8 +85,8 @@ def chosen_unions(kept: Stored, asked: str, known: Statistics, costs: Costs) -> 
         for part in parts:
             if len(part) > 1:
                 table = {ONE: EXACT, ROWS: APPEND}.get(asked) or pricing.union(part)[1]
-                found.append(Union(tuple(one.name for one in part), table))
-    return tuple(found)
+                found.append(Union(tuple(sorted(one.name for one in part)), table))
+    return tuple(sorted(found, key=lambda one: one.relations))
 
 
 def best_partition(relations: Sequence[Relation], pricing: Pricing) -> list[list[Relation]]:
