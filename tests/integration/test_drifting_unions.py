@@ -1,4 +1,4 @@
-"""What is stored as one changes by itself while an app runs, also when it is killed meanwhile: answers are those of DuckDB.
+"""What is stored as one changes by itself while an app runs, also when it is killed: answers are those of DuckDB.
 
 Records have few groups at first, then each its own, in turns: as groups, and as rows, a union is cheaper. Costs are
 those of a slow machine, whatever the one that tests run on: what is stored changes although there is little data.
@@ -106,7 +106,6 @@ def test_a_drifting_stream_changes_what_is_stored(tmp_path: Path) -> None:
         run.await_end()
     told = [seen[number] for number in sorted(seen)]
     assert len(set(told)) >= 2, told
-    print(told)
     for name, columns, length, slide in queries():
         found = pa.concat_tables(pq.read_table(path) for path in (tmp_path / "out" / name).glob("*.parquet"))
         assert_same_rows(found, answer(tmp_path, columns, length, slide), f"{name}, {told}")
@@ -151,6 +150,7 @@ def test_kills_around_a_change_of_what_is_stored(reference: Reference, tmp_path:
         for kill in (
             Kill(Fault("manifest.write", 5)),
             Kill(Fault("manifest.written", 1)),
+            Kill(Fault("manifest.written", 2)),
             Kill(Fault("sink.rename", 2)),
         ):
             _, hit = lineage.disturb(kill, choose)
