@@ -27,6 +27,7 @@ from penstock.runtime.profile import calibrate
 from penstock.sharing.joins.cost import JoinCosts
 from penstock.sharing.joins.plans import plan_name
 from penstock.sharing.model.unit_costs import USUAL as UNITS
+from penstock.sharing.model.unit_costs import Costs
 from penstock.sharing.plan import joins_in
 from penstock.state import versions
 from penstock.state.manifest import Manifest
@@ -40,15 +41,17 @@ JOIN = """SELECT A.g AS g, B.h AS h, count(*) AS n, sum(A.x) AS t FROM a A {wind
 GROUP BY A.g, B.h"""
 
 
+SLOW = replace(UNITS, insert=((16_384.0, 100.0), (67_108_864.0, 200.0)))
+
+
 @contextmanager
-def slow_costs(cache: Path) -> Iterator[None]:
+def slow_costs(cache: Path, units: Costs = SLOW) -> Iterator[None]:
     """Costs ten times the usual ones, in this process; others find them in the same folder."""
     before, os.environ["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"], str(cache)
-    insert = ((16_384.0, 100.0), (67_108_864.0, 200.0))
     joins = JoinCosts(
         append=10, write=50, row=200, pair=20, fold=20, cell=5, cell_pair=5, merge=500, combined=200, folded=50
     )
-    for module, costs in ((calibrate, replace(UNITS, insert=insert)), (join_costs, joins)):
+    for module, costs in ((calibrate, units), (join_costs, joins)):
         path = module.kept_at()
         assert path is not None
         calibrate.store(path, asdict(costs))

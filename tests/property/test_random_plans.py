@@ -20,6 +20,7 @@ from penstock.runtime.planning import replan as planners
 from penstock.sharing.options import ALLOCATIONS, AUTO, EACH, OFF, STORED, TABLES, TREE, Planning
 from penstock.state import versions
 from penstock.testing.apps.generators import random_case
+from support.in_unions import random_unions
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
 QUICK, SLOW = 14, 400
@@ -48,14 +49,20 @@ def restless(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(planners, "SWITCH", -inf)
 
 
-def run(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> tuple[int, int]:
+def unsettled(patch: pytest.MonkeyPatch, seed: int) -> None:
+    """And what is stored as one is any of what may be, something else in every batch."""
+    rng = random.Random(seed)
+    patch.setattr(planners, "chosen_unions", lambda kept, *known: random_unions(kept, rng))
+
+
+def run(seed: int, folder: Path, patch: pytest.MonkeyPatch, alike: bool = False) -> tuple[int, int]:
     """Returns the number of versions, and of tables in the last."""
     planning = random_planning(seed)
     try:
-        engine = check(seed, folder, patch, planning)
+        engine = check(seed, folder, patch, planning, alike)
     except ConfigError:
         assert planning.plan == "epes", seed  # too many candidates: told before anything runs
-        engine = check(seed, folder / "gc", patch, Planning("gc", planning.alloc, planning.memory))
+        engine = check(seed, folder / "gc", patch, Planning("gc", planning.alloc, planning.memory), alike)
     kept = sorted(int(path.stem) for path in (engine.checkpoint / versions.FOLDER).iterdir())
     assert len(kept) <= 3, f"seed {seed}: versions {kept}"
     last = engine.held.version
@@ -74,6 +81,26 @@ def test_plans_change_no_result(part: int, tmp_path: Path, monkeypatch: pytest.M
     found = [run(seed, tmp_path / str(seed), monkeypatch) for seed in sharing()[part::2]]
     assert sum(changes for changes, _ in found) >= 2, found
     assert sum(tables for _, tables in found) >= 2, found
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_what_is_stored_changes_no_result(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    restless(monkeypatch)
+    found, changes = versions.restored, list[int]()
+    monkeypatch.setattr(planners, "restored", lambda last, *about: changes.append(1) or found(last, *about))
+    for seed in sharing()[part::2]:
+        unsettled(monkeypatch, seed)
+        run(seed, tmp_path / str(seed), monkeypatch, alike=True)
+    assert len(changes) >= 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, SLOW, 20))
+def test_many_ways_to_store_change_no_result(start: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    restless(monkeypatch)
+    for seed in range(SEED + start, SEED + start + 20):
+        unsettled(monkeypatch, seed)
+        run(seed, tmp_path / str(seed), monkeypatch, alike=True)
 
 
 @pytest.mark.slow

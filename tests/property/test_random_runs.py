@@ -31,6 +31,7 @@ from penstock.testing.apps.generators import random_case
 from penstock.testing.asserts import assert_account_closes, assert_same_account, assert_same_rows, assert_same_windows
 from penstock.testing.oracle.expected import expect
 from support.amounts import quick_and
+from support.windowed_alike import windowed_alike
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
 SLOW = 400
@@ -49,13 +50,18 @@ def some_of(app: QuerySet, rng: random.Random) -> QuerySet:
     return QuerySet(app.streams, tuple(kept.values())) if kept else app
 
 
-def check(seed: int, folder: Path, patch: pytest.MonkeyPatch, planning: Planning | None = None) -> Engine:
-    """`planning`: plans of the engine's own planner, instead of random ones."""
+def check(
+    seed: int, folder: Path, patch: pytest.MonkeyPatch, planning: Planning | None = None, alike: bool = False
+) -> Engine:
+    """`planning`: plans of the engine's own planner, instead of random ones; `alike`: with windows that can be made of
+    each other's panes."""
     rng = random.Random(seed)
     patch.setattr(compaction, "MOST", rng.choice([1, 2, 4, 12]))
     case = random_case(seed)
     text = case.write(folder / "in", "arrow" if seed % 3 == 0 else "parquet")
     app = resolve_app(text, "random.sql", lambda uri, options: fields(open_source(uri, options).schema()))
+    if alike:
+        app = windowed_alike(app, case.data, random.Random(seed))
     sources = {stream.name: open_source(stream.source, dict(stream.options)) for stream in app.streams}
     settings = bearable(case.settings, case.data.num_rows)
     context = f"seed {seed}: {settings}, {planning}\n{text}"

@@ -7,9 +7,11 @@ from typing import Any
 
 from penstock.errors import ConfigError
 from penstock.logical.query import Query
-from penstock.logical.window import TIME
+from penstock.logical.window import TIME, Panes
 from penstock.monitor.account import time_text
+from penstock.relations.relation import Relation
 from penstock.runtime.batch.close import open_floor
+from penstock.runtime.merge.items import FOREVER
 from penstock.runtime.run.summary import shown_watermark
 from penstock.sharing.explain import window_text
 from penstock.state import identity, lease, versions
@@ -78,12 +80,14 @@ def _windows(path: Path, manifest: Manifest, version: Version, most: int) -> dic
 
 def _open_panes(query: Query, version: Version, manifest: Manifest) -> dict[str, Any] | None:
     """First and last pane that an open window of a query holds; None: there is none."""
-    floor = min(open_floor(version.app, query, window, manifest.streams) for _, window in version.reads(query))
-    stored = {relation.name for relation, _ in version.reads(query)}
-    found = [panes for s in manifest.segments for name, panes in s.panes.items() if name in stored]
+    reads, panes = version.reads(query), query.window.panes
+    # What is stored in shorter panes is told of in those of the query.
+    floor = min(_longer(panes, one, open_floor(version.app, query, window, manifest.streams)) for one, window in reads)
+    stored = {relation.name: relation for relation, _ in reads}
+    held = [(stored[name], ends) for s in manifest.segments for name, ends in s.panes.items() if name in stored]
+    found = [(_longer(panes, one, low), _longer(panes, one, high)) for one, (low, high) in held]
     if not found or max(high for _, high in found) < floor:
         return None
-    panes = query.window.panes
     first, last = max(floor, min(low for low, _ in found)), max(high for _, high in found)
     return {
         "window": window_text(query.window),
@@ -93,6 +97,11 @@ def _open_panes(query: Query, version: Version, manifest: Manifest) -> dict[str,
         "from": panes.start(first),
         "to": panes.start(last + 1),
     }
+
+
+def _longer(panes: Panes, relation: Relation, number: int) -> int:
+    finer = relation.panes
+    return panes.of(finer, number) if panes.made_of(finer) and abs(number) < FOREVER else number
 
 
 def state_text(found: dict[str, Any]) -> str:

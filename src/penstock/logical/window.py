@@ -31,6 +31,16 @@ class Panes:
     def per_slide(self) -> int:
         return 2 if self.cut else 1
 
+    def made_of(self, finer: Panes) -> bool:
+        """Whether each of these is made of some whole ones of others, or is one of them."""
+        if self == finer:
+            return True
+        return self.axis == finer.axis and not self.cut and not finer.cut and self.slide % finer.slide == 0
+
+    def of(self, finer: Panes, panes: Places) -> Places:
+        """Which of these hold finer ones."""
+        return panes if self == finer else panes // (self.slide // finer.slide)
+
     def number(self, place: int) -> int:
         """The pane of one place on the axis (`kernels.tables.pack.pane_number` does whole columns)."""
         if not self.cut:
@@ -83,6 +93,11 @@ class Window:
         return self.slide if self.range is None else self.range
 
     @cached_property
+    def single(self) -> bool:
+        """Whether each window is one pane, of the same number."""
+        return self.tumbling and self.per_slide == 1
+
+    @cached_property
     def gaps(self) -> bool:
         """Whether some places lie in no window."""
         return self.length < self.slide
@@ -90,6 +105,19 @@ class Window:
     @cached_property
     def panes(self) -> Panes:
         return Panes(TIME if self.counted else self.axis, self.slide, self.length % self.slide)
+
+    @cached_property
+    def per_slide(self) -> int:
+        """How many panes there are for each slide."""
+        return self.panes.per_slide
+
+    def over(self, panes: Panes) -> Window:
+        """The same windows, made of other panes, which may be finer than need be."""
+        if panes == self.panes:
+            return self
+        if not self.panes.made_of(panes) or self.landmark or self.counted:
+            raise ValueError(f"{self} cannot be made of {panes}")
+        return FinerWindow(self.range, self.slide, self.axis, self.cut, panes.slide)
 
     def end(self, window: int) -> int:
         return window * self.slide + self.length
@@ -100,12 +128,12 @@ class Window:
 
     def first_pane(self, window: int) -> int:
         """The first pane of a window that is not a landmark."""
-        return window * self.panes.per_slide
+        return window * self.per_slide
 
     def beyond_pane(self, window: int) -> int:
         """The pane after a window's last one."""
         whole, rest = divmod(self.length, self.slide)
-        return (window + whole) * self.panes.per_slide + (1 if rest else 0)
+        return (window + whole) * self.per_slide + (1 if rest else 0)
 
     @cached_property
     def reach(self) -> int:
@@ -115,12 +143,33 @@ class Window:
     def first_window(self, pane: Places) -> Places:
         """The first window that holds a pane, given that one does; also of many panes at once."""
         whole, rest = divmod(self.length, self.slide)
-        slide, second = pane // self.panes.per_slide, pane % self.panes.per_slide
+        slide, second = pane // self.per_slide, pane % self.per_slide
         return slide - whole + (1 if not rest else second)
 
     def last_window(self, pane: Places) -> Places:
         """The last window that holds a pane, given that one does and that it is not a landmark."""
-        return pane // self.panes.per_slide
+        return pane // self.per_slide
+
+
+@dataclass(frozen=True)
+class FinerWindow(Window):
+    """Windows whose slide and range are some whole panes of another query's, each so long."""
+
+    pane: int = 1
+
+    @cached_property
+    def panes(self) -> Panes:
+        return Panes(self.axis, self.pane)
+
+    @cached_property
+    def per_slide(self) -> int:
+        return self.slide // self.pane
+
+    def beyond_pane(self, window: int) -> int:
+        return (window * self.slide + self.length) // self.pane
+
+    def first_window(self, pane: Places) -> Places:
+        return (pane - self.length // self.pane) // self.per_slide + 1
 
 
 ALL_RECORDS = Window(1, 1, ALL)

@@ -76,7 +76,7 @@ def part_name(query: str, number: int) -> str:
 
 def closing_of(wanted: Relation, stored: Relation) -> Closing:
     """How a query that wants one relation closes from another that is stored."""
-    same = set(wanted.attributes) == set(stored.attributes) and not stored.sieved
+    same = set(wanted.attributes) == set(stored.attributes) and not stored.sieved and wanted.panes == stored.panes
     return Finish(stored.name) if same else RollUp(stored.name, wanted)
 
 
@@ -87,7 +87,12 @@ def slots_hold(groups: Relation, read: Iterable[Relation]) -> bool:
 
 
 def rolls_up(fine: Relation, coarse: Relation) -> bool:
-    """Whether groups of `coarse` can be made of those of `fine`, record for record."""
+    """Whether groups of `coarse` can be made of those of `fine`, record for record, in the same panes."""
+    return fine.panes == coarse.panes and rolls_up_in_windows(fine, coarse)
+
+
+def rolls_up_in_windows(fine: Relation, coarse: Relation) -> bool:
+    """The same of groups that stand by window, whatever panes they came from."""
     return (
         coarse.grouped <= fine.grouped  # most are told apart by this, and a merge asks for all pairs of queries
         and alike(fine, coarse)
@@ -97,11 +102,11 @@ def rolls_up(fine: Relation, coarse: Relation) -> bool:
 
 
 def alike(one: Relation, other: Relation) -> bool:
-    """Whether one relation has the records of another, told apart from others, in the same panes."""
+    """Whether one relation has the records of another, told apart from others."""
     if one.choice != other.choice and other.choice not in one.choices:
         return False
-    return (one.stream, one.panes, one.landmark, one.booked, one.loss, one.of) == (
-        other.stream, other.panes, other.landmark, other.booked, other.loss, other.of,
+    return (one.stream, one.landmark, one.booked, one.loss, one.of) == (
+        other.stream, other.landmark, other.booked, other.loss, other.of,
     )  # fmt: skip
 
 

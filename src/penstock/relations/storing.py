@@ -67,11 +67,13 @@ class Stored:
 
     @cached_property
     def reach(self) -> dict[str, int]:
-        """By relation: how many panes the longest window has that is made of it."""
+        """By relation: how many panes the longest window has that is made of it. Rows that are appended are never
+        merged for one."""
         found = {}
         for one in self.relations:
-            readers = self.reading(one.name) if one.booked else self.readers
-            found[one.name] = max((r.window.reach for r in readers if r.window.panes == one.panes), default=0)
+            readers = self.reading(one.name) if one.booked else [r for r in self.readers if r.window.panes == one.panes]
+            readers = [r for r in readers if one.table == EXACT or r.joined or isinstance(r.closing, Finish)]
+            found[one.name] = max((r.window.over(one.panes).reach for r in readers), default=0)
         return found
 
     def reading(self, relation: str) -> tuple[Reader, ...]:

@@ -5,7 +5,8 @@
 The *union* of relations groups by all their attributes and keeps all their states. Its records cost one row behind the
 tables of a task, however many queries are rolled up from it; and its groups are as many as those of all attributes
 together. Whether that pays is for `sharing` to say. Relations that choose records differently because of the columns
-that their queries read are told apart by a bit of each row (`Relation.sieved`).
+that their queries read are told apart by a bit of each row (`Relation.sieved`). Where some have longer panes than
+others the union has the shortest, of which those of all others are made.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from penstock.logical.expressions import Prefix
 from penstock.logical.query import WEIGHT, Attribute
+from penstock.logical.window import TIME, Panes
 from penstock.relations.closing import Reader, RollUp, tells
 from penstock.relations.relation import APPEND, EXACT, Choice, Relation, attribute_text, choice_text, named
 from penstock.relations.storing import Stored
@@ -29,13 +31,30 @@ class Union:
 
 
 def unitable(kept: Stored) -> list[tuple[Relation, ...]]:
-    """Relations that may stand in one, with each other. Those of joins, of details and of landmark windows stay alone:
-    their rows must stand where others of the same key do, or are kept for as long as the stream."""
-    found: dict[object, list[Relation]] = {}
-    for relation in kept.relations:
-        if _plain(relation) and all(_follows(reader) for reader in kept.reading(relation.name)):
-            found.setdefault((relation.panes, relation.choice.where, relation.choice.gap), []).append(relation)
-    return [tuple(same) for same in found.values() if len(same) > 1]
+    """Relations that may stand in one, any of them with each other. Those of joins, of details and of landmark windows
+    stay alone: their rows must stand where others of the same key do, or are kept for as long as the stream. Of any
+    two the panes of one are made of those of the other."""
+    found: dict[object, list[list[Relation]]] = {}
+    for relation in sorted(filter(_plain, kept.relations), key=lambda one: -one.panes.slide):
+        if all(_follows(reader) for reader in kept.reading(relation.name)):
+            chains = found.setdefault((relation.choice.where, relation.choice.gap), [])
+            chain = next((one for one in chains if _cut_again(one[-1].panes, relation.panes)), None)
+            if chain is None:
+                chains.append([relation])
+            else:
+                chain.append(relation)
+    place = {relation.name: number for number, relation in enumerate(kept.relations)}
+    return [
+        tuple(sorted(chain, key=lambda one: place[one.name]))
+        for chains in found.values()
+        for chain in chains
+        if len(chain) > 1
+    ]
+
+
+def _cut_again(panes: Panes, finer: Panes) -> bool:
+    """Whether windows of these panes may as well be made of others."""
+    return panes == finer or (panes.axis == TIME and panes.made_of(finer))
 
 
 def _plain(relation: Relation) -> bool:
@@ -45,8 +64,11 @@ def _plain(relation: Relation) -> bool:
 
 
 def _follows(reader: Reader) -> bool:
-    """Whether a query is made of one relation alone, window by window."""
-    return not reader.details and not reader.joined and reader.window.tumbling and not reader.window.whole
+    """Whether a query is made of one relation alone, and of whole panes that can be cut again."""
+    window = reader.window
+    if reader.details or reader.joined or window.whole or window.counted or window.landmark:
+        return False
+    return window.tumbling or (window.axis == TIME and not window.panes.cut)
 
 
 def united(kept: Stored, unions: Iterable[Union]) -> Stored:
@@ -77,6 +99,7 @@ def union_of(parts: Collection[Relation], table: str = EXACT) -> Relation:
             choice=Choice(first.choice.where, columns, first.choice.gap),
             arguments=tuple(sorted(arguments, key=lambda argument: argument.name)),
             states=tuple(sorted({state for one in parts for state in one.states})),
+            panes=min((one.panes for one in parts), key=lambda panes: panes.slide),
             table=table,
             slots=0 if table == APPEND else None,
             sieved=sieved,

@@ -6,6 +6,8 @@ Stored by itself a relation costs a probe for each record, and its way behind th
 (`sharing.model.unit_costs`). Stored in a union it costs neither: the union does, once for all, and each of its rows is
 rolled up once for each query (`runtime.merge.rolling`), which looks nothing up. So many queries of many groups share a
 union well; a few queries of few groups do better alone. A union whose groups hardly repeat is appended, row by row.
+Windows that overlap are rolled up again by each batch that closes one of them, and a union has the shortest panes of
+all its queries, so more rows.
 
 Partitions are priced without tables before the leaves; for the best of them `sharing.planner` plans tables, and the
 cheapest whole is taken. What is the same for all, finishing and sinks, is left out.
@@ -16,12 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from penstock.logical.window import Panes, Window
 from penstock.relations.relation import APPEND, EXACT, Relation
 from penstock.relations.storing import Stored
 from penstock.relations.uniting import Union, union_of, unitable, united
 from penstock.sharing.graph.grain import Grain, union
 from penstock.sharing.graph.lattice import lattice
-from penstock.sharing.model.partial_groups import behind, columns_of, handed, rolling
+from penstock.sharing.model.partial_groups import behind, columns_of, handed, merged_for, read_for, rolling
 from penstock.sharing.model.statistics import Statistics
 from penstock.sharing.model.unit_costs import Costs
 from penstock.sharing.options import EACH, ONE, ROWS
@@ -34,9 +37,10 @@ PROBE_BYTES = 16.0  # of a leaf's row besides: its count and its part of the ind
 
 @dataclass(frozen=True)
 class Pricing:
-    """What is known for a price: grains of relations, statistics by grain, unit costs."""
+    """What is known for a price: grains of relations, the windows of their queries, statistics by grain, unit costs."""
 
     grains: dict[str, Grain]
+    windows: dict[str, tuple[Window, ...]]
     known: Statistics
     costs: Costs
 
@@ -47,7 +51,13 @@ class Pricing:
     def alone(self, relation: Relation) -> float:
         """Nanoseconds a record of a relation that is stored by itself."""
         rows, columns = self.groups([relation.name]), columns_of(relation)
-        return self.insert(rows, columns) + rows * self.costs.partial(columns) + self.block
+        merged = merged_for(self.windows[relation.name], relation.panes, self.turns([relation.name]))
+        each = self.costs.segment.of(columns) + self.costs.merge.of(columns) * merged
+        return self.insert(rows, columns) + rows * each + self.block
+
+    def turns(self, names: Iterable[str]) -> float:
+        """Of the panes, in a task."""
+        return self.known.turns(union(*(self.grains[name] for name in names)))
 
     def insert(self, rows: float, columns: int) -> float:
         """Of a record into an exact leaf with so many groups for each record."""
@@ -55,9 +65,11 @@ class Pricing:
 
     def union(self, relations: Sequence[Relation]) -> tuple[float, str]:
         """Nanoseconds a record of relations that are stored as one, and by which table that is cheaper."""
-        whole, rows = union_of(relations), self.groups(one.name for one in relations)
-        columns = columns_of(whole)
-        each = self.costs.segment.of(columns) + rolling(len(relations), len(whole.attributes), self.costs)
+        whole, names = union_of(relations), [one.name for one in relations]
+        rows, columns = self.groups(names), columns_of(whole)
+        windows = [window for name in names for window in self.windows[name]]
+        read = read_for(windows, whole.panes, self.turns(names))
+        each = self.costs.segment.of(columns) + rolling(*read, len(whole.attributes), self.costs)
         exact = self.insert(rows, columns) + rows * each
         appended = self.costs.appended + each
         return (exact + self.block, EXACT) if exact <= appended else (appended + self.block, APPEND)
@@ -75,7 +87,8 @@ def chosen_unions(kept: Stored, asked: str, known: Statistics, costs: Costs) -> 
     """The unions of the partition that promises to be cheapest, or of what is asked for; none: each by itself."""
     if asked == EACH:
         return ()
-    pricing = Pricing(dict(lattice(kept.relations).grains), known, costs)
+    windows = {one.name: tuple(reader.window for reader in kept.reading(one.name)) for one in kept.relations}
+    pricing = Pricing(dict(lattice(kept.relations).grains), windows, known, costs)
     found: list[Union] = []
     for relations in unitable(kept):
         if asked in (ONE, ROWS):
@@ -85,8 +98,8 @@ def chosen_unions(kept: Stored, asked: str, known: Statistics, costs: Costs) -> 
         for part in parts:
             if len(part) > 1:
                 table = {ONE: EXACT, ROWS: APPEND}.get(asked) or pricing.union(part)[1]
-                found.append(Union(tuple(one.name for one in part), table))
-    return tuple(found)
+                found.append(Union(tuple(sorted(one.name for one in part)), table))
+    return tuple(sorted(found, key=lambda one: one.relations))
 
 
 def best_partition(relations: Sequence[Relation], pricing: Pricing) -> list[list[Relation]]:
@@ -95,6 +108,13 @@ def best_partition(relations: Sequence[Relation], pricing: Pricing) -> list[list
     tried = [alone, *_splits(relations, pricing)]
     if len(relations) <= MOST_MERGED:
         tried.append(_merged(alone, pricing))
+    by_panes: dict[Panes, list[Relation]] = {}
+    for one in relations:
+        by_panes.setdefault(one.panes, []).append(one)
+    if len(by_panes) > 1:  # those of the same panes first
+        tried.append([part for same in by_panes.values() for part in best_partition(same, pricing)])
+        if len(tried[-1]) <= MOST_MERGED:
+            tried.append(_merged(tried[-1], pricing))
     best = min(tried, key=pricing.partition)
     return _without_strays(best, pricing)
 
@@ -144,7 +164,10 @@ def _without_strays(parts: list[list[Relation]], pricing: Pricing) -> list[list[
 def way_behind(kept: Stored, known: Statistics, costs: Costs) -> float:
     """Nanoseconds a record behind the leaves, up to the groups that queries are finished from."""
     grains = lattice(kept.relations).grains
-    return behind(handed(kept, lambda one: known.groups(grains[one.name]), known.rows), known.rows, costs).cost
+    found = handed(
+        kept, lambda one: known.groups(grains[one.name]), known.rows, lambda one: known.turns(grains[one.name])
+    )
+    return behind(found, known.rows, costs).cost
 
 
 def stored_as(kept: Stored, unions: Sequence[Union]) -> Stored:

@@ -55,7 +55,8 @@ class Version:
         return {query.name: wanted_of(query, self.since.get(query.name, 0)) for query in self.app.queries}
 
     def reads(self, query: Query) -> tuple[tuple[Relation, Window], ...]:
-        """All relations that a query reads in segments of any storage, each with the window that it reads there."""
+        """All relations that a query reads in segments of any storage, each with the window that it reads there, which
+        is made of the relation's panes."""
         return self._reads[query.name]
 
     @cached_property
@@ -73,7 +74,7 @@ class Version:
         if query.window.axis == ROWS:
             bounds = bounds_relation(query.stream, query.window.panes, self.app.stream(query.stream).time)
             read[bounds.name] = bounds
-        return (*((relation, query.window) for relation in read.values()), *picks)
+        return (*((relation, query.window.over(relation.panes)) for relation in read.values()), *picks)
 
 
 Plans = Mapping[str, SharedPlan]

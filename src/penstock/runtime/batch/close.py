@@ -186,9 +186,9 @@ class Hfta:
         return landmark_start(query.window, first, self.context.offset.origins.get(query.name))
 
     def _blocks(self, reading: Reading, beyond: int) -> Iterator[Block]:
-        window = reading.window
-        limit = FOREVER if window.landmark or beyond >= FOREVER else window.beyond_pane(beyond - 1)
         for source in reading.sources:
+            window = reading.over(source.relation.name)
+            limit = FOREVER if window.landmark or beyond >= FOREVER else window.beyond_pane(beyond - 1)
             yield from self.opened.blocks(source.relation.name, source.storages, limit)
 
     def _run(self, dues: list[AnyDue]) -> None:

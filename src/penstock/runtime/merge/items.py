@@ -17,7 +17,7 @@ import numpy as np
 
 from penstock.errors import RunError
 from penstock.logical.query import Query
-from penstock.logical.window import ROWS, Window
+from penstock.logical.window import ROWS, Panes, Window
 from penstock.relations.closing import slots_hold
 from penstock.relations.relation import Relation, Wanted, bounds_relation
 from penstock.relations.storage import StoredSource
@@ -122,6 +122,14 @@ class Reading:
         """Where the first and last times of panes of rows are."""
         return bounds_relation(self.stream, self.window.panes, self.time) if self.window.axis == ROWS else None
 
+    @cached_property
+    def _panes(self) -> dict[str, Panes]:
+        return {source.relation.name: source.relation.panes for source in self.sources}
+
+    def over(self, relation: str) -> Window:
+        """The windows, made of the panes that a relation has."""
+        return self.window.over(self._panes[relation]) if relation in self._panes else self.window
+
     @property
     def relations(self) -> tuple[str, ...]:
         """All that is read."""
@@ -157,10 +165,19 @@ def due(
 
     `last` is the last window of a landmark query whose stream has ended: nothing comes after its last record.
     """
-    found = list(blocks) if first < beyond else []
-    panes = np.unique(np.concatenate([block.panes for block in found])) if found else np.empty(0, np.int64)
-    windows = _windows(reading.window, wanting[0].query.name, panes, first, beyond, last)
-    return Due(reading, wanting, windows, window_sizes(reading.window, windows, found))
+    found: dict[Window, list[Block]] = {reading.window: []}  # by the panes that they have
+    for block in blocks if first < beyond else ():
+        found.setdefault(reading.over(block.relation), []).append(block)
+    name = wanting[0].query.name
+    each = [_windows(window, name, panes_of(of), first, beyond, last) for window, of in found.items()]
+    windows = each[0] if len(each) == 1 else np.unique(np.concatenate(each))
+    rows = sum((window_sizes(window, windows, of) for window, of in found.items()), np.zeros(len(windows), np.int64))
+    return Due(reading, wanting, windows, rows)
+
+
+def panes_of(blocks: Sequence[Block]) -> Array:
+    """All panes that there are rows of."""
+    return np.unique(np.concatenate([block.panes for block in blocks])) if blocks else np.empty(0, np.int64)
 
 
 def _windows(window: Window, name: str, panes: Array, first: int, beyond: int, last: int | None) -> Array:
@@ -169,7 +186,7 @@ def _windows(window: Window, name: str, panes: Array, first: int, beyond: int, l
         return np.zeros(1, np.int64) if first < beyond else np.empty(0, np.int64)
     if not len(panes):
         return np.empty(0, np.int64)
-    if window.tumbling:
+    if window.single:
         return panes[(panes >= max(first, int(panes[0]))) & (panes < min(beyond, int(panes[-1]) + 1))]
     if window.landmark:
         ranges = [(int(panes[0]), beyond if last is None else min(beyond, last + 1))]
@@ -212,7 +229,7 @@ def window_bounds(window: Window, windows: Array) -> tuple[Array, Array]:
     """The panes [low, high) of each of these windows."""
     if window.landmark:
         return np.full(len(windows), np.iinfo(np.int64).min), windows + 1
-    low = windows * window.panes.per_slide
+    low = windows * window.per_slide
     return low, low + window.reach
 
 

@@ -1,7 +1,8 @@
 """The relations that an item reads, each read or merged once, whatever is then made of it.
 
-Rows of a relation that some query is finished from are merged into groups; so are those of windows that overlap, and of
-passes. Where all queries are rolled up, rows are rolled up as they are stored: a roll-up merges equal ones anyway.
+Rows of a relation that some query is finished from are merged into groups; so are those of passes. Where all queries
+are rolled up, rows are rolled up as they are stored: a roll-up merges equal ones anyway. Of windows that overlap that
+is done pane by pane: what comes of it is mostly much less, and is then merged into windows.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from penstock.relations.closing import rolls_up
+from penstock.relations.closing import rolls_up_in_windows
 from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.inputs import GroupRows, Piece
@@ -22,7 +23,16 @@ from penstock.state.segments.groups import Groups
 
 Array = np.ndarray
 REMEMBERED = 256  # items, by the relations that they ask for: a name is a digest of what that is
-Stacked = Callable[[StoredSource], Merge]
+InWindows = Callable[[Relation, Groups], Groups]
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """Rows of a relation as they are stored, by window; or by pane, if there are `windows`, which make groups by window
+    of groups by pane."""
+
+    merge: Merge
+    windows: InWindows | None = None
 
 
 @dataclass
@@ -31,7 +41,7 @@ class Rows:
 
     relation: Relation
     groups: Groups | None
-    stored: Merge | None = None
+    stored: Stacked | None = None
 
     def __len__(self) -> int:
         return self.rolling.rows if self.groups is None else len(self.groups)
@@ -39,22 +49,27 @@ class Rows:
     @cached_property
     def rolling(self) -> Rolling:
         if self.stored is not None:
-            return Rolling(self.relation, self.stored)
+            return Rolling(self.relation, self.stored.merge)
         assert self.groups is not None
         pieces = [Piece(GroupRows(self.groups), self.groups.panes)]
         return Rolling(self.relation, Merge(self.relation, pieces, self.groups.dictionaries))
 
+    @property
+    def windows(self) -> InWindows | None:
+        """What is left to do with groups that were rolled up from these."""
+        return None if self.stored is None else self.stored.windows
+
 
 class MergedOnce:
     """Rows of an item's windows. `share` are those that a pass takes, `merge` reads and merges a relation, `stacked`
-    reads it without merging, where windows do not overlap. `placing`: somebody will ask where rows have gone. `asked`
-    are all relations that groups will be asked of, each as often as it will be; None: nobody knows."""
+    reads it without merging, where that is worth it. `placing`: somebody will ask where rows have gone. `asked` are all
+    relations that groups will be asked of, each as often as it will be; None: nobody knows."""
 
     def __init__(
         self,
         share: Share,
         merge: Callable[[StoredSource, Share], Groups],
-        stacked: Stacked | None = None,
+        stacked: Callable[[StoredSource], Stacked | None] | None = None,
         placing: bool = False,
         asked: Sequence[Relation] | None = None,
     ) -> None:
@@ -78,8 +93,9 @@ class MergedOnce:
         by = wanted if self.share.passes > 1 else None
         made = self._made.setdefault(self._key(source, by), [])
         if not made:
-            if self._stacked is not None and by is None:
-                made.append(Rows(source.relation, None, self._stacked(source)))
+            stored = self._stacked(source) if self._stacked is not None and by is None else None
+            if stored is not None:
+                made.append(Rows(source.relation, None, stored))
             else:
                 self.merged(source, by)
         return made[0] if len(made) == 1 else min(_finer(made, wanted), key=len)
@@ -103,7 +119,7 @@ class MergedOnce:
 
 def _finer(made: list[Rows], wanted: Relation) -> list[Rows]:
     """Those that groups of a relation can be made of."""
-    return [rows for rows in made if rolls_up(rows.relation, wanted)]
+    return [rows for rows in made if rolls_up_in_windows(rows.relation, wanted)]
 
 
 def made_again(asked: Sequence[Relation]) -> frozenset[str]:
@@ -114,7 +130,7 @@ def made_again(asked: Sequence[Relation]) -> frozenset[str]:
     if known is None:
         if len(_again) >= REMEMBERED:
             _again.clear()
-        useful = (one.name for one in asked if sum(rolls_up(one, other) for other in asked) > 1)
+        useful = (one.name for one in asked if sum(rolls_up_in_windows(one, other) for other in asked) > 1)
         known = _again[names] = frozenset(useful)
     return known
 

@@ -24,6 +24,8 @@ def close_rolled_up(merged: MergedOnce, source: StoredSource, wanted: Relation) 
     """From the source itself, or from what was rolled up of it already."""
     rows = merged.rows(source, wanted)
     groups, at = rolled_up(rows, wanted, merged.placing)
+    if rows.windows is not None:
+        groups, at = rows.windows(wanted, groups), None
     merged.note(source, wanted, rows, groups, at)
     return groups
 

@@ -31,7 +31,7 @@ from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece, cells_of
 from penstock.runtime.merge.items import FOREVER, Cut, Part, Reading, Wanting, by_slots, of_whole_groups
 from penstock.runtime.merge.merge import Merge, Share, merge
-from penstock.runtime.merge.once import MergedOnce
+from penstock.runtime.merge.once import MergedOnce, Stacked
 from penstock.runtime.merge.ordering import Ranked, fewer_rows, first_rows
 from penstock.runtime.merge.tally import Tally, per_window, tally
 from penstock.runtime.merge.whole import group_of_nothing
@@ -78,14 +78,15 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
     asked = [part.wanted for one in wanting for part in one.parts]
 
     def merged_once(turn: int, share: Cut = cut) -> MergedOnce:
-        def stacked(source: StoredSource) -> Merge:
-            return Merge(source.relation, list(pane_pieces(source, share, segments)), Vocabulary())
+        def window(source: StoredSource) -> Window:
+            return reading.over(source.relation.name)
 
+        placing = any(one.details for one in wanting)
         return MergedOnce(
             Share(turn, share.passes),
-            lambda source, taken: merge_windows(reading.window, source, share, segments, taken),
-            stacked if reading.window.tumbling else None,
-            any(one.details for one in wanting),
+            lambda source, taken: merge_windows(window(source), source, share, segments, taken),
+            lambda source: stacked(window(source), source, share, segments, placing),
+            placing,
             asked,
         )
 
@@ -167,7 +168,7 @@ def part_rows(part: Part, merged: Callable[[], MergedOnce]) -> PartRows:
 def merge_windows(window: Window, source: StoredSource, cut: Cut, segments: TaskSegments, share: Share) -> Groups:
     """The groups of a relation in the windows of a cut; `panes` of the result are windows."""
     last, relation = cut.beyond - 1, source.relation
-    if window.tumbling:
+    if window.single:
         return merge(relation, list(pane_pieces(source, cut, segments)), share, segments.vocabulary)
     low, high = pane_span(window, cut.first)[0], pane_span(window, last)[1]
     core = pane_span(window, last)[0], pane_span(window, cut.first)[1]
@@ -183,6 +184,50 @@ def merge_windows(window: Window, source: StoredSource, cut: Cut, segments: Task
     rows, n = GroupRows(common), len(common)
     pieces += [Piece(rows, np.full(n, number)) for number in range(cut.first, cut.beyond)] if n else []
     return merge(relation, pieces, share, segments.vocabulary)
+
+
+def stacked(
+    window: Window, source: StoredSource, cut: Cut, segments: TaskSegments, placing: bool = False
+) -> Stacked | None:
+    """The rows of a relation in the windows of a cut, unmerged, each once: by window, or by pane where windows overlap
+    (`Stacked.windows`). None where merging them first reads fewer."""
+    if window.single:
+        pieces = pane_pieces(source, cut, segments)
+    elif window.landmark or window.counted or placing:
+        return None
+    else:
+        low, high = pane_span(window, cut.first)[0], pane_span(window, cut.beyond - 1)[1]
+        if cut.first == cut.beyond - 1:
+            pieces = _core(source, cut, segments, (low, high))
+        elif window.tumbling:
+            pieces = _by_pane(source, cut, segments, (low, high), window.last_window)
+        elif any(len(block.levels) > 1 for block in segments.blocks(source.relation.name, source.storages)):
+            return None
+        else:
+            by_pane = Merge(source.relation, list(_by_pane(source, cut, segments, (low, high))), Vocabulary())
+            return Stacked(by_pane, partial(_in_windows, window, cut))
+    return Stacked(Merge(source.relation, list(pieces), Vocabulary()))
+
+
+def _by_pane(
+    source: StoredSource,
+    cut: Cut,
+    segments: TaskSegments,
+    panes: tuple[int, int],
+    numbered: Callable[[Array], Array] | None = None,
+) -> Iterator[Piece]:
+    """Rows of the panes [low, high), each by its pane, or what is `numbered` by that."""
+    for block in segments.blocks(source.relation.name, source.storages):
+        for start, stop, index in chosen_rows(block, *block.row_range(*panes), cut):
+            numbers = block.pane_numbers(start, stop)
+            numbers = numbers if index is None else numbers[index]
+            yield Piece(BlockRows(block, start, stop), numbers if numbered is None else numbered(numbers), index)
+
+
+def _in_windows(window: Window, cut: Cut, relation: Relation, groups: Groups) -> Groups:
+    """Groups by pane as groups by window: each pane's in all windows of the cut that hold it."""
+    first, counts = _holding(window, cut, groups.panes)
+    return merge(relation, list(_repeated(GroupRows(groups), None, first, counts)), None, Vocabulary())
 
 
 def pane_span(window: Window, number: int) -> tuple[int, int]:
@@ -222,14 +267,19 @@ def _fringe(
         for start, stop, index in chosen_rows(block, *block.row_range(low, high), cut):
             panes = block.pane_numbers(start, stop)
             panes = panes if index is None else panes[index]
-            first = np.maximum(window.first_window(panes), cut.first)
-            last = np.full(len(panes), cut.beyond - 1)
-            if not window.landmark:
-                last = np.minimum(window.last_window(panes), last)
-            yield from _repeated(BlockRows(block, start, stop), index, first, np.maximum(0, last - first + 1))
+            yield from _repeated(BlockRows(block, start, stop), index, *_holding(window, cut, panes))
 
 
-def _repeated(rows: BlockRows, index: Array | None, first: Array, counts: Array) -> Iterator[Piece]:
+def _holding(window: Window, cut: Cut, panes: Array) -> tuple[Array, Array]:
+    """The first window of a cut that holds each pane, and how many do."""
+    first = np.maximum(window.first_window(panes), cut.first)
+    last = np.full(len(panes), cut.beyond - 1)
+    if not window.landmark:
+        last = np.minimum(window.last_window(panes), last)
+    return first, np.maximum(0, last - first + 1)
+
+
+def _repeated(rows: BlockRows | GroupRows, index: Array | None, first: Array, counts: Array) -> Iterator[Piece]:
     """Row i goes to the windows [first[i], first[i] + counts[i]); in pieces of bounded size."""
     chosen = np.arange(len(first)) if index is None else index
     begin = 0

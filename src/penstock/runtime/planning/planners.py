@@ -12,6 +12,8 @@ from typing import Protocol
 
 from penstock.logical.query import QuerySet
 from penstock.logs import tell
+from penstock.relations.relation import APPEND
+from penstock.relations.uniting import Union
 from penstock.runtime.batch.held import Held
 from penstock.runtime.batch.live.patience import PLANNING, Patience
 from penstock.runtime.batch.report import BatchReport
@@ -125,10 +127,24 @@ class Replanning:
 def _tell(batch: int, old: Version, new: Version) -> None:
     _tell_joins(batch, old, new)
     for name, plan in new.plans.items():
-        before, now = old.plans[name].configuration, plan.configuration
-        if plan.tables != old.plans[name].tables:
-            text = f"plan {new.number} of stream {name} from the next batch on: {now} (was {before})"
+        last = old.plans[name]
+        before, now = last.configuration, plan.configuration
+        if plan.tables != last.tables or plan.unions != last.unions:
+            stored = "" if plan.unions == last.unions else f", {_stored_as(plan)} ({_stored_as(last)} before)"
+            text = f"plan {new.number} of stream {name} from the next batch on: {now} (was {before}){stored}"
             tell("replan", text, batch=batch, stream=name, plan=new.number, configuration=now, before=before)
+
+
+def _stored_as(plan: SharedPlan) -> str:
+    """How many relations are stored as one, for people."""
+    if not plan.unions:
+        return "each relation stored by itself"
+    parts = (f"{len(one.relations)} relations stored as one of {_tables(one)}" for one in plan.unions)
+    return " and ".join(parts)
+
+
+def _tables(union: Union) -> str:
+    return "rows" if union.table == APPEND else "groups"
 
 
 def _tell_joins(batch: int, old: Version, new: Version) -> None:

@@ -10,56 +10,52 @@ keeps the plan it finds and begins to gather them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp, fsum, inf, log, sqrt
+from math import inf
 from pathlib import Path
-from statistics import median
 
 from penstock.errors import ConfigError, PenstockError
 from penstock.logical.query import QuerySet, Stream
 from penstock.relations.relation import Relation
 from penstock.relations.sides import SideTables
 from penstock.relations.storing import Stored, stored
+from penstock.relations.uniting import Union
 from penstock.runtime.machine import cache_size
+from penstock.runtime.planning.figures import Signature, Tasks, drift, signature, spent, taken
 from penstock.runtime.planning.join_costs import calibrated_joins
 from penstock.runtime.planning.joins import JoinPlanner
+from penstock.runtime.planning.restoring import Counted, Stay, counted_groups, made_of, moving, restated, stored_in
 from penstock.runtime.profile.calibrate import calibrated
 from penstock.runtime.profile.fitting import fitted
 from penstock.runtime.profile.joined import Sampled
-from penstock.runtime.profile.statistics import Known, exact_groups, measured_depths, rows_of
+from penstock.runtime.profile.statistics import Known, measured_depths, rows_of
 from penstock.runtime.profile.survey import Survey, with_sieves
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task import sampling
 from penstock.sharing import planner as sharing
-from penstock.sharing.graph.grain import union
-from penstock.sharing.graph.lattice import Lattice, lattice
+from penstock.sharing.graph.lattice import lattice
 from penstock.sharing.joins.plans import joins_of, side_tables
 from penstock.sharing.model.unit_costs import Costs
 from penstock.sharing.options import AUTO, EACH, NONE, OFF, ONE, Planning
 from penstock.sharing.plan import SharedPlan, joins_in, running_choices, unshared_plan, with_joins
 from penstock.sharing.planner import plan_stream, reprice
-from penstock.sharing.unions import chosen_unions, stored_as, way_behind
+from penstock.sharing.unions import chosen_unions, way_behind
 from penstock.sources.base import Source
 from penstock.state.manifest import Manifest
-from penstock.state.protocol import JoinCounts, TaskReport
+from penstock.state.protocol import JoinCounts
 from penstock.state.versions import Version, restored
 
 DRIFT = 1.25  # a figure that changes by this factor calls for a look at the plan,
 STRONG = 2.0  # and by this one also where the last looks have changed nothing
 MOST_REST = 16  # batches between looks that change nothing
-GAIN = 0.9  # of the old cost: what a new plan must promise to stay below
+GAIN = 0.9  # of the old cost: what a new plan must promise to stay below, and other ways to store as well
 SWITCH = 5e6  # ns that a change of plans may cost: a file, and tables that get a new layout
 LASTS = 8  # batches that a plan is expected to last
 LOOK = 2.5e6  # ns that a look at the plan takes for each query
 HOPE = 0.25  # of the part by which figures have changed: what a look may save at most
-FEW = 64  # groups of a sample, more or less: with the best plan as with the next best they cost nothing
 TABLES = 0.25  # of a task's memory: what the tables before the leaves may take
 LEAST_TUPLES = 1_000  # of a sample, unless tasks have fewer
-Tasks = Sequence[TaskReport]
-
-
-Signature = dict[object, float]
 
 
 @dataclass
@@ -76,11 +72,24 @@ def _bare(kept: tuple[Relation, ...]) -> bool:
     return not any(relation.booked for relation in kept)
 
 
+@dataclass(frozen=True)
+class Way:
+    """A plan, and nanoseconds of a record's whole way to its groups; none: nothing was known of the stream."""
+
+    plan: SharedPlan
+    cost: float
+
+    @property
+    def name(self) -> str:
+        return ONE if self.plan.unions else EACH
+
+
 @dataclass
 class Planner:
     """`known` has the statistics of each stream, `looked` what its plan was last thought about with, `taken` the
-    relations that were stored when its sample was taken. `costs` are unit costs that its tasks were found to have.
-    `task_memory` is that of a task, with its leaves."""
+    relations by rule when its sample was taken. `costs` are unit costs that its tasks were found to have, `counted` has
+    the groups of all that was stored, `stays` since when that is stored which is. `task_memory` is that of a task, with
+    its leaves."""
 
     planning: Planning
     task_memory: int = TaskSettings().task_memory
@@ -88,7 +97,10 @@ class Planner:
     looked: dict[str, Look] = field(default_factory=dict)
     taken: dict[str, tuple[Relation, ...]] = field(default_factory=dict)
     costs: dict[str, Costs] = field(default_factory=dict)
+    counted: dict[str, Counted] = field(default_factory=dict)
+    stays: dict[str, Stay] = field(default_factory=dict)
     joins: JoinPlanner = field(init=False)
+    _rules: dict[str, tuple[int, Stored]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.joins = JoinPlanner(self.planning.joins, lambda: (calibrated_joins(), calibrated()))
@@ -137,55 +149,50 @@ class Planner:
         sides = side_tables(choices.values())
         return with_joins({name: self._plan(app, name, since or {}, sides) for name in names}, app, choices)
 
-    def _plan(
-        self,
-        app: QuerySet,
-        name: str,
-        since: Mapping[str, int],
-        sides: SideTables,
-        before: SharedPlan | None = None,
-    ) -> SharedPlan:
-        """In place of one `before` planning takes no longer than it may, whatever is asked for: a batch waits."""
+    def _plan(self, app: QuerySet, name: str, since: Mapping[str, int], sides: SideTables) -> SharedPlan:
         kept, known = stored(app, name, since, sides), self.known.get(name)
-        now = kept if before is None else stored_as(kept, before.unions)
         if known is not None:
-            known = replace(known, survey=with_sieves(known.survey, self.taken.get(name, ()), now.relations))
+            known = replace(known, survey=with_sieves(known.survey, self.taken.get(name, ()), kept.relations))
         if (
             self.planning.plan == NONE
             or known is None
             or _bare(kept.relations)
-            or not self._covers(known, now.relations)
+            or not self._covers(known, kept.relations)
         ):
             memory = self.planning.memory or 0 if self.planning.plan == NONE else 0
             return unshared_plan(app, name, memory, since, sides)
-        planning = self.planning
-        if before is not None and planning.plan_budget is None:
-            planning = replace(planning, plan_budget=sharing.BUDGET)
-        return self._cheapest(app.stream(name), kept, known, planning, before)
+        return self._cheapest(app.stream(name), kept, known.of(lattice(kept.relations)))
 
-    def _cheapest(
-        self, stream: Stream, kept: Stored, known: Known, planning: Planning, before: SharedPlan | None
-    ) -> SharedPlan:
-        """With each relation stored by itself, or some as one; in place of another plan, stored as there."""
-        costs = self.costs.get(stream.name) or calibrated()
-        if before is not None:
-            ways = [before.unions]
-        elif planning.plan != AUTO and planning.stored == AUTO:
-            ways = [()]  # as the papers have it
-        else:
-            unions = chosen_unions(kept, planning.stored, known.of(lattice(kept.relations)), costs)
-            ways = [unions] if planning.stored != AUTO or not unions else [(), unions]
-        found: list[tuple[float, SharedPlan]] = []
-        for unions in ways:
-            mine = stored_as(kept, unions)
-            of = replace(known, survey=with_sieves(known.survey, kept.relations, mine.relations))
-            of = of.of(lattice(mine.relations))
-            plan = plan_stream(stream, mine, planning, of, costs, self.memory, before, self.most)
-            cost = 0.0 if plan.basis is None else plan.basis.cost
-            found.append((cost + way_behind(mine, of, costs), replace(plan, unions=unions)))
-        priced = tuple((ONE if plan.unions else EACH, cost) for cost, plan in found)
-        best = min(found, key=lambda pair: pair[0])[1]
-        return replace(best, ways=priced if before is None else before.ways)
+    def _cheapest(self, stream: Stream, kept: Stored, known: Known) -> SharedPlan:
+        """With each relation stored by itself, or some as one."""
+        asked, costs = self.planning.stored, self._costs(stream.name)
+        unions = self._unions(kept, known, costs)
+        each = [()] if asked == AUTO or not unions else []
+        found = [self._way(stream, kept, ways, known, self.planning) for ways in dict.fromkeys([*each, unions])]
+        best = min(found, key=lambda way: way.cost)
+        return replace(best.plan, ways=tuple((way.name, way.cost) for way in found))
+
+    def _unions(self, kept: Stored, known: Known, costs: Costs) -> tuple[Union, ...]:
+        """Those that are asked for, or promise most; with a chooser of the papers what is stored is as they have it."""
+        asked = self.planning.stored
+        return () if asked == AUTO != self.planning.plan else chosen_unions(kept, asked, known, costs)
+
+    def _way(
+        self,
+        stream: Stream,
+        kept: Stored,
+        unions: tuple[Union, ...],
+        known: Known,
+        planning: Planning,
+        before: SharedPlan | None = None,
+    ) -> Way:
+        """A plan that stores these as one; `known` is of relations by rule."""
+        (mine, of), costs = stored_in(kept, unions, known), self._costs(stream.name)
+        plan = replace(plan_stream(stream, mine, planning, of, costs, self.memory, before, self.most), unions=unions)
+        return Way(plan, (0.0 if plan.basis is None else plan.basis.cost) + way_behind(mine, of, costs))
+
+    def _costs(self, stream: str) -> Costs:
+        return self.costs.get(stream) or calibrated()
 
     def _covers(self, known: Known, kept: tuple[Relation, ...]) -> bool:
         """Whether the sample has all components that these relations need: not those of a query that was just added."""
@@ -221,7 +228,10 @@ class Planner:
                 changed[stream.name] = better
         if not changed:
             return None
-        return replace(version, number=version.number + 1, plans={**version.plans, **changed})
+        plans = {**version.plans, **changed}
+        if any(plan.stored != version.plans[name].stored for name, plan in changed.items()):
+            return restored(version, plans, manifest)
+        return replace(version, number=version.number + 1, plans=plans)
 
     def _switched(
         self, version: Version, tasks: Tasks, joins: Sequence[JoinCounts], manifest: Manifest | None
@@ -243,32 +253,77 @@ class Planner:
         return restored(version, with_joins(plans, version.app, choices), manifest)
 
     def _better(self, version: Version, plan: SharedPlan, tasks: Tasks, survey: Survey) -> SharedPlan | None:
-        name, net = plan.stream.name, lattice(plan.relations)
-        rows = rows_of(tasks)
-        if survey.tuples < min(LEAST_TUPLES, rows) or not self._covers(Known(net, survey, rows), plan.relations):
+        name, rows = plan.stream.name, rows_of(tasks)
+        kept = self._by_rule(version, name)
+        net, survey = lattice(kept.relations), with_sieves(survey, plan.relations, kept.relations)
+        known = Known(net, survey, rows)
+        if survey.tuples < min(LEAST_TUPLES, rows) or not self._covers(known, kept.relations):
             return None
-        if not self._worth_a_look(
-            name, _signature(net, survey.thinned()), _spent(tasks) / (LOOK * len(plan.relations))
-        ):
+        figures, stay = signature(net, survey.thinned()), self.stays.get(name)
+        due = stay is not None and stay.over(lambda then: drift(then, figures) >= STRONG)
+        if not self._worth_a_look(name, figures, spent(tasks) / (LOOK * len(plan.relations))) and not due:
             return None
-        sampled = Known(net, survey, rows, exact_groups(net, tasks))
-        known = replace(sampled, depths=measured_depths(plan, tasks, sampled))
-        self.known[name], self.taken[name] = known, plan.relations
+        made, groups = made_of(kept, plan.unions), counted_groups(plan, tasks)
+        known = self.counted.setdefault(name, Counted()).told(known, made, groups)
+        running = restated(known, made, lattice(plan.relations))
+        running = replace(running, depths=measured_depths(plan, tasks, running))
+        self.known[name], self.taken[name] = replace(known, depths=running.depths), kept.relations
         costs = fitted(plan, tasks)
         if costs is not None:
             self.costs[name] = costs
         try:
-            sides = side_tables(joins_in(version.plans).values())
-            found = replace(self._plan(version.app, name, version.since, sides, plan), joins=plan.joins)
+            found = self._again(plan, kept, running, tasks, stay is not None and stay.rest > 0)
         except ConfigError:  # more candidates than the chooser takes: at the start a user is told, now the plan stays
             return None
-        old = min(reprice(plan, known, self.costs.get(name) or calibrated()), _taken(tasks))
-        assert found.basis is not None
-        gain = old - found.basis.cost
-        if found.tables == plan.tables or found.basis.cost > GAIN * old or gain * rows * len(tasks) * LASTS < SWITCH:
+        if found is None:
             return None
         self.looked[name].pause = self.looked[name].rest = 0
-        return found
+        if found.unions != plan.unions:
+            self.stays[name] = Stay(figures) if stay is None else stay.again(figures)
+        return replace(found, joins=plan.joins)
+
+    def _by_rule(self, version: Version, name: str) -> Stored:
+        """What would be stored if nothing were stored as one; of 78 queries it takes 10 ms to say so."""
+        if self._rules.get(name, (None,))[0] != version.number:
+            sides = side_tables(joins_in(version.plans).values())
+            self._rules[name] = version.number, stored(version.app, name, version.since, sides)
+        return self._rules[name][1]
+
+    def _again(self, plan: SharedPlan, kept: Stored, running: Known, tasks: Tasks, stays: bool) -> SharedPlan | None:
+        """A plan that is enough cheaper than the one that runs, with what it stores or, unless that `stays`, stored in
+        another way. It takes no longer than it may, whatever is asked for: a batch waits."""
+        name, planning = plan.stream.name, self.planning
+        known, costs = self.known[name], self._costs(name)
+        if planning.plan_budget is None:
+            planning = replace(planning, plan_budget=sharing.BUDGET)
+        old, behind = min(reprice(plan, running, costs), taken(tasks)), way_behind(plan.stored, running, costs)
+        records = rows_of(tasks) * len(tasks) * LASTS
+        if not stays:
+            for way in self._other_ways(plan, kept, known, planning, old + behind):
+                moved = moving(kept, plan, way.plan, known, costs, len(tasks))
+                if planning.stored != AUTO or _pays(old + behind, way.cost, records, moved):
+                    return replace(way.plan, ways=((ONE if plan.unions else EACH, old + behind), (way.name, way.cost)))
+        found = self._way(plan.stream, kept, plan.unions, known, planning, plan).plan
+        assert found.basis is not None
+        if found.tables == plan.tables or not _pays(old, found.basis.cost, records):
+            return None
+        return replace(found, ways=plan.ways)
+
+    def _other_ways(
+        self, plan: SharedPlan, kept: Stored, known: Known, planning: Planning, whole: float
+    ) -> Iterator[Way]:
+        """Plans that store something else, the cheapest first, of those whose way behind the leaves leaves hope."""
+        costs, asked = self._costs(plan.stream.name), planning.stored
+        tried = dict.fromkeys([self._unions(kept, known, costs), *([()] if asked == AUTO else [])])
+        tried.pop(plan.unions, None)
+        budget = sharing.BUDGET if planning.plan_budget is None else planning.plan_budget
+        planning = replace(planning, plan_budget=budget / sharing.FIRST)  # they begin with nothing
+        found = []
+        for unions in tried:
+            least = way_behind(*stored_in(kept, unions, known), costs)
+            if asked != AUTO or least <= GAIN * whole:
+                found.append(self._way(plan.stream, kept, unions, known, planning))
+        yield from sorted(found, key=lambda way: way.cost)
 
     def _worth_a_look(self, name: str, now: Signature, spent: float = inf) -> bool:
         """After the first batch, when its counters are known, and when figures have changed since the last look: much,
@@ -277,41 +332,21 @@ class Planner:
         Looks that change nothing become rare, unless much has changed.
         """
         last = self.looked.get(name)
-        drift = inf if last is None else _drift(last.signature, now)
-        if last is not None and drift < STRONG and last.rest:
+        changed = inf if last is None else drift(last.signature, now)
+        if last is not None and changed < STRONG and last.rest:
             last.rest -= 1
             return False
-        if drift < DRIFT or (drift < STRONG and spent * LASTS * HOPE * (1.0 - 1.0 / drift) < 1.0):
+        if changed < DRIFT or (changed < STRONG and spent * LASTS * HOPE * (1.0 - 1.0 / changed) < 1.0):
             return False
         pause = 0 if last is None else min(MOST_REST, 2 * last.pause + 1)
         self.looked[name] = Look(now, pause, pause)
         return True
 
 
-def _spent(tasks: Tasks) -> float:
-    """Nanoseconds of a task in tables and leaves."""
-    spent = [float(counts["nanoseconds"]) for task in tasks for counts in task.work.values()]
-    return sum(spent) / max(1, len(tasks))
-
-
-def _taken(tasks: Tasks) -> float:
-    """Nanoseconds a record in tables and leaves, of the middle task: a plan that is cheaper than its price stays."""
-    each = [sum(counts["nanoseconds"] for counts in task.work.values()) / task.rows for task in tasks if task.rows]
-    return float(median(each)) if each else inf
-
-
-def _signature(net: Lattice, survey: Survey) -> Signature:
-    """Groups in the sample, of the queries and of the finest of all phantoms, and how long flows of many groups are."""
-    grains = dict.fromkeys((*net.grains.values(), union(*net.grains.values())))
-    groups = {grain: survey.counted(grain, net).groups for grain in grains}
-    lengths: Signature = {(grain, "length"): survey.length(grain, net) for grain in grains if groups[grain] > FEW}
-    return lengths | {grain: float(FEW + count) for grain, count in groups.items()}
-
-
-def _drift(before: Signature, now: Signature) -> float:
-    """By which factor figures have changed since then, in the mean square: of many, some always have."""
-    changes = [abs(log(now[key] / before[key])) for key in now if key in before]
-    return exp(sqrt(fsum(change**2 for change in changes) / len(changes))) if changes else 1.0
+def _pays(old: float, new: float, records: float, moved: float = 0.0) -> bool:
+    """Whether a cost is enough below another one, for so many records, to be worth a change that costs so much more
+    than another file."""
+    return new <= GAIN * old and (old - new) * records >= SWITCH + moved
 
 
 def sample_source(app: QuerySet, stream: str, source: Source, batch_rows: int) -> Survey | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 
@@ -55,18 +56,21 @@ class Known:
         return self._groups[grain]
 
     def _estimated(self, grain: Grain) -> float:
-        """As counted; of a phantom what the sample says, corrected by the finest query below it that was counted."""
+        """As counted; of a phantom what the sample says, corrected by the finest query below it that was counted. No
+        more than any has that is finer."""
         if grain in self.exact:
             return max(1.0, self.exact[grain])
-        found, most = self._sampled(grain), self.rows * self.share(grain)
+        finer = (count for fine, count in self.exact.items() if count and feeds(fine, grain))
+        found, most = self.sampled(grain), min(self.rows * self.share(grain), *finer, inf)
         groups, nearest = max(
             ((g, c) for c, g in self.exact.items() if feeds(grain, c)), default=(0.0, None), key=_first
         )
         if nearest is not None and groups:
-            found *= groups / max(1.0, self._sampled(nearest))
+            found *= groups / max(1.0, self.sampled(nearest))
         return max(1.0, groups, min(found, most))
 
-    def _sampled(self, grain: Grain) -> float:
+    def sampled(self, grain: Grain) -> float:
+        """What the sample says of a task."""
         return self.survey.counted(grain, self.net).extrapolated(self.rows / max(1, self.survey.tuples))
 
     def length(self, grain: Grain, depth: int) -> float:

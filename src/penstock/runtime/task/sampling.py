@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -24,9 +24,13 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from penstock.relations.component import Component, component_of, sieve_component
+from penstock.kernels.dictionary import Dictionary
+from penstock.relations.closing import RollUp
+from penstock.relations.component import Component, Tag, component_of, sieve_component
 from penstock.relations.layout import Layout, Place, Range, lay_out, union
 from penstock.relations.relation import Relation
+from penstock.relations.storing import Stored
+from penstock.runtime.merge.prefixes import cut_dictionary, finer_component
 from penstock.runtime.profile.survey import Survey
 from penstock.runtime.tables.chunk import pack_words
 from penstock.runtime.task.keys import Chosen
@@ -57,8 +61,15 @@ class Sampler:
                     self._runs, self._every = self._runs[::2], 2 * self._every
             self._met += 1
 
-    def survey(self, relations: tuple[Relation, ...]) -> Survey | None:
-        return survey_of(relations, _joined(self._runs)) if self._runs else None
+    def survey(self, kept: Stored, dictionaries: Mapping[Component, Dictionary]) -> Survey | None:
+        """Of what is stored, and of what queries are rolled up to: that may be stored one day."""
+        if not self._runs:
+            return None
+        closings = (reader.closing for reader in kept.readers)
+        rolled = [closing.to for closing in closings if isinstance(closing, RollUp)]
+        return survey_of(
+            kept.relations, with_coarser(_joined(self._runs), kept.relations, rolled, dictionaries), rolled
+        )
 
 
 def _joined(runs: Sequence[Chosen]) -> Chosen:
@@ -76,8 +87,9 @@ def _joined(runs: Sequence[Chosen]) -> Chosen:
     return Chosen(masks, components, runs[0].ranges | ranges, sum(run.rows for run in runs))
 
 
-def survey_of(relations: tuple[Relation, ...], chosen: Chosen) -> Survey:
-    kept = {part.component for relation in relations for part in relation.parts}
+def survey_of(relations: tuple[Relation, ...], chosen: Chosen, more: Iterable[Relation] = ()) -> Survey:
+    """Keys of all relations; of `more` there are components besides."""
+    kept = {part.component for relation in (*relations, *more) for part in relation.parts}
     spans = {name: chosen.ranges[name] for name in sorted(kept)}
     taken = {name: chosen.components[name] for name in spans if name in chosen.components}
     first = choosers(relations)
@@ -90,6 +102,29 @@ def survey_of(relations: tuple[Relation, ...], chosen: Chosen) -> Survey:
     # Any of those that choose alike may be the first one, once queries before it are dropped.
     alike = {sieve_component(query): layout.places[sieve_component(one)] for query, one in first.items()}
     return Survey(Layout({**layout.places, **alike}, layout.words), pack_words(layout, taken, chosen.rows))
+
+
+def with_coarser(
+    chosen: Chosen,
+    relations: Iterable[Relation],
+    wanted: Iterable[Relation],
+    dictionaries: Mapping[Component, Dictionary],
+) -> Chosen:
+    """The same with the components that these relations would have by themselves, and do not have where they are stored
+    as one: prefixes of IPv6 addresses, and longer panes."""
+    panes = {relation.pane: relation.panes for relation in relations}
+    found, ranges = dict(chosen.components), dict(chosen.ranges)
+    for relation in wanted:
+        for name in (part.component for part in relation.parts if part.component not in ranges):
+            if name.tag is Tag.PANE:
+                fine = next(one for one in panes if relation.panes.made_of(panes[one]))
+                found[name] = relation.panes.of(panes[fine], chosen.component(fine))
+                ranges[name] = int(found[name].min()), int(found[name].max())
+            elif name.tag is Tag.INET6:
+                fine = finer_component(name, chosen.ranges)
+                cut, codes = cut_dictionary(dictionaries[fine], name.length)
+                found[name], ranges[name] = codes[chosen.component(fine)], (0, cut.count)
+    return Chosen(chosen.masks, found, ranges, chosen.rows)
 
 
 def first_records(source: Source, columns: list[str], batch_rows: int) -> pa.RecordBatch | None:

@@ -223,7 +223,7 @@ def run_task(
         task = Task(plan, settings, epoch, writer, sample, picked)
         task.look_back(before)
         task.run(batches)
-        survey = task.sampler.survey(plan.relations)
+        survey = task.sampler.survey(plan.stored, task.columns.dictionaries)
         if sample is not None and survey is not None:
             store(sample, survey)
         report = task_report(task)

@@ -30,6 +30,7 @@ from penstock.sharing.model.unit_costs import Costs
 
 States = frozenset[tuple[State, Kind]]
 EACH = 0.5  # ns a record of the stream for one more table, whatever little reaches it: calls for each chunk
+LEAST = 0.1  # ns of whatever is done with a record: costs that are fitted one by one may say less than nothing
 DOUBT = 4.0  # times as many groups as expected that a limit on flushes holds for (`runtime.profile.survey`)
 INDEX = 12  # bytes of an exact table's index for each of its groups, half way between two doublings
 
@@ -104,11 +105,8 @@ class EngineProblem:
 
     def probing(self, grain: Grain, kind: TableKind = DIRECT) -> float:
         """Nanoseconds of a probe."""
-        return (
-            kind.probe(self.costs, self.memory)
-            + self.costs.fold * self.kept(grain)
-            + self.costs.word * (self.words(grain) - 2)
-        )
+        each = kind.probe(self.costs, self.memory) + self.costs.word * (self.words(grain) - 2)
+        return max(LEAST, each + self.costs.fold * self.kept(grain))
 
     def inserting(self, grain: Grain, doubt: float = 1.0) -> float:
         """Nanoseconds of an insert into the leaves of a query and those that have the same groups, where there are
@@ -117,7 +115,7 @@ class EngineProblem:
         looked_up = sum(self._tables[name] == EXACT for name in names)
         each = self.costs.insert_at(doubt * self.bulk) * looked_up + self.costs.appended * (len(names) - looked_up)
         each += self.costs.word * (self.words(grain) - 2) * len(names)
-        return each + self.costs.fold * sum(self.state_words([name]) for name in names)
+        return max(LEAST, each + self.costs.fold * sum(self.state_words([name]) for name in names))
 
     def share(self, grain: Grain) -> float:
         """Of the records, those that the relation takes."""

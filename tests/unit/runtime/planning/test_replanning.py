@@ -225,7 +225,7 @@ def version_of(app: QuerySet, planner: Planner) -> Version:
 
 def test_a_cheaper_plan_is_taken_up_once(stream: Path, tmp_path: Path) -> None:
     app, sources = made(stream)
-    planner = Planner(Planning(memory=64 << 10))
+    planner = Planner(Planning(memory=64 << 10, stored="each"))
     version = unshared_version(app)
     sampling.store(sampling.path_of(tmp_path, "s"), sample_of(app, sources))
     tasks = [task(app, 200)]
@@ -251,7 +251,7 @@ def test_no_change_without_a_gain_worth_it(stream: Path, tmp_path: Path, monkeyp
 
 def test_plans_are_looked_at_when_data_change(stream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app, sources = made(stream)
-    planner, looks, plan_stream = Planner(Planning(memory=64 << 10)), list[int](), planners.plan_stream
+    planner, looks, plan_stream = Planner(Planning(memory=64 << 10, stored="each")), list[int](), planners.plan_stream
     monkeypatch.setattr(planners, "plan_stream", lambda *about: looks.append(1) or plan_stream(*about))
     version = unshared_version(app)
     sampling.store(sampling.path_of(tmp_path, "s"), sample_of(app, sources))

@@ -15,7 +15,7 @@ import numpy as np
 
 from penstock.relations.closing import Finish, closing_of
 from penstock.relations.relation import Relation
-from penstock.runtime.merge.items import LEAST_ROWS, Cut, Due, MergeItem, due_items, whole_windows
+from penstock.runtime.merge.items import LEAST_ROWS, TOGETHER, Cut, Due, MergeItem, due_items, whole_windows
 from penstock.runtime.settings import TaskSettings
 
 Array = np.ndarray
@@ -24,9 +24,9 @@ FEW = 8  # queries that are worth reading the rows again for
 
 
 def rolled_up(one: Due) -> bool:
-    """Whether all queries are rolled up from the same rows, window by window."""
-    sources = one.reading.sources
-    if len(sources) != 1 or not one.reading.window.tumbling or any(wanting.details for wanting in one.wanting):
+    """Whether all queries are rolled up from the same rows."""
+    sources, window = one.reading.sources, one.reading.window
+    if len(sources) != 1 or window.landmark or window.counted or any(wanting.details for wanting in one.wanting):
         return False
     relation = sources[0].relation
     return not any(isinstance(closing_of(wanting.groups.wanted, relation), Finish) for wanting in one.wanting)
@@ -41,9 +41,10 @@ def rolled_items(number: int, one: Due, settings: TaskSettings, parallelism: int
     names, part = tuple(wanting.query.name for wanting in one.wanting), count()
     shared = len(one.windows) - _left_over(one, len(names), parallelism)
     share = -(-int(one.rows[:shared].sum()) // parallelism)
-    for first, beyond, rows in whole_windows(one.windows[:shared], one.rows[:shared], min(memory, share), 1 << 62):
+    together = 1 << 62 if one.reading.window.tumbling else TOGETHER
+    for first, beyond, rows in whole_windows(one.windows[:shared], one.rows[:shared], min(memory, share), together):
         yield MergeItem(number, names, Cut(next(part), first, beyond, 0, settings.slots, rows=rows * len(names)))
-    for first, beyond, rows in whole_windows(one.windows[shared:], one.rows[shared:], memory, 1 << 62):
+    for first, beyond, rows in whole_windows(one.windows[shared:], one.rows[shared:], memory, together):
         whole = Cut(0, first, beyond, 0, settings.slots)
         for some in dealt(names, parallelism):
             yield MergeItem(number, some, replace(whole, part=next(part), rows=rows * len(some)))

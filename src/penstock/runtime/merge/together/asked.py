@@ -53,10 +53,15 @@ class Asked:
         found = list(blocks) if self.first < self.beyond else []
         panes = tuple(block.panes.tobytes() for block in found)
         windows = self._met.get(panes)
-        # Coarse levels have panes of their own.
-        if windows is not None and all(len(block.records) == 1 for block in found):
+        # Coarse levels have panes of their own, and so have relations of finer ones.
+        if windows is not None and all(len(b.records) == 1 and _plain(reading, b) for b in found):
             return Due(reading, wanting, windows.numbers, windows.rows(found))
         made = due(reading, wanting, found, self.first, self.beyond, self.last)
-        if windows is None:
+        if windows is None and all(_plain(reading, block) for block in found):
             self._met[panes] = Windows(made.windows, *window_bounds(reading.window, made.windows))
         return made
+
+
+def _plain(reading: Reading, block: Block) -> bool:
+    """Whether a block has the panes of the windows themselves."""
+    return reading.over(block.relation) is reading.window
