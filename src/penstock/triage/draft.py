@@ -58,16 +58,16 @@ class Draft:
     def _fitting(self, number: int, one: Segment, step: float, lost: bool) -> int:
         """How many of a segment's records may be in the batch; of those that are late anyway, what can be read."""
         price, least = self.costs.price(step), self.costs.price(one.steepest)
-        seconds = self.span - self.costs.batch - self.spent if self.closes else inf
-        if one.ready > -inf:
-            seconds = min(seconds, self.span - self.costs.batch - self.spent)
+        seconds = inf
+        if self.closes or one.ready > -inf:
+            seconds = self.span - self.costs.batch - self.spent
+        after = min((left for left in self.least[number:] if left >= 0), default=inf)
+        if price > least:
+            seconds = min(seconds, after * price / (price - least))
         if not lost:
             before = min(self.least[:number], default=inf)
             close = self.costs.close if one.closes and one.ready == -inf else 0.0
             seconds = min(seconds, before - close)
-        after = min((left for left in self.least[number:] if left >= 0), default=inf)
-        if price > least:
-            seconds = min(seconds, after * price / (price - least))
         if seconds <= 0:
             return -1
         seconds += ODD * self.costs.batch  # a rest costs a whole batch
