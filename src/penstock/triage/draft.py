@@ -48,7 +48,8 @@ class Draft:
         for number, one in enumerate(self.view.segments):
             step = self.view.steps[number] if number < self.view.forced else 1.0
             count = self._fitting(number, one, step, number < lost)
-            if one.records and number >= self.view.forced and self.view.steps[number] > 1:
+            soon = number >= self.view.forced and self.view.steps[number] > 1
+            if one.records and soon and one.ready > -inf:  # of what can close now nothing more will come
                 count = min(count, self._before_forced(number, rate))
             whole = count >= one.records
             self._take(number, one, count, step, whole)
