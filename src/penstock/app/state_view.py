@@ -21,7 +21,7 @@ from penstock.state.files import local_path
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import Results
 from penstock.state.versions import Version
-from penstock.state.windows import accounted, listed
+from penstock.state.windows import accounted, listed, overdue
 
 WINDOWS = 100  # closed windows of a query that are listed
 
@@ -75,7 +75,12 @@ def _windows(path: Path, manifest: Manifest, version: Version, most: int) -> dic
     names = [query.name for query in version.app.queries if not query.hidden]
     names += sorted(accounted(path) & manifest.results.keys() - set(names))
     closed = {name: manifest.results.get(name, Results()).windows for name in names}
-    return {name: {"closed": count, "kept": listed(path, name, count, most)} for name, count in closed.items()}
+    found = {}
+    for name, count in closed.items():
+        late = overdue(path, name, count)
+        told = {"closed": count} | ({} if late is None else {"overdue": late})
+        found[name] = {**told, "kept": listed(path, name, count, most)}
+    return found
 
 
 def _open_panes(query: Query, version: Version, manifest: Manifest) -> dict[str, Any] | None:
@@ -163,8 +168,9 @@ def _windows_text(windows: dict[str, Any]) -> str:
     last = windows["kept"][-1]
     counts = ", ".join(f"{part} {last[part]:,}" for part in ("exact", "triaged", "rows"))
     if "delay" in last:
-        late = sum(bool(one.get("overdue")) for one in windows["kept"])
-        counts += f", {last['delay'] / 1e6:.2f} s after its end" + (f"; {late:,} were overdue" if late else "")
+        counts += f", {last['delay'] / 1e6:.2f} s after its end"
+    late = windows.get("overdue", 0)
+    closed += f" ({late:,} later than promised)" if late else ""
     return f"{closed}, the newest from {time_text(last['start'])} to {time_text(last['end'])}: {counts}"
 
 

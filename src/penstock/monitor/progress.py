@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from penstock.monitor.account import bytes_text, time_text
+from penstock.runtime.batch.report import waiting_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,7 +71,9 @@ class ProgressDisplay:
             rate=rate,
             windows=manifest.windows,
             kept=f"{bytes_text(report.kept)} kept",
-            lag=_waiting(report) if report.arrivals else _lag(report.behind, report.watermarks),
+            lag=waiting_text(report.arrivals, report.late)
+            if report.arrivals
+            else _lag(report.behind, report.watermarks),
         )
 
 
@@ -80,14 +83,3 @@ def _lag(behind: int | None, watermarks: Mapping[str, int | None]) -> str:
     only = next(iter(watermarks.values())) if len(watermarks) == 1 else None
     shown = "" if only is None else f"watermark {time_text(only)}"
     return ", ".join(part for part in (text, shown) if part)
-
-
-def _waiting(report: BatchReport) -> str:
-    """Of live streams: what waits, what arrives, what is read of it, and how late the newest results came."""
-    queued = sum(one.queued for one in report.arrivals.values())
-    parts = [f"{sum(one.rate for one in report.arrivals.values()):,.0f}/s arrive", f"{queued:,} wait"]
-    step = max(one.step for one in report.arrivals.values())
-    parts += [f"1 in {step} read"] if step > 1 else []
-    if report.late:
-        parts.append(f"delay {max(one.delay for one in report.late.values()):.1f} s")
-    return ", ".join(parts)

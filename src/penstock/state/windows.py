@@ -70,6 +70,13 @@ def listed(checkpoint: Path, query: str, closed: int, most: int = CAPACITY) -> l
     return shown
 
 
+def overdue(checkpoint: Path, query: str, closed: int) -> int | None:
+    """How many of the windows whose delays are kept came later than promised; None: nothing was promised of any."""
+    kept = read_delays(checkpoint, query, closed)
+    promised = kept[kept["promise"] != UNPROMISED]
+    return int((promised["delay"] > promised["promise"]).sum()) if len(promised) else None
+
+
 def accounted(checkpoint: Path) -> set[str]:
     """Queries, dropped ones too, of which there are records."""
     folder = checkpoint / ACCOUNTS.folder

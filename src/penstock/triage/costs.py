@@ -7,7 +7,7 @@ and next to nothing about the others; until there is one, they cost a tenth of t
 Costs start anywhere and stay positive. A stall of the machine is believed no more than a few deviations, so it passes;
 a machine that has become slower is believed after some batches.
 
-Costs are these averages and two deviations of a batch. An `Estimate` is data, for the manifest.
+Costs are these averages, and two deviations of a batch as its margin. An `Estimate` is data, for the manifest.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ import numpy as np
 
 from penstock.triage.plan import Costs
 
-PACE = 0.2  # the weight of a batch, once there are some
+PACE = 0.15  # the weight of a batch, once there are some
+STEADY = 0.1  # the same, of how much batches vary: a margin that sways costs more than one that is a little too great
+BIAS, SWAYS = 0.3, 0.9  # how soon batches that all stray to one side are believed, and what luck alone may do
 APART = 0.3  # how much less terms drift apart than all of them together
 TRUST = 3.0  # deviations that a batch is believed
 DOUBT = 0.1  # the least deviation, for that
-MARGIN = 2.0  # deviations
+MARGIN = 1.75  # deviations
 WIDEST = 0.7  # the logarithm of the greatest margin: twice the average
 FIRST_ROWS = 1_000
 GROWTH = 8  # of a batch, against the greatest that was measured
@@ -34,11 +36,13 @@ ROUNDS = 12  # of relinearising
 
 @dataclass(frozen=True)
 class Fit:
-    """Terms in seconds; the covariance of their logarithms, by rows; how far measurements stray from the sum."""
+    """Terms in seconds; the covariance of their logarithms, by rows; how far measurements stray from the sum, and to
+    which side the newest did."""
 
     terms: tuple[float, ...]
     unsure: tuple[float, ...]
-    stray: float = 0.2
+    stray: float = 0.22
+    lean: float = 0.0
 
     @property
     def margin(self) -> float:
@@ -99,9 +103,11 @@ def measured(known: Estimate, batch: Timing) -> Estimate:
 def costs(known: Estimate) -> Costs:
     """What the scheduler plans with."""
     tasks, merge, rest = known.tasks, known.merge, known.rest
-    start, full, skip = (term * tasks.margin for term in tasks.terms)
-    constant, close = (term * merge.margin for term in merge.terms)
-    return Costs(start + constant + rest.terms[0] * rest.margin, full, min(skip, full), close)
+    start, full, skip = tasks.terms
+    constant, close = merge.terms
+    batch, beside = start + constant + rest.terms[0], constant + close + rest.terms[0]
+    varies = ((constant + close) * merge.margin + rest.terms[0] * rest.margin) / beside
+    return Costs(batch, full, min(skip, full), close, max(tasks.margin, varies))
 
 
 def compaction(known: Estimate) -> float:
@@ -129,11 +135,12 @@ def learnt(known: Fit, counts: Sequence[int], seconds: float) -> Fit:
         gain = unsure @ shares / (shares @ unsure @ shares + noise)
         aim = before + gain * (predicted + error - guess - shares @ (before - logs))
         logs = logs + np.clip(aim - logs, -1.0, 1.0)
-    drift = PACE**2 * noise
+    lean = (1 - BIAS) * known.lean + BIAS * error
+    drift = PACE**2 * noise + max(0.0, abs(lean) - SWAYS * sqrt(noise)) ** 2
     unsure = unsure - np.outer(gain, shares @ unsure) + drift * (np.eye(len(logs)) * APART**2 + 1)
-    stray = sqrt((1 - PACE) * known.stray**2 + PACE * max(0.0, error**2 - doubt))
+    stray = sqrt((1 - STEADY) * known.stray**2 + STEADY * max(0.0, error**2 - doubt))
     terms = tuple(float(one) for one in np.maximum(np.exp(logs), LEAST))
-    return Fit(terms, tuple(float(one) for one in unsure.ravel()), stray)
+    return Fit(terms, tuple(float(one) for one in unsure.ravel()), stray, lean)
 
 
 def _predicted(logs: np.ndarray, counts: Sequence[int]) -> tuple[float, np.ndarray]:

@@ -17,6 +17,7 @@ from math import ceil, inf, isinf
 
 from penstock.triage.plan import Costs, Mode, Queue, greatest
 
+LAST = 2.0  # batches of a window whose bad luck no other can make up for, each as long as from ready to due
 ODD = 0.05  # of what a batch costs: for odd records, which are read in full
 
 
@@ -65,7 +66,7 @@ def outlook(
     closes, times, suited = 0, [], []
     for one, count in zip(segments, batches, strict=True):
         closes += one.closes
-        left = one.due - now - costs.close * closes
+        left = _left(now, one, costs) - costs.close * closes
         times.append(left - costs.batch * count)
         more = max(count, 1 + ceil(max(0.0, one.ready - now) / span)) if left < inf else 0
         suited.append(left - costs.batch * (more + ODD))
@@ -73,6 +74,13 @@ def outlook(
         return Outlook(segments, tuple(times), batches, tuple(one.steepest for one in segments), len(segments))
     steps = tuple(_steps(segments, suited, costs))
     return Outlook(segments, tuple(times), batches, steps, _forced(segments, times, batches, costs, batch_rows))
+
+
+def _left(now: float, one: Segment, costs: Costs) -> float:
+    """The time until a segment is due, less what bad luck may take of its last batches."""
+    left = one.due - now
+    last = min(left, LAST * (one.due - one.ready)) if one.ready > now else left
+    return left - max(0.0, last) * (1 - 1 / costs.margin) if left < inf else left
 
 
 def segmented(now: float, queue: Queue, mode: Mode, fixed: int) -> list[Segment]:

@@ -48,7 +48,8 @@ class Draft:
         for number, one in enumerate(self.view.segments):
             step = self.view.steps[number] if number < self.view.forced else 1.0
             count = self._fitting(number, one, step, number < lost)
-            if one.records and number >= self.view.forced and self.view.steps[number] > 1:
+            soon = number >= self.view.forced and self.view.steps[number] > 1
+            if one.records and soon and one.ready > -inf:  # of what can close now nothing more will come
                 count = min(count, self._before_forced(number, rate))
             whole = count >= one.records
             self._take(number, one, count, step, whole)
@@ -58,16 +59,16 @@ class Draft:
     def _fitting(self, number: int, one: Segment, step: float, lost: bool) -> int:
         """How many of a segment's records may be in the batch; of those that are late anyway, what can be read."""
         price, least = self.costs.price(step), self.costs.price(one.steepest)
-        seconds = self.span - self.costs.batch - self.spent if self.closes else inf
-        if one.ready > -inf:
-            seconds = min(seconds, self.span - self.costs.batch - self.spent)
+        seconds = inf
+        if self.closes or one.ready > -inf:
+            seconds = self.span - self.costs.batch - self.spent
+        after = min((left for left in self.least[number:] if left >= 0), default=inf)
+        if price > least:
+            seconds = min(seconds, after * price / (price - least))
         if not lost:
             before = min(self.least[:number], default=inf)
             close = self.costs.close if one.closes and one.ready == -inf else 0.0
             seconds = min(seconds, before - close)
-        after = min((left for left in self.least[number:] if left >= 0), default=inf)
-        if price > least:
-            seconds = min(seconds, after * price / (price - least))
         if seconds <= 0:
             return -1
         seconds += ODD * self.costs.batch  # a rest costs a whole batch

@@ -25,16 +25,27 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds of wall time while all tasks of the run work in parallel, margins included."""
+    """Seconds of wall time while all tasks of the run work in parallel.
+
+    These are averages, and the margin stands beside them: over many batches luck evens out, and what one of them took
+    too long the next can make up for by a greater step. After the last batch of a window there is none. So only the
+    time in which that runs is divided by the margin.
+    """
 
     batch: float  # a micro-batch, whatever is in it
     full: float  # a record that is read
     skip: float  # a record that arrives and is left unread
     close: float  # closing the windows that end at one instant
+    margin: float = 1.0  # how many times as long a batch may take
 
     def price(self, step: float) -> float:
         """A record of a range of which one in `step` is read."""
         return self.skip + (self.full - self.skip) / step
+
+    @property
+    def sure(self) -> Costs:
+        """The same with the margin in them."""
+        return Costs(*(one * self.margin for one in (self.batch, self.full, self.skip, self.close)))
 
     def reading(self, records: float, reads: float) -> float:
         return reads * self.full + (records - reads) * self.skip
@@ -89,8 +100,9 @@ class Plan:
 
 def fixed_step(peak: float, every: float, costs: Costs) -> int:
     """The k of `summarise`: the least that keeps up with `peak` records a second, windows closing every `every`."""
-    time = 1 - (costs.close + 2 * costs.batch) / every
-    return next((k for k in range(MOST) if peak * costs.price(1 << k) <= time), MOST)
+    sure = costs.sure
+    time = 1 - (sure.close + 2 * sure.batch) / every
+    return next((k for k in range(MOST) if peak * sure.price(1 << k) <= time), MOST)
 
 
 def greatest(mode: Mode, most: int, fixed: int) -> int:

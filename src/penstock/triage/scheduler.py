@@ -43,7 +43,7 @@ def planned(
     draft = filled(view, costs, span, batch_rows, sum(queue.rate for queue in promised))
     slack = min(draft.exact, default=inf)
     left = min(slack, span - costs.batch - draft.spent, LEAST * costs.batch if draft.closes else inf)
-    owed = shared(now, [queue for queue in queues if not queue.promised], costs, left, batch_rows - draft.read)
+    owed = shared(now, [queue for queue in queues if not queue.promised], costs.sure, left, batch_rows - draft.read)
     worth = draft.spent + owed.spent
     if not draft.closes and any(now < one.ready < now + costs.batch for one in view.segments):
         return None  # a batch that waits for the windows that are about to end saves one
@@ -60,12 +60,12 @@ def _span(now: float, queues: Sequence[Queue], costs: Costs) -> float:
 
     The less time unread records leave, the longer it is all the same: batches must not take all of that.
     """
-    load = costs.skip * sum(queue.rate for queue in queues)
+    load = costs.sure.skip * sum(queue.rate for queue in queues)
     ahead = [due for queue in queues for due in queue.dues if due.ready > now]
     free = 1 - min(max(GROWTH * load, CALM), FULL)
     longest = min((due.due - due.ready + free * (due.ready - now) for due in ahead), default=inf)
     needed = SHORT * costs.batch / max(1 - load, 1 - FULL)
-    return max(needed, longest - costs.batch - costs.close)
+    return max(needed, longest - costs.sure.batch - costs.sure.close)
 
 
 def _overfull(view: Outlook) -> bool:
@@ -77,7 +77,7 @@ def _pressed(now: float, view: Outlook, costs: Costs) -> bool:
     """Whether what waits cannot all be read once the windows can close: better now, while there is nothing to do."""
     work = 0.0
     for one in view.segments:
-        work += (one.records + one.coming) * costs.full
-        if one.ready > now and work > one.due - one.ready - costs.batch - costs.close:
+        work += (one.records + one.coming) * costs.sure.full
+        if one.ready > now and work > one.due - one.ready - costs.sure.batch - costs.sure.close:
             return view.forced > 0 or work >= costs.batch / LEAST
     return False

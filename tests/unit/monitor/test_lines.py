@@ -17,6 +17,7 @@ import penstock as ps
 from penstock.errors import ConfigError, RunError
 from penstock.logs import tell
 from penstock.monitor.lines import Seldom, check_logging, logged
+from penstock.runtime.batch.report import Arrival, Late, waiting_text
 
 APP = """CREATE STREAM flows FROM 'generate:flows' WITH (rows = 20000) WATERMARK ts DELAY '1 second';
 CREATE QUERY q INTO 'memory:' AS SELECT proto, count(*) AS n FROM flows [RANGE '1 second'] GROUP BY proto;
@@ -151,3 +152,21 @@ def test_the_command_line_prints_lines_where_there_is_no_terminal(tmp_path: Path
     assert json.loads(told.stdout)["ended"]
     assert command(tmp_path, "--quiet").stderr == ""
     assert command(tmp_path, "--quiet", "--log-level", "error").stderr == ""
+
+
+def test_of_live_streams_a_line_says_what_waits_and_not_what_is_to_come() -> None:
+    arrivals = {"s": Arrival(30, 500.0, 0.1, 16), "s:owed": Arrival(70, 500.0, 3.0, 1)}
+    assert waiting_text(arrivals, {}) == "500/s arrive, 100 wait, 1 in 16 read"
+    assert (
+        waiting_text({"s": Arrival(0, 0.0, 0.0, 1)}, {"q": Late(2, 1.26, 2.0, 0)}) == "0/s arrive, 0 wait, delay 1.3 s"
+    )
+
+
+def test_a_live_run_tells_what_arrives(records: list[logging.LogRecord], tmp_path: Path) -> None:
+    text = APP.replace("generate:flows", "replay:generate:flows").replace("20000)", "20000, speed = 100)")
+    app = ps.App(master="process").sql(text)
+    app.start(str(tmp_path / "ckpt"), parallelism=1).await_end()
+    _, *lines = [record.getMessage() for record in records if record.name == "penstock.batch"]  # the clock starts then
+    assert lines
+    assert all(re.search(r"/s arrive, [\d,]+ wait", line) for line in lines)
+    assert not any("behind" in line or "caught up" in line for line in lines)

@@ -12,7 +12,7 @@ from penstock.errors import RunError
 from penstock.runtime.merge.tally import Tally, gathered, least_kept, per_window, tally
 from penstock.state import rings
 from penstock.state.protocol import WindowCounts
-from penstock.state.windows import ACCOUNTS, accounted, fresh, listed, write_delays, write_windows
+from penstock.state.windows import ACCOUNTS, accounted, fresh, listed, overdue, write_delays, write_windows
 
 SIZE = ACCOUNTS.record.itemsize
 
@@ -200,3 +200,11 @@ def test_a_window_tells_how_late_its_result_came(tmp_path: Path, small: int) -> 
     assert found[2] == (None, None)  # a killed run has not told
     assert [found[k] for k in range(5, 9)] == [(100, False), (2_000, True), (1_000, False), (5, False)]
     assert found[9] == (7, None)  # nothing was promised
+
+
+def test_late_windows_are_counted_whatever_is_listed(tmp_path: Path) -> None:
+    assert overdue(tmp_path, "q", 0) is None
+    write_delays(tmp_path, "q", 4, np.arange(4), np.array([100, 2_000, 3_000, 5]), 1_000)
+    assert overdue(tmp_path, "q", 4) == 2
+    write_delays(tmp_path, "r", 1, np.array([0]), np.array([9]), None)
+    assert overdue(tmp_path, "r", 1) is None

@@ -36,16 +36,18 @@ def learnt(true: Costs, dice: Random, batches: int, noise: float, skipping: bool
 @pytest.mark.parametrize("ratio", [3, 15, 50])
 def test_costs_of_any_size_are_found(full: float, ratio: float) -> None:
     true = Costs(0.2, full, full / ratio, 0.4)
-    found = costs(learnt(true, Random(SEED), 60, 0.0))
+    found = costs(learnt(true, Random(SEED), 120, 0.0))
     for name in ("full", "skip", "close"):
-        assert getattr(found, name) / getattr(true, name) == pytest.approx(1.1, abs=0.2), f"{name}, seed {SEED}"
-    assert 0.9 < found.batch / true.batch < 2, f"seed {SEED}"
+        assert getattr(found, name) / getattr(true, name) == pytest.approx(1.0, abs=0.3), f"{name}, seed {SEED}"
+    assert 0.7 < found.batch / true.batch < 2, f"seed {SEED}"
 
 
 def test_margins_grow_with_what_varies() -> None:
     true = Costs(0.2, 1e-6, 1e-7, 0.4)
     steady, varying = (costs(learnt(true, Random(SEED), 80, noise)) for noise in (0.02, 0.3))
-    assert 0.95 * true.full < steady.full < varying.full < 2.5 * true.full
+    assert 1 < steady.margin < 1.1 < 1.2 < varying.margin < 1.5
+    assert steady.full == pytest.approx(true.full, rel=0.05)
+    assert varying.full == pytest.approx(true.full, rel=0.15)
 
 
 def test_the_first_batches_are_small() -> None:

@@ -55,6 +55,13 @@ def test_a_batch_that_is_full_waits_for_nothing(promised: bool) -> None:
     assert found.ranges == {"s": ((1_000, 0),)}
 
 
+def test_a_window_that_can_just_be_read_in_full_waits_for_nothing() -> None:
+    """A step would leave some room for odd records, and none is forced."""
+    records = 1_495_000  # 2 s, less 0.5 s of a batch and a close
+    found = plan(queue(records, Due(records, -0.5, 2.0), Due(FUTURE, 9.5, 12.0), rate=500_000))
+    assert found.ranges == {"s": ((records, 0),)}
+
+
 def test_an_empty_window_closes_too() -> None:
     assert plan(queue(5, Due(FUTURE, 10.0, 12.0), start=5), now=10.5).ranges == {"s": ()}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from penstock.logical.owed import OWED
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import JoinCounts, Memory, Offset, Spent, TaskReport, Volume
 
@@ -95,6 +96,17 @@ class BatchReport:
         if self.total is None:
             return None
         return max(0, self.total - sum(state.row for state in self.offset.streams.values()))
+
+
+def waiting_text(arrivals: Mapping[str, Arrival], late: Mapping[str, Late]) -> str:
+    """Of live streams, for people: what arrives, what waits, what is read of it, and how late the newest results came.
+    What is owed arrives once, and waits by itself."""
+    rate = sum(one.rate for name, one in arrivals.items() if name.removesuffix(OWED) == name)
+    step = max(one.step for one in arrivals.values())
+    parts = [f"{rate:,.0f}/s arrive", f"{sum(one.queued for one in arrivals.values()):,} wait"]
+    parts += [f"1 in {step} read"] if step > 1 else []
+    parts += [f"delay {max(one.delay for one in late.values()):.1f} s"] if late else []
+    return ", ".join(parts)
 
 
 Observer = Callable[[BatchReport, Manifest], None]  # called after a batch is committed and published

@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.logical.query import QuerySet
 from penstock.logs import tell
-from penstock.runtime.batch.report import BatchReport
+from penstock.runtime.batch.report import BatchReport, waiting_text
 from penstock.state.data import to_data
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import TableVersion
@@ -35,6 +35,8 @@ def tell_batch(report: BatchReport, manifest: Manifest) -> None:
     """An observer of batches."""
     seconds, behind = report.task_seconds + report.merge_seconds, report.behind
     lag = "" if behind is None else f", {behind:,} records behind" if behind else ", caught up"
+    if report.arrivals:  # what is still to come is no backlog
+        lag = f", {waiting_text(report.arrivals, report.late)}"
     closed = f"{_counted(report.closed, 'window')} closed"
     overdue = sum(one.overdue for one in report.late.values())
     closed += f" ({overdue:,} later than promised)" if overdue else ""

@@ -188,11 +188,12 @@ class ReplaySource:
 
 def open_replay(uri: str, options: Mapping[str, str], declared: tuple[Field, ...] | None = None) -> Source:
     """Open the source that is named after `replay:`, with what is left of the options."""
-    from penstock.sources.registry import open_source
+    from penstock.sources.registry import ELSEWHERE, open_source
+    from penstock.sources.registry import FRAMES as BY_SPARK
 
     name, scheme = f"replay:{uri}", uri.partition(":")[0].lower()
-    if scheme in REFUSED:
-        raise SourceError(f"'{name}' cannot be replayed", REFUSED[scheme])
+    if scheme in REFUSED or ELSEWHERE.get(scheme) == BY_SPARK:
+        raise SourceError(f"'{name}' cannot be replayed", REFUSED.get(scheme, FRAMES))
     if not uri:
         raise SourceError("nothing to replay is given", "name a source after it, like replay:pcap:trace.pcap")
     mine = {key: text for key, text in options.items() if key.lower() in (SPEED, KEPT)}
@@ -211,7 +212,7 @@ def _speed(text: str) -> float | None:
     except ValueError:
         speed = 0.0
     if not SLOWEST <= speed <= FASTEST:
-        raise ValueError(f"a number above 0, of seconds to play in one second (up to {FASTEST:g}), or '{MAX}'")
+        raise ValueError(f"a number of seconds to play in one second, from {SLOWEST:g} to {FASTEST:g}, or '{MAX}'")
     return speed
 
 

@@ -92,7 +92,7 @@ class LiveDecider:
         speak of."""
         if all(query.promise is None for query in app.queries):
             return self._job.batch_rows
-        return max(1, min(self._measured.rows(self._job.batch_rows), int(BESIDE / self._measured.costs.full)))
+        return max(1, min(self._measured.rows(self._job.batch_rows), int(BESIDE / self._measured.costs.sure.full)))
 
     def _clock(self, name: str, start: Position, before: Manifest | None, now: int) -> Clock:
         """The clock of a stream. In a run that goes on it begins where time had come to, with the lull that it was
