@@ -40,6 +40,7 @@ from penstock.runtime.merge.items import (
     share_out,
     wanting_of,
 )
+from penstock.runtime.merge.rolling import passes
 from penstock.runtime.merge.windows import TaskSegments
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task.task import run_task
@@ -54,6 +55,7 @@ from penstock.testing.oracle.expected import expect
 from support.amounts import quick_and
 from support.appended import appended
 from support.closed import blocks_of, closed_rows
+from support.in_unions import in_unions
 from support.plans import random_plans
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
@@ -125,12 +127,21 @@ class Bench:
         return Reading(query.window, wanting.sources, query.stream, plan.stream.time, start), wanting
 
     def cuts(self, one: Due) -> list[tuple[tuple[str, ...], Cut]]:
-        """As the engine does, or of any size."""
-        if self.rng.random() < 0.5:
+        """As the engine does, with any memory, or of any size."""
+        if self.rng.random() < 0.4:
             return [(item.names, item.cut) for item in items([one], self.settings, 2)]
         limit = max(int(self.rng.choice([1, 7, 50, 1000])), int(one.rows.sum()) // MOST_ITEMS)
         small = replace(self.settings, task_memory=limit * max(row_bytes(s.relation) for s in one.reading.sources))
+        if self.rng.random() < 0.5:
+            return [(item.names, item.cut) for item in items([one], small, int(self.rng.integers(1, 4)))]
         return [(item.names, item.cut) for item in due_items(0, one, limit, small)]
+
+
+@pytest.fixture(autouse=True)
+def passes_of_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small windows have passes of all kinds."""
+    monkeypatch.setattr(passes, "FEW_GROUPS", 12)
+    monkeypatch.setattr(passes, "SPREAD", 1)
 
 
 def everything(app: QuerySet) -> QuerySet:
@@ -149,6 +160,8 @@ def check(seed: int, folder: Path) -> None:
     dice, plans = random.Random(seed), unshared_plans(app)
     if dice.random() < 0.5:
         plans = {name: replace(plan, stored=appended(plan.stored, dice)) for name, plan in plans.items()}
+    elif dice.random() < 0.7:
+        plans = {name: replace(plan, stored=in_unions(plan.stored, dice)) for name, plan in plans.items()}
     plans = random_plans(plans, dice)
     bench = Bench(folder, Version(0, app, plans, {}), settings, rng)
     (stream,) = app.streams

@@ -37,6 +37,11 @@ class Place:
         return span[0] > span[1] or (self.base <= span[0] and span[1] - self.base < (1 << self.bits))
 
     @property
+    def zero(self) -> bool:
+        """Whether all values are zero."""
+        return not self.bits and not self.base
+
+    @property
     def mask(self) -> int:
         return (1 << self.bits) - 1
 

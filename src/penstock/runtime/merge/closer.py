@@ -40,8 +40,13 @@ def closed_groups(merged: MergedOnce, sources: Sequence[StoredSource], wanted: R
 
 
 def lead_of(merged: MergedOnce, part: Part) -> str:
-    """What stored rows are brought in order by for a query that is rolled up from them."""
-    if len(part.sources) != 1 or not part.sources[0].relation.sieved:
+    """What stored rows are brought in order by, or told by, for a query that is rolled up from them."""
+    if len(part.sources) != 1 or not isinstance(closing_of(part.wanted, part.sources[0].relation), RollUp):
+        return ""
+    by = merged.told_by(part.wanted)
+    if by is not None:
+        return by.name
+    if not part.sources[0].relation.sieved:
         return ""
     return merged.rows(part.sources[0], part.wanted).rolling.taken(part.wanted.choice).lead(part.wanted)
 

@@ -18,12 +18,13 @@ import numpy as np
 from penstock.errors import RunError
 from penstock.logical.query import Query
 from penstock.logical.window import ROWS, Panes, Window
-from penstock.relations.closing import slots_hold
+from penstock.relations.closing import RollUp, closing_of, slots_hold
 from penstock.relations.relation import Relation, Wanted, bounds_relation
 from penstock.relations.storage import StoredSource
 from penstock.runtime.settings import TaskSettings
 from penstock.state.segments.read import FAN, Block
 
+CODE, STATE, ROW = 4, 24, 64  # bytes of a row that is rolled up: of an attribute, of a state in two orders, and besides
 LEAST_ROWS = 50_000  # below this, one more item costs more than it shares
 ITEMS_PER_TASK = 4
 FOREVER = 1 << 64
@@ -40,8 +41,8 @@ Array = np.ndarray
 @dataclass(frozen=True)
 class Cut:
     """Windows [first, beyond) and slots [low, high); `passes` > 1: shares of them by finer hash bits, one after the
-    other (`turn` None: all of them) or one alone. `part` tells the cuts of one query apart. Of a join: one of
-    `slices` of the rows of its largest side, with all rows of the others."""
+    other (`turn` None: all of them) or one alone; `partial`: each has parts of groups. `part` tells the cuts of one
+    query apart. Of a join: one of `slices` of the rows of its largest side, with all rows of the others."""
 
     part: int
     first: int
@@ -53,6 +54,7 @@ class Cut:
     rows: int = 0
     slice: int = 0
     slices: int = 1
+    partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,12 +141,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Due:
-    """The windows of some queries that a batch closes, ascending, with (about) the partial groups of each."""
+    """The windows of some queries that a batch closes, ascending, with (about) the partial groups of each, and the
+    blocks that these are in."""
 
     reading: Reading
     wanting: tuple[Wanting, ...]
     windows: Array
     rows: Array
+    blocks: tuple[Block, ...] = ()
 
 
 def span(window: Window, before: int | None, after: int | None, ended: bool, least: int | None) -> tuple[int, int]:
@@ -172,7 +176,7 @@ def due(
     each = [_windows(window, name, panes_of(of), first, beyond, last) for window, of in found.items()]
     windows = each[0] if len(each) == 1 else np.unique(np.concatenate(each))
     rows = sum((window_sizes(window, windows, of) for window, of in found.items()), np.zeros(len(windows), np.int64))
-    return Due(reading, wanting, windows, rows)
+    return Due(reading, wanting, windows, rows, tuple(itertools.chain.from_iterable(found.values())))
 
 
 def panes_of(blocks: Sequence[Block]) -> Array:
@@ -261,7 +265,7 @@ def rows_of_panes(block: Block, low: Array, high: Array) -> Array:
 def due_items(number: int, one: Due, share: int, settings: TaskSettings) -> Iterator[MergeItem]:
     """Whole windows of all queries together, as long as they fit; of a larger window, each kind of query by itself."""
     kinds, everything = _kinds(one), tuple(wanting.query.name for wanting in one.wanting)
-    memory = max(1, settings.task_memory // max((row_bytes(s.relation) for s in one.reading.sources), default=1))
+    memory = max(1, settings.task_memory // max((read_bytes(one, s.relation) for s in one.reading.sources), default=1))
     limit = min(share, memory)
     # A window that is read once for several kinds of query is cut for want of memory alone, not to be shared out.
     most = limit if len(kinds) == 1 and not kinds[0].scattered else memory
@@ -327,6 +331,20 @@ def by_slots(large: Cut, shares: int) -> Iterator[Cut]:
 def of_whole_groups(large: Cut, shares: int) -> Iterator[Cut]:
     """Cuts by slots, which have all that their groups are made of; where one has passes, they are all in it."""
     return (replace(cut, turn=None) for cut in by_slots(large, shares) if cut.turn == 0)
+
+
+def read_bytes(one: Due, relation: Relation) -> int:
+    """Memory that a row of a relation takes, roughly; fewer columns of it are read where it is only rolled up."""
+    plain = one.reading.window.tumbling and not any(wanting.details for wanting in one.wanting)
+    if plain and all(isinstance(closing_of(each.groups.wanted, relation), RollUp) for each in one.wanting):
+        return max(rolled_bytes(each.groups.wanted) for each in one.wanting)
+    return row_bytes(relation)
+
+
+def rolled_bytes(relation: Relation) -> int:
+    """Memory that a row takes while queries of these attributes and states are rolled up from it."""
+    words = sum(max(1, form.words) for form in relation.shape.forms(relation.states).values())
+    return CODE * len(relation.attributes) + STATE * (1 + words) + ROW
 
 
 def row_bytes(bare: Relation) -> int:

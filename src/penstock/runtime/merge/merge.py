@@ -42,11 +42,13 @@ LEAST_IN_CELL = 32  # rows: with fewer on average, the cells cost more than they
 @dataclass(frozen=True)
 class Share:
     """One of several passes over the same rows: those whose finer hash bits give `turn`; the hash is that of the keys
-    of another, coarser relation where they are to be rolled up to it (`by`)."""
+    of another, coarser relation where they are to be rolled up to it (`by`). `partial`: groups may be rolled up from
+    rows of several passes."""
 
     turn: int = 0
     passes: int = 1
     by: Relation | None = None
+    partial: bool = False
 
 
 def merge(
@@ -268,7 +270,7 @@ class Merge:
         else:
             panes = np.repeat(cells, np.diff(ends[self._slots - 1 :: self._slots], prepend=0))
         parts = [part.component for part in self._relation.parts[1:]]
-        kept = [one for one in parts if one.tag is not Tag.SIEVE or layout.places[one].bits]
+        kept = [one for one in parts if one.tag is not Tag.SIEVE or not layout.places[one].zero]
         keyed = {one: components[one] for one in kept}
         named = sorted(self._dictionaries.keys() & {*self._coded_states.values(), *keyed})
         counts, states = self.folded([at[a:b] for a, b in pairwise(edges)], found.shape[1])
@@ -422,6 +424,11 @@ def _joined(spans: Sequence[Range]) -> Range:
 
 def of_pass(relation: Relation, piece: Piece, share: Share) -> Piece:
     """The rows of a piece that belong to a pass."""
+    return piece.only(np.flatnonzero(turns_of(relation, piece, share) == share.turn))
+
+
+def turns_of(relation: Relation, piece: Piece, share: Share) -> Array:
+    """The pass that each row of a piece belongs to."""
     wanted = share.by or relation
     coded, stored = wanted.coded_parts, [part.component for part in relation.parts]
     components, by_code = {}, {}
@@ -432,8 +439,8 @@ def of_pass(relation: Relation, piece: Piece, share: Share) -> Piece:
         components[name] = values >> part.drop << part.drop if part.drop else values
         if name in coded:
             by_code[name] = prefix_hashes(piece.rows.dictionary(finer), name.length if finer != name else WHOLE)
-    turns = (canonical_hashes(components, by_code, len(piece)) >> np.uint64(PASS_SHIFT)) % np.uint64(share.passes)
-    return piece.only(np.flatnonzero(turns == share.turn))
+    hashes = canonical_hashes(components, by_code, len(piece))
+    return ((hashes >> np.uint64(PASS_SHIFT)) % np.uint64(share.passes)).astype(np.int64)
 
 
 def _component(keys: Array, place: Place) -> Array:

@@ -18,6 +18,7 @@ from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.merge import Merge, Share
+from penstock.runtime.merge.rolling.passes import Telling
 from penstock.runtime.merge.rolling.rolling import Rolling
 from penstock.state.segments.groups import Groups
 
@@ -63,20 +64,24 @@ class Rows:
 class MergedOnce:
     """Rows of an item's windows. `share` are those that a pass takes, `merge` reads and merges a relation, `stacked`
     reads it without merging, where that is worth it. `placing`: somebody will ask where rows have gone. `asked` are all
-    relations that groups will be asked of, each as often as it will be; None: nobody knows."""
+    relations that groups will be asked of, each as often as it will be; None: nobody knows. `telling` says what tells
+    the rows of a pass, where queries may have that in common."""
 
     def __init__(
         self,
         share: Share,
         merge: Callable[[StoredSource, Share], Groups],
-        stacked: Callable[[StoredSource], Stacked | None] | None = None,
+        stacked: Callable[[StoredSource, Share], Stacked | None] | None = None,
         placing: bool = False,
         asked: Sequence[Relation] | None = None,
+        telling: Telling | None = None,
     ) -> None:
         self.share, self._merge, self._stacked, self.placing = share, merge, stacked, placing
+        self._telling = telling
         self._again = None if asked is None else made_again(asked)
         self._made: dict[tuple[str, frozenset[int] | None, str | None], list[Rows]] = {}
         self._rolled: list[tuple[Groups, Groups, Array]] = []
+        self._told: dict[str, Relation] = {}
 
     def merged(self, source: StoredSource, by: Relation | None) -> Groups:
         """The groups of a relation; a pass takes what falls to it by the groups of another relation if one is given."""
@@ -89,21 +94,33 @@ class MergedOnce:
 
     def rows(self, source: StoredSource, wanted: Relation) -> Rows:
         """The fewest rows that groups of `wanted` can be made of: of the source itself, or of what was made of it."""
-        # A pass takes groups of what is wanted: those of what is stored stand in several passes.
-        by = wanted if self.share.passes > 1 else None
+        by = self.told_by(wanted)
         made = self._made.setdefault(self._key(source, by), [])
         if not made:
-            stored = self._stacked(source) if self._stacked is not None and by is None else None
+            if by is not None:
+                self._made = {self._key(source, by): made}  # what was told otherwise nobody will ask for
+            stored = None if self._stacked is None else self._stacked(source, replace(self.share, by=by))
             if stored is not None:
                 made.append(Rows(source.relation, None, stored))
             else:
                 self.merged(source, by)
         return made[0] if len(made) == 1 else min(_finer(made, wanted), key=len)
 
+    def told_by(self, wanted: Relation) -> Relation | None:
+        """A pass takes groups of what is wanted: those of what is stored stand in several passes. Of parts of groups
+        any rows will do."""
+        if self.share.passes == 1 or self.share.partial:
+            return None
+        if self._telling is None:
+            return wanted
+        if wanted.name not in self._told:
+            self._told[wanted.name] = self._telling.by(wanted)
+        return self._told[wanted.name]
+
     def note(self, source: StoredSource, wanted: Relation, rows: Rows, groups: Groups, at: Array | None) -> None:
         """Note that groups were rolled up from these rows, and which of them each row is in. Only those are kept that
         others are made of: the groups of dozens of queries would take a task's memory many times over."""
-        by = wanted if self.share.passes > 1 else None
+        by = self.told_by(wanted)
         if self._again is None or wanted.name in self._again:
             self._made[self._key(source, by)].append(Rows(wanted, groups))
         if rows.groups is not None and at is not None:

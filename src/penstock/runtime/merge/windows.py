@@ -30,9 +30,10 @@ from penstock.runtime.merge.estimates.picks import NO_PICKS, WindowPicks, picks_
 from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece, cells_of
 from penstock.runtime.merge.items import FOREVER, Cut, Part, Reading, Wanting, by_slots, of_whole_groups
-from penstock.runtime.merge.merge import Merge, Share, merge
+from penstock.runtime.merge.merge import Merge, Share, merge, of_pass
 from penstock.runtime.merge.once import MergedOnce, Stacked
 from penstock.runtime.merge.ordering import Ranked, fewer_rows, first_rows
+from penstock.runtime.merge.rolling.passes import Telling
 from penstock.runtime.merge.tally import Tally, per_window, tally
 from penstock.runtime.merge.whole import group_of_nothing
 from penstock.state.protocol import JoinCounts, SegmentRef
@@ -76,6 +77,7 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
     bounds = window_bounds(reading, cut, segments)
     picks = window_picks(reading.picks, reading.window, cut, segments)
     asked = [part.wanted for one in wanting for part in one.parts]
+    telling = telling_of(reading, cut, asked, segments)
 
     def merged_once(turn: int, share: Cut = cut) -> MergedOnce:
         def window(source: StoredSource) -> Window:
@@ -83,11 +85,12 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
 
         placing = any(one.details for one in wanting)
         return MergedOnce(
-            Share(turn, share.passes),
+            Share(turn, share.passes, partial=share.partial),
             lambda source, taken: merge_windows(window(source), source, share, segments, taken),
-            lambda source: stacked(window(source), source, share, segments, placing),
+            lambda source, taken: stacked(window(source), source, share, segments, taken, placing),
             placing,
             asked,
+            None if placing else telling,
         )
 
     def shares(whole: Cut, part: Part) -> list[Callable[[], PartRows]]:
@@ -138,10 +141,21 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
         for one in by_lead(merged, ordered):
             yield joined(one, [one_pass(one, merged)])
         return
+    if cut.partial:
+        parts: dict[str, list[Groups]] = {}
+        for turn in range(cut.passes):
+            merged = merged_once(turn)
+            for one in by_lead(merged, ordered):
+                groups = closed_groups(merged, one.groups.sources, one.groups.wanted)
+                parts.setdefault(one.query.name, []).append(groups)
+        for one in ordered:
+            groups = joined_groups(parts.pop(one.query.name), one.groups.wanted)
+            yield joined(one, [finished(one, groups, lambda part: [])])
+        return
     found: dict[str, list[Finished]] = {}
     for turn in range(cut.passes):  # the groups of a pass are gone before those of the next one come
         merged = merged_once(turn)
-        for one in ordered:
+        for one in by_lead(merged, ordered):
             ranked, exact = one_pass(one, merged)
             found.setdefault(one.query.name, []).append((fewer_rows(one.query, ranked), exact))
     for one in ordered:
@@ -149,13 +163,20 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
 
 
 def by_lead(merged: MergedOnce, ordered: Sequence[Wanting]) -> Sequence[Wanting]:
-    """Queries that need stored rows in the same order follow each other."""
-    if merged.share.passes > 1:
-        return ordered
+    """Queries that need stored rows in the same order, or the same rows of a pass, follow each other."""
     leads: dict[str, list[Wanting]] = {}
     for one in ordered:
         leads.setdefault(lead_of(merged, one.groups), []).append(one)
     return [one for same in leads.values() for one in same]
+
+
+def telling_of(reading: Reading, cut: Cut, asked: Sequence[Relation], segments: TaskSegments) -> Telling | None:
+    """What tells the rows of passes over one relation; where several are read, the whole key of a query does."""
+    if cut.passes == 1 or len(reading.sources) != 1:
+        return None
+    (source,) = reading.sources
+    blocks = list(segments.blocks(source.relation.name, source.storages))
+    return Telling(source.relation, blocks, cut.passes, asked)
 
 
 def part_rows(part: Part, merged: Callable[[], MergedOnce]) -> PartRows:
@@ -187,10 +208,11 @@ def merge_windows(window: Window, source: StoredSource, cut: Cut, segments: Task
 
 
 def stacked(
-    window: Window, source: StoredSource, cut: Cut, segments: TaskSegments, placing: bool = False
+    window: Window, source: StoredSource, cut: Cut, segments: TaskSegments, share: Share, placing: bool = False
 ) -> Stacked | None:
-    """The rows of a relation in the windows of a cut, unmerged, each once: by window, or by pane where windows overlap
-    (`Stacked.windows`). None where merging them first reads fewer."""
+    """The rows of a relation in the windows of a cut, or those of a pass, unmerged, each once: by window, or by pane
+    where windows overlap (`Stacked.windows`). None where merging them first reads fewer."""
+    relation = source.relation
     if window.single:
         pieces = pane_pieces(source, cut, segments)
     elif window.landmark or window.counted or placing:
@@ -204,9 +226,14 @@ def stacked(
         elif any(len(block.levels) > 1 for block in segments.blocks(source.relation.name, source.storages)):
             return None
         else:
-            by_pane = Merge(source.relation, list(_by_pane(source, cut, segments, (low, high))), Vocabulary())
-            return Stacked(by_pane, partial(_in_windows, window, cut))
-    return Stacked(Merge(source.relation, list(pieces), Vocabulary()))
+            by_pane = taken_by(share, relation, _by_pane(source, cut, segments, (low, high)))
+            return Stacked(Merge(relation, by_pane, Vocabulary()), partial(_in_windows, window, cut))
+    return Stacked(Merge(relation, taken_by(share, relation, pieces), Vocabulary()))
+
+
+def taken_by(share: Share, relation: Relation, pieces: Iterable[Piece]) -> list[Piece]:
+    """The rows of a pass."""
+    return [of_pass(relation, piece, share) for piece in pieces] if share.passes > 1 else list(pieces)
 
 
 def _by_pane(

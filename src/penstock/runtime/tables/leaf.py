@@ -141,7 +141,7 @@ class Leaf:
         """The groups in rows [start, stop) of the table."""
         dense = self.rows[start : min(self.count, self.count if stop is None else stop)]
         # Sieves that hold nothing back are left out: there is one for each choice of a union.
-        names = [one for one in self._components if one.tag is not Tag.SIEVE or self.format.places[one].bits]
+        names = [one for one in self._components if one.tag is not Tag.SIEVE or not self.format.places[one].zero]
         components, counts, states = self.format.taken_apart(dense, names)
         blank_nulls(components, self.shape.strings)
         panes = components.pop(self._pane)

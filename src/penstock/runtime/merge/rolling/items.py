@@ -14,12 +14,11 @@ from itertools import count, pairwise
 import numpy as np
 
 from penstock.relations.closing import Finish, closing_of
-from penstock.relations.relation import Relation
-from penstock.runtime.merge.items import LEAST_ROWS, TOGETHER, Cut, Due, MergeItem, due_items, whole_windows
+from penstock.runtime.merge.items import LEAST_ROWS, TOGETHER, Cut, Due, MergeItem, rolled_bytes, whole_windows
+from penstock.runtime.merge.rolling.passes import has_few_groups
 from penstock.runtime.settings import TaskSettings
 
 Array = np.ndarray
-CODE, STATE, ROW = 4, 24, 64  # bytes of a row that is rolled up: of an attribute, of a state in two orders, and besides
 FEW = 8  # queries that are worth reading the rows again for
 
 
@@ -33,12 +32,25 @@ def rolled_up(one: Due) -> bool:
 
 
 def rolled_items(number: int, one: Due, settings: TaskSettings, parallelism: int) -> Iterator[MergeItem]:
-    """Windows of all queries together, and windows left over query by query."""
-    memory = settings.task_memory // rolled_bytes(one.reading.sources[0].relation)
-    if not len(one.windows) or int(one.rows.max()) > memory:
-        yield from due_items(number, one, memory, settings)
-        return
-    names, part = tuple(wanting.query.name for wanting in one.wanting), count()
+    """Windows of all queries together, windows left over query by query, large ones in passes."""
+    memory, part = max(1, settings.task_memory // rolled_bytes(one.reading.sources[0].relation)), count()
+    large = one.rows > memory
+    edges = [0, *(np.flatnonzero(np.diff(large)) + 1).tolist(), len(large)]
+    for start, stop in pairwise(edges):  # in a row are windows that fit, or that do not
+        some = replace(one, windows=one.windows[start:stop], rows=one.rows[start:stop])
+        if stop > start and large[start]:
+            for window, rows in zip(some.windows.tolist(), some.rows.tolist(), strict=True):
+                whole = Cut(0, window, window + 1, 0, settings.slots, passes=-(-rows // memory))
+                yield from _in_passes(number, one, rows, whole, parallelism, part)
+        else:
+            yield from _whole(number, some, memory, settings, parallelism, part)
+
+
+def _whole(
+    number: int, one: Due, memory: int, settings: TaskSettings, parallelism: int, part: Iterator[int]
+) -> Iterator[MergeItem]:
+    """Windows that fit, as many together as do."""
+    names = tuple(wanting.query.name for wanting in one.wanting)
     shared = len(one.windows) - _left_over(one, len(names), parallelism)
     share = -(-int(one.rows[:shared].sum()) // parallelism)
     together = 1 << 62 if one.reading.window.tumbling else TOGETHER
@@ -48,6 +60,25 @@ def rolled_items(number: int, one: Due, settings: TaskSettings, parallelism: int
         whole = Cut(0, first, beyond, 0, settings.slots)
         for some in dealt(names, parallelism):
             yield MergeItem(number, some, replace(whole, part=next(part), rows=rows * len(some)))
+
+
+def _in_passes(
+    number: int, one: Due, rows: int, whole: Cut, parallelism: int, part: Iterator[int]
+) -> Iterator[MergeItem]:
+    """A window whose rows are too many for a task: passes are items of their own where each makes whole groups."""
+    few, limited, others = list[str](), list[str](), list[str]()
+    for wanting in one.wanting:
+        if has_few_groups(wanting.groups.wanted, one.reading.sources[0].relation, one.blocks):
+            few.append(wanting.query.name)
+        else:
+            (others if wanting.query.limit is None else limited).append(wanting.query.name)
+    for names, partial in ((few, True), (limited, False)):
+        for some in dealt(names, parallelism):
+            cut = replace(whole, part=next(part), turn=None, rows=rows * len(some), partial=partial)
+            yield MergeItem(number, some, cut)
+    for turn in range(whole.passes if others else 0):
+        cut = replace(whole, part=next(part), turn=turn, rows=rows * len(others) // whole.passes)
+        yield MergeItem(number, tuple(others), cut)
 
 
 def _left_over(one: Due, queries: int, parallelism: int) -> int:
@@ -63,9 +94,3 @@ def dealt(names: Sequence[str], parts: int) -> Iterator[tuple[str, ...]]:
     for start, stop in pairwise(edges):
         if start < stop:
             yield tuple(names[start:stop])
-
-
-def rolled_bytes(relation: Relation) -> int:
-    """Memory that a row takes while queries are rolled up from it."""
-    words = sum(max(1, form.words) for form in relation.shape.forms(relation.states).values())
-    return CODE * len(relation.attributes) + STATE * (1 + words) + ROW

@@ -55,7 +55,7 @@ class Asked:
         windows = self._met.get(panes)
         # Coarse levels have panes of their own, and so have relations of finer ones.
         if windows is not None and all(len(b.records) == 1 and _plain(reading, b) for b in found):
-            return Due(reading, wanting, windows.numbers, windows.rows(found))
+            return Due(reading, wanting, windows.numbers, windows.rows(found), tuple(found))
         made = due(reading, wanting, found, self.first, self.beyond, self.last)
         if windows is None and all(_plain(reading, block) for block in found):
             self._met[panes] = Windows(made.windows, *window_bounds(reading.window, made.windows))
