@@ -14,7 +14,7 @@ from penstock.sharing.explain_text import explained_text
 from penstock.sharing.joins.choice import ASKED, JoinChoice
 from penstock.sharing.plan import unshared_plan
 from support.explained_joins import chosen, joined_plan, measured_join
-from support.explained_plans import app, counted, shared_plan
+from support.explained_plans import app, closing, counted, shared_plan
 
 FOLDER = Path(__file__).parent / "explain"
 STORED_ONCE = """CREATE STREAM s (ts TIMESTAMP, src INET, v INT) FROM 'csv:x';
@@ -24,10 +24,13 @@ CREATE QUERY busy AS SELECT src, count(*) AS m FROM s [RANGE '1 minute'] GROUP B
 CREATE QUERY sums AS SELECT src/24 AS net, sum(v) AS t FROM s [RANGE '1 minute'] WHERE v > 3 GROUP BY src/24;
 """
 SHARED = shared_plan()
+CLOSING = [closing(80_000), closing(120_000), closing(2_000, 50.0)]
 MEASURED = Measured(120_000, 2, {}, {}, None, {"j": measured_join()})
 CASES: dict[str, list[Explained]] = {
     "shared": [explain_plan(SHARED, 1_000_000, 32)],
-    "measured": [explain_plan(SHARED, 200_000, 32, "gc", measure(SHARED, [counted(80_000), counted(120_000)]))],
+    "measured": [
+        explain_plan(SHARED, 200_000, 32, "gc", measure(SHARED, [counted(80_000), counted(120_000)], None, CLOSING))
+    ],
     "asked_for_none": [explain_plan(unshared_plan(app(), "flows"), 1_000_000, 32, "none")],
     "fronts_of_no_basis": [explain_plan(unshared_plan(app(), "flows", 65_536), None, 32, "none")],
     "nothing_known": [explain_plan(unshared_plan(app(), "flows"), None, 32)],

@@ -18,12 +18,13 @@ from penstock.sharing.model.engine_problem import EACH
 from penstock.sharing.model.figures import plant
 from penstock.sharing.model.flow import flows, flush_cost, standing, tree_cost
 from penstock.sharing.model.kinds.direct import KEEP
+from penstock.sharing.model.partial_groups import behind, handed
 from penstock.sharing.model.problem import Problem
 from penstock.sharing.model.unit_costs import USUAL
 from penstock.sharing.plan import Basis, Priced, SharedPlan, Table
 from penstock.sources.base import fields
 from penstock.sources.generate.source import open_generate
-from penstock.state.protocol import TaskReport
+from penstock.state.protocol import TaskReport, Work
 from support.alone import alone as stored_alone
 from support.alone import names as relations_of
 from support.reports import task_report
@@ -101,7 +102,20 @@ def shared_plan(**changes: Any) -> SharedPlan:
         Table("nets", 0, (of["nets"],), 100, policy=KEEP),
     )
     notation = text(configuration, names.__getitem__)
-    return SharedPlan(queries.stream("flows"), kept, notation, tables, replace(basis, **changes))
+    groups = {of[query]: count for query, count in GROUPS.items()}
+    way = behind(handed(kept, lambda relation: groups[relation.name], ROWS), ROWS, USUAL)
+    return SharedPlan(queries.stream("flows"), kept, notation, tables, replace(basis, **changes), behind=way)
+
+
+def closing(rows: int, times: float = 1.0) -> Work:
+    """What a merge task of so many records could have counted, so many times as dear."""
+    of = relations_of(app(), "flows")
+    counts = {
+        "merges": 1, "merged": rows // 20, "merge": round(times * (120_000 + 45 * (rows // 20))),
+        "closed": 1, "finished": rows // 25, "cells": rows // 8, "finish": round(times * (150_000 + 2 * (rows // 8))),
+        "staged": rows // 25, "sink": rows // 2,
+    }  # fmt: skip
+    return {of["talkers"]: counts, of["rate"]: {name: count // 10 for name, count in counts.items()}}
 
 
 def counted(rows: int, c1: float = 20.0, passing: float = 30.0, c2: float = 15.0) -> TaskReport:

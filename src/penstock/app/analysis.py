@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.runtime.batch.report import BatchReport, Observer
     from penstock.runtime.run.run import Run
     from penstock.state.manifest import Manifest
-    from penstock.state.protocol import JoinCounts, TaskReport
+    from penstock.state.protocol import JoinCounts, TaskReport, Work
 
 
 class Analysis:
@@ -35,6 +35,7 @@ class Analysis:
         self._folder = tempfile.TemporaryDirectory(prefix="penstock-explain-", ignore_cleanup_errors=True)
         self._tasks: list[TaskReport] = []
         self._joins: list[JoinCounts] = []
+        self._closing: list[Work] = []
 
     def __enter__(self) -> Analysis:
         return self
@@ -54,6 +55,7 @@ class Analysis:
         def gather(report: BatchReport, manifest: Manifest) -> None:
             self._tasks += report.tasks
             self._joins += report.joins
+            self._closing += report.closing
             listener(report, manifest)
 
         folder = Path(self._folder.name)
@@ -75,6 +77,8 @@ class Analysis:
         asked, slots = self._options.get("plan") or AUTO, TaskSettings().slots
         joins = measure_joins(self._twin.query_set(opened=False), self._plans, self._tasks, self._joins)
         return [
-            explain_plan(plan, self._rows.get(plan.stream.name), slots, asked, measure(plan, self._tasks, joins))
+            explain_plan(
+                plan, self._rows.get(plan.stream.name), slots, asked, measure(plan, self._tasks, joins, self._closing)
+            )
             for plan in self._plans.values()
         ]

@@ -19,19 +19,27 @@ from statistics import median
 
 import numpy as np
 
+from penstock.runtime.meter import FINISH, PARTS, ROWS
+from penstock.runtime.profile.fitting import factors
 from penstock.runtime.work import TABLE
 from penstock.sharing.explain import Explained, Measured
 from penstock.sharing.explain_joins import MeasuredJoin
 from penstock.sharing.plan import SharedPlan
 from penstock.sharing.predicted import Units, unit_prices
-from penstock.state.protocol import TaskReport
+from penstock.state.protocol import TaskReport, Work
 
 LEAST = 1000  # probes of a relation in a task, before its time is believed
 DISTURBED = 2.0  # times what a probe takes in the relation's faster tasks: left out of the fit
 
 
-def measure(plan: SharedPlan, tasks: Iterable[TaskReport], joins: Mapping[str, MeasuredJoin] | None = None) -> Measured:
-    """The counters of the tasks that ran this plan; `tasks` may have others, of other streams. `joins` are of all."""
+def measure(
+    plan: SharedPlan,
+    tasks: Iterable[TaskReport],
+    joins: Mapping[str, MeasuredJoin] | None = None,
+    closing: Sequence[Work] = (),
+) -> Measured:
+    """The counters of the tasks that ran this plan, and of merge tasks (`closing`); there may be others among them, of
+    other streams. `joins` are of all."""
     mine = [task for task in tasks if task.stream == plan.stream.name and task.rows]
     rows = sum(task.rows for task in mine)
     tables = {table.name: _summed(TABLE + table.name, mine, rows) for table in plan.tables}
@@ -43,7 +51,28 @@ def measure(plan: SharedPlan, tasks: Iterable[TaskReport], joins: Mapping[str, M
         {name: found for name, found in leaves.items() if found},
         fit(plan, mine),
         joins or {},
+        _closed(plan, rows, closing),
+        factors(plan, mine, closing),
     )
+
+
+def _closed(plan: SharedPlan, rows: int, closing: Sequence[Work]) -> Explained:
+    """What merge tasks took for the relations of a plan, for each record that its tasks read: all rows that a part had,
+    at what the middle task took for one. And groups that became rows of results."""
+    names = [relation.name for relation in plan.relations]
+    mine = [[work[name] for name in names if name in work] for work in closing]
+    if not rows or not any(mine):
+        return {}
+
+    def of_tasks(what: str) -> list[int]:
+        return [sum(counts.get(what, 0) for counts in each) for each in mine]
+
+    found = {ROWS[FINISH]: sum(of_tasks(ROWS[FINISH])) / rows}
+    for part in PARTS:
+        counts = of_tasks(ROWS[part])
+        each = [spent / count for spent, count in zip(of_tasks(part), counts, strict=True) if count]
+        found[part] = median(each) * sum(counts) / rows if each else 0.0
+    return found
 
 
 def _summed(name: str, tasks: Sequence[TaskReport], rows: int) -> Explained:

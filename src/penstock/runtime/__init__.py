@@ -3,7 +3,7 @@ pyspark; `sinks` and `app` load it where somebody asks for a DataFrame.
 
 | room | does |
 | --- | --- |
-| root | `settings`, `epoch` (what a batch knows), `machine`, `work` (counters), `preload`, `sent` (read only once) |
+| root | `settings`, `epoch` (what a batch knows), `machine`, `work`, `meter` (counters), `preload`, `sent` |
 | `spark` | starts Spark and its Python workers |
 | `expressions` | computes expressions on columns |
 | `tables` | holds groups: tables that evict, leaves, the forest of them |

@@ -22,7 +22,6 @@ from penstock.relations.relation import IPV4_BITS, Relation, attribute_text, joi
 from penstock.sharing.explain_joins import MeasuredJoin, explain_join
 from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.model.kinds.registry import is_bounded
-from penstock.sharing.model.partial_groups import behind, handed
 from penstock.sharing.model.unit_costs import Costs
 from penstock.sharing.options import AUTO, EACH, NONE
 from penstock.sharing.plan import Basis, SharedPlan
@@ -31,6 +30,8 @@ from penstock.sharing.predicted import Predicted, gains, predict, without_sharin
 
 UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
 Explained = dict[str, Any]
+BEHIND = ("segment", "merge", "roll", "finish")  # parts of a record's way behind the leaves
+WAY = ("tables", "leaves", *BEHIND)
 # Exact aggregates of details, and what may take less.
 APPROXIMATE = {
     "count(DISTINCT": "approx_count_distinct keeps at most 512 rows a group",
@@ -43,7 +44,8 @@ APPROXIMATE = {
 @dataclass(frozen=True)
 class Measured:
     """Counters of a run of the plan, as `monitor.analyze` adds them up: figures of tables and leaves by name, unit
-    costs fitted to them (None: too little was counted), and joins by query."""
+    costs fitted to them (None: too little was counted), joins by query, nanoseconds and rows of closing windows, a
+    record, and how many times as long parts took as the same work was expected to."""
 
     rows: int
     tasks: int
@@ -51,6 +53,8 @@ class Measured:
     leaves: Mapping[str, Explained]
     fitted: Explained | None
     joins: Mapping[str, MeasuredJoin] = field(default_factory=dict)
+    closed: Explained = field(default_factory=dict)
+    factors: Mapping[str, float] = field(default_factory=dict)
 
 
 def explain_plan(
@@ -79,12 +83,13 @@ def explain_plan(
         "slots": slots,
         "relations": relations,
         "cost": _cost(plan, predicted, relations),
-        "behind": _behind(plan, predicted),
+        "behind": _behind(plan),
         "unit_costs": None if basis is None else _unit_costs(basis.costs),
         "joins": [explain_join(one, None if measured is None else measured.joins.get(one.query)) for one in plan.joins],
     }
     if measured is not None:
         explained["measured"] = _measured(measured, relations)
+    explained["parts"] = _parts(explained, measured)
     return explained
 
 
@@ -250,14 +255,47 @@ def _cost(plan: SharedPlan, predicted: Mapping[str, Predicted], relations: list[
     return found
 
 
-def _behind(plan: SharedPlan, predicted: Mapping[str, Predicted]) -> Explained:
+def _behind(plan: SharedPlan) -> Explained:
     """What the groups of a task cost behind their leaves, a record; the same whatever tables are before those."""
-    basis, nodes = plan.basis, _nodes(predicted)
-    if basis is None:
-        return {"partials_per_tuple": None, "segment": None, "merge": None}
-    kept = handed(plan.stored, lambda one: nodes[one.name][0].priced.groups if one.name in nodes else 0.0, basis.rows)
-    found = behind(kept, basis.rows, basis.costs)
-    return {"partials_per_tuple": found.partials, "segment": found.segment, "merge": found.merge}
+    found = plan.behind
+    if found is None:
+        return dict.fromkeys(("partials_per_tuple", "fresh", *BEHIND))
+    return {"partials_per_tuple": found.partials, "fresh": found.fresh} | {
+        part: getattr(found, part) for part in BEHIND
+    }
+
+
+def _parts(explained: Explained, measured: Measured | None) -> Explained:
+    """The whole way of a record in nanoseconds, part by part: predicted, counted, and `fitted`: what was predicted, at
+    what the same work took in this run. What sinks take is counted alone, and no part of the total."""
+    bounded = [one for one in explained["relations"] if is_bounded(one["table"])]
+    tables = sum(float(one["predicted"]["cost"] or 0.0) for one in bounded)
+    cost = explained["cost"]["nanoseconds"]
+    made = explained["behind"]["fresh"] or 0.0
+    known = {"tables": tables, "leaves": cost - tables + made} if cost is not None else {}
+    known |= {part: explained["behind"][part] for part in BEHIND if explained["behind"][part] is not None}
+    found: dict[str, Explained] = {part: {"predicted": known.get(part)} for part in WAY}
+    if measured is not None:
+        counted = _counted(explained, measured)
+        for part, one in found.items():
+            times = measured.factors.get(part, 1.0)
+            one |= {"fitted": None if part not in known else times * known[part], "counted": counted.get(part)}
+    found["total"] = {name: _sum([one[name] for one in found.values()]) for name in found["leaves"]}
+    if measured is not None:
+        found["sink"] = {"counted": measured.closed.get("sink")}
+    return found
+
+
+def _sum(each: list[float | None]) -> float | None:
+    known = [one for one in each if one is not None]
+    return sum(known) if len(known) == len(each) else None
+
+
+def _counted(explained: Explained, measured: Measured) -> Explained:
+    tables = sum(one["cost"] for one in measured.tables.values())
+    leaves = sum(one["cost"] for one in measured.leaves.values())
+    found = {"merge": 0.0, "roll": 0.0, "finish": 0.0, "segment": explained["measured"]["behind"]["segment"]}
+    return found | measured.closed | {"tables": tables, "leaves": leaves}
 
 
 def _phantoms(plan: SharedPlan, predicted: Mapping[str, Predicted]) -> list[Explained]:
@@ -353,8 +391,14 @@ def _unit_costs(costs: Costs) -> Explained:
         "passing": costs.passing,
         "segment": {"row": costs.segment.row, "column": costs.segment.column},
         "merge": {"row": costs.merge.row, "column": costs.merge.column},
+        "rolled": {"row": costs.rolled.row, "column": costs.rolled.column},
+        "grouped": costs.grouped,
+        "read": costs.read,
         "appended": costs.appended,
+        "fresh": costs.fresh,
         "finish": costs.finish,
+        "shown": costs.shown,
+        "close": costs.close,
         "block": costs.block,
     }
 
@@ -377,6 +421,7 @@ def _measured(measured: Measured, relations: list[Explained]) -> Explained:
         "behind": {
             "partials_per_tuple": sum(one.get("partials_per_tuple", 0.0) for one in found),
             "segment": sum(one.get("segment", 0.0) for one in found),
+            **measured.closed,
         },
     }
 

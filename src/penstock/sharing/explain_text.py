@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
 from penstock.relations.relation import APPEND
-from penstock.sharing.explain import Explained
+from penstock.sharing.explain import WAY, Explained
 from penstock.sharing.explain_joins import COLUMNS as PLAN_COLUMNS
 from penstock.sharing.explain_joins import head_lines, measured_lines, plan_rows, size
 from penstock.sharing.model.kinds.registry import is_bounded, replacement_named
@@ -20,7 +20,7 @@ MANY_ROWS, MANY_SHARE = 10_000, 0.1  # details that are worth a warning: so many
 LONGEST = 44  # columns of a relation's name in the tree
 NAMES = {"probe": "c1, a probe", "recent": "c1 of LRU tables", "insert": "c2, an insert"}
 COLUMNS = ("", "buckets", "memory", "groups", "fed", "collide", "evicted", "flushed", "ns")
-BEHIND = ("segment", "merge")
+GROUP = ("segment", "merge")
 
 
 def explained_text(explained: Iterable[Explained]) -> str:
@@ -74,6 +74,7 @@ def _cost(explained: Explained) -> Iterator[str]:
     if cost["end_of_task"]:
         yield _labelled("end of a task", f"{cost['end_of_task'] / 1e6:.1f} ms to flush its tables")
     yield from _behind(explained)
+    yield from _way(explained)
     if measured is not None:
         text = f"{measured['cost']:.1f} ns and {measured['probes_per_tuple']:.3g} hash operations a tuple"
         tasks = "1 task" if measured["tasks"] == 1 else f"{measured['tasks']:,} tasks"
@@ -91,9 +92,24 @@ def _behind(explained: Explained) -> Iterator[str]:
 
     if known["partials_per_tuple"] is not None:
         groups = f"{both('partials_per_tuple', '.3g')} partial groups a tuple"
-        yield _labelled(
-            "behind leaves", f"{groups}: {both('segment', '.1f')} ns to write, {both('merge', '.1f')} to merge"
-        )
+        yield _labelled("behind leaves", groups)
+
+
+def _way(explained: Explained) -> Iterator[str]:
+    """The whole way of a record, part by part."""
+    parts = explained["parts"]
+    if parts["total"]["predicted"] is None:
+        return
+    rows = [["", *WAY, "total"]]
+    for name in parts["total"]:
+        rows.append([name, *(_decimal(parts[part][name]) for part in (*WAY, "total"))])
+    yield _labelled("ns a tuple", "from the record to the rows of results, before sinks")
+    yield from _aligned(rows, " " * LABEL)
+    total, sink = parts["total"], parts.get("sink", {}).get("counted")
+    if total.get("counted") and total["predicted"]:
+        off = f"counted {total['counted'] / total['predicted']:.2f} times what was predicted"
+        off += f", {total['counted'] / total['fitted']:.2f} times at the costs of this run"
+        yield _labelled("", off + (f"; sinks {sink:.1f} more" if sink is not None else ""))
 
 
 def _labelled(label: str, text: str) -> str:
@@ -116,8 +132,14 @@ def _calibrated(costs: Explained) -> Iterator[str]:
     ], " " * LABEL)  # fmt: skip
     more = (("fold", "a state folded"), ("word", "a word of a key beyond two"), ("passing", "an entry passed on"))
     yield _labelled("", ", ".join(f"{costs[name]:.1f} {what}" for name, what in more))
-    each = ", ".join(f"{costs[name]['row']:.1f} + {costs[name]['column']:.1f} a column {name}" for name in BEHIND)
-    yield _labelled("", f"of a partial group {each}; {costs['finish']:.1f} a row of a result")
+    each = ", ".join(f"{costs[name]['row']:.1f} + {costs[name]['column']:.1f} a column {name}" for name in GROUP)
+    yield _labelled("", f"of a partial group {each}")
+    rolled = f"{costs['rolled']['row']:.1f} for a query, {costs['rolled']['column']:.1f} for an attribute"
+    yield _labelled("", f"of a row that is rolled up {rolled}; {costs['grouped']:.1f} a column of what comes out")
+    shown = f"{costs['finish']:.1f} a column of a result, {costs['shown']:.1f} an address"
+    each = f"{costs['read'] / 1000:.0f} µs to read or roll up, {costs['close'] / 1000:.0f} to finish"
+    yield _labelled("", shown)
+    yield _labelled("", f"of each item a query takes {each}")
 
 
 def _fitted(fitted: Explained) -> Iterator[str]:

@@ -28,6 +28,7 @@ from penstock.sharing.joins.choice import JoinChoice
 from penstock.sharing.joins.plans import joins_of
 from penstock.sharing.model.kinds.direct import DIRECT, EVICT
 from penstock.sharing.model.kinds.registry import kind_replacing
+from penstock.sharing.model.partial_groups import Behind
 from penstock.sharing.model.unit_costs import Costs
 
 
@@ -97,7 +98,8 @@ class SharedPlan:
     """What is stored of one stream, and the tables before it, parents first. `configuration` is the papers'
     notation; `basis` is None where nothing was known of the stream. `joins` are the plans of joins whose first stream
     this is. `unions` are the relations, as they are by rule, that are stored as one; `ways` has what the whole way
-    from a record to its groups was priced at, in nanoseconds, where there was a choice (`sharing.unions`)."""
+    from a record to its groups was priced at, in nanoseconds, where there was a choice (`sharing.unions`), `behind`
+    what is expected behind the leaves."""
 
     stream: Stream
     stored: Stored
@@ -107,6 +109,7 @@ class SharedPlan:
     joins: tuple[JoinChoice, ...] = ()
     unions: tuple[Union, ...] = ()
     ways: tuple[tuple[str, float], ...] = ()
+    behind: Behind | None = None
 
     @property
     def relations(self) -> tuple[Relation, ...]:

@@ -40,12 +40,15 @@ from penstock.sharing.model.statistics import Statistics
 from penstock.sharing.model.unit_costs import Costs
 from penstock.sharing.options import AUTO, NONE, TREE, Planning
 from penstock.sharing.plan import Basis, Priced, SharedPlan, Table
+from penstock.sharing.unions import way_behind
 
 WORTH = 0.95  # of the cost without sharing: what a shared plan must promise to stay below
 SHARES = (1.0, 0.125)  # of the memory that are tried: smaller tables are nearer to the core
 LARGER = 8.0  # times as much memory is tried next, up to all that there may be, as long as it makes plans cheaper
 BUDGET = 0.2  # seconds of processor time for planning, unless told;
 FIRST = 5.0  # times as much for the first plan of a stream, for which all has to be counted
+WORTHWHILE = 0.1  # of what all records of a stream would take without tables: time for planning, unless told
+ALWAYS = 0.2  # seconds that a first plan may take in any case
 MIDDLE = 0.75  # of the time for a tree: for the one of the fewest operations
 SEARCHING = 0.65  # of that time; allocating memory and building the plan take the rest
 MOST = 200  # candidates that are counted
@@ -74,16 +77,17 @@ def plan_stream(
     memory: float,
     before: SharedPlan | None = None,
     most: float = 0.0,
+    total: float = inf,
 ) -> SharedPlan:
     """The plan for these queries, by what is known of the stream; `before` is the one that it may replace. `auto` may
-    go beyond the memory, up to `most`."""
+    go beyond the memory, up to `most`, and thinks no longer than is worth it for `total` records."""
     engine = EngineProblem(kept.relations, lattice(kept.relations), known, costs, memory)
     start = None if before is None or before.basis is None else before.basis.configuration
-    considered = dict(_considered(engine, planning, start, most))
+    considered = dict(_considered(engine, planning, start, most, total))
     best = min(considered, key=lambda name: considered[name].cost)
     if planning.plan == AUTO and considered[best].cost > WORTH * considered[NONE].cost:
         best = NONE
-    return _built(stream, kept, engine, best, considered)
+    return replace(_built(stream, kept, engine, best, considered), behind=way_behind(kept, known, costs, stream))
 
 
 def reprice(plan: SharedPlan, known: Statistics, costs: Costs) -> float:
@@ -98,13 +102,13 @@ def reprice(plan: SharedPlan, known: Statistics, costs: Costs) -> float:
 
 
 def _considered(
-    engine: EngineProblem, planning: Planning, start: Configuration | None, most: float
+    engine: EngineProblem, planning: Planning, start: Configuration | None, most: float, total: float
 ) -> Iterator[tuple[str, Option]]:
     """The alternatives by name; of a plan that is asked for, just that."""
     if planning.plan == NONE or len(engine.queries) < 2:
         yield NONE, _bare(engine)
     elif planning.plan == AUTO:
-        yield from _compared(engine, planning, start, most)
+        yield from _compared(engine, planning, start, most, total)
     else:
         tree = planning.plan == TREE
         alloc = ("fptas" if tree else "sl") if planning.alloc == AUTO else planning.alloc
@@ -117,12 +121,15 @@ def _considered(
 
 
 def _compared(
-    engine: EngineProblem, planning: Planning, start: Configuration | None, most: float
+    engine: EngineProblem, planning: Planning, start: Configuration | None, most: float, total: float
 ) -> Iterator[tuple[str, Option]]:
     """What `auto` compares, as far as its time goes."""
     began, budget = thread_time(), BUDGET if planning.plan_budget is None else planning.plan_budget
     budget *= 1.0 if start is not None else FIRST
-    yield NONE, _bare(engine)
+    bare = _bare(engine)
+    yield NONE, bare
+    if planning.plan_budget is None:
+        budget = min(budget, max(ALWAYS, WORTHWHILE * bare.cost * total / 1e9))
     found: list[Option] = []
     for name, option in _found(engine, planning, began + SEARCHING * budget, start, most):
         found.append(option)

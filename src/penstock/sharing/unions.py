@@ -18,13 +18,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from penstock.logical.query import Stream
 from penstock.logical.window import Panes, Window
 from penstock.relations.relation import APPEND, EXACT, Relation
 from penstock.relations.storing import Stored
 from penstock.relations.uniting import Union, union_of, unitable, united
 from penstock.sharing.graph.grain import Grain, union
 from penstock.sharing.graph.lattice import lattice
-from penstock.sharing.model.partial_groups import behind, columns_of, handed, merged_for, read_for, rolling
+from penstock.sharing.model.partial_groups import (
+    Behind,
+    Made,
+    behind,
+    columns_of,
+    grouping,
+    handed,
+    merged_for,
+    read_for,
+    rolling,
+)
 from penstock.sharing.model.statistics import Statistics
 from penstock.sharing.model.unit_costs import Costs
 from penstock.sharing.options import EACH, ONE, ROWS
@@ -52,8 +63,8 @@ class Pricing:
         """Nanoseconds a record of a relation that is stored by itself."""
         rows, columns = self.groups([relation.name]), columns_of(relation)
         merged = merged_for(self.windows[relation.name], relation.panes, self.turns([relation.name]))
-        each = self.costs.segment.of(columns) + self.costs.merge.of(columns) * merged
-        return self.insert(rows, columns) + rows * each + self.block
+        each = self.costs.fresh + self.costs.segment.of(columns) + self.costs.merge.of(columns) * merged
+        return self.insert(rows, columns) + rows * each + self.block + self.read
 
     def turns(self, names: Iterable[str]) -> float:
         """Of the panes, in a task."""
@@ -70,9 +81,16 @@ class Pricing:
         windows = [window for name in names for window in self.windows[name]]
         read = read_for(windows, whole.panes, self.turns(names))
         each = self.costs.segment.of(columns) + rolling(*read, len(whole.attributes), self.costs)
-        exact = self.insert(rows, columns) + rows * each
+        made = sum(grouping(Made(one, self.known.groups(self.grains[one.name])), self.costs) for one in relations)
+        rest = self.block + made / max(1.0, self.known.rows)
+        exact = self.insert(rows, columns) + rows * (self.costs.fresh + each)
         appended = self.costs.appended + each
-        return (exact + self.block, EXACT) if exact <= appended else (appended + self.block, APPEND)
+        return (exact + rest, EXACT) if exact <= appended else (appended + rest, APPEND)
+
+    @property
+    def read(self) -> float:
+        """Of one more relation that is merged."""
+        return self.costs.read / max(1.0, self.known.rows)
 
     @property
     def block(self) -> float:
@@ -161,13 +179,15 @@ def _without_strays(parts: list[list[Relation]], pricing: Pricing) -> list[list[
     return found
 
 
-def way_behind(kept: Stored, known: Statistics, costs: Costs) -> float:
-    """Nanoseconds a record behind the leaves, up to the groups that queries are finished from."""
+def way_behind(kept: Stored, known: Statistics, costs: Costs, stream: Stream) -> Behind:
+    """What a record of a stream costs behind the leaves. Without a watermark, windows close but once."""
     grains = lattice(kept.relations).grains
-    found = handed(
-        kept, lambda one: known.groups(grains[one.name]), known.rows, lambda one: known.turns(grains[one.name])
-    )
-    return behind(found, known.rows, costs).cost
+
+    def groups(relation: Relation) -> float:
+        return known.groups(grains[relation.name]) if relation.name in grains else known.made(relation)
+
+    found = handed(kept, groups, known.rows, lambda one: known.turns(grains[one.name]))
+    return behind(found, known.rows, costs, 0.0 if stream.delay is None else 1.0)
 
 
 def stored_as(kept: Stored, unions: Sequence[Union]) -> Stored:

@@ -308,7 +308,8 @@ class HeldCounts:
 class MergeReport:
     """A task that closed windows: parts of results and their bytes, rows by query, the windows, bytes read, and what
     was aggregated of the results for queries that read them. Of joins that are too large for one task: the groups of
-    its part, and what its sides hold. `joins`: their work."""
+    its part, and what its sides hold. `joins`: their work. `work` is that of the rest, by stored relation
+    (`runtime.meter`)."""
 
     staged: tuple[Staged, ...] = ()
     staged_bytes: int = 0
@@ -320,6 +321,7 @@ class MergeReport:
     joined: tuple[SegmentRef, ...] = ()
     held: tuple[HeldCounts, ...] = ()
     joins: tuple[JoinCounts, ...] = ()
+    work: Work = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from penstock.runtime.batch.job import columns
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task.task import run_task
-from penstock.sharing.explain import explain_plan
+from penstock.sharing.explain import WAY, explain_plan
 from penstock.sources.base import Split
 from penstock.sources.registry import open_source
 from penstock.state.account import Entry, TaskAccount
 from support.alone import names
-from support.explained_plans import app, counted, shared_plan
+from support.explained_plans import app, closing, counted, shared_plan
 
 PLAN = shared_plan()
 OF = names(app(), "flows")
@@ -82,6 +82,31 @@ def test_of_few_tuples_nothing_is_fitted() -> None:
     task = counted(100)
     task = replace(task, work={n: {**c, "probes": min(c["probes"], LEAST - 1)} for n, c in task.work.items()})
     assert measure(PLAN, [task]).fitted is None
+
+
+def test_parts_of_closing_are_those_of_the_middle_merge_task() -> None:
+    merges = [closing(100_000), closing(100_000, 2.0), closing(100_000, 40.0), {"of another stream": {"merge": 10**9}}]
+    found = measure(PLAN, [counted(100_000)], None, merges)
+    each = closing(100_000, 2.0).values()
+    assert found.closed["merge"] == pytest.approx(3 * sum(one["merge"] for one in each) / 100_000)
+    assert found.closed["finish"] == pytest.approx(3 * sum(one["finish"] for one in each) / 100_000)
+    assert found.closed["finished"] == pytest.approx(3 * 4_400 / 100_000)
+    assert found.closed["roll"] == 0.0
+    assert found.factors["merge"] == pytest.approx(2.0, rel=0.2)
+
+
+def test_the_whole_way_is_predicted_fitted_and_counted() -> None:
+    explained = explain_plan(PLAN, 100_000, 32, measured=measure(PLAN, [counted(100_000)], None, [closing(100_000)]))
+    parts = explained["parts"]
+    assert list(parts) == ["tables", "leaves", "segment", "merge", "roll", "finish", "total", "sink"]
+    for name in ("predicted", "fitted", "counted"):
+        assert parts["total"][name] == pytest.approx(sum(parts[part][name] for part in WAY))
+    assert parts["tables"]["predicted"] + parts["leaves"]["predicted"] == pytest.approx(
+        explained["cost"]["nanoseconds"] + explained["behind"]["fresh"]
+    )
+    assert parts["sink"]["counted"] == pytest.approx(0.55)
+    nothing = explain_plan(replace(PLAN, basis=None, behind=None), 100_000, 32)["parts"]
+    assert nothing["total"] == {"predicted": None}
 
 
 def test_a_run_of_no_tuples() -> None:

@@ -242,6 +242,7 @@ class BatchDriver(Generic[Given]):
             kept=manifest.kept_bytes,
             tasks=(*advanced.tasks, *advanced.feeds),
             joins=tuple(counts for one in advanced.merged for counts in one.joins),
+            closing=tuple(one.work for one in advanced.merged if one.work),
             arrivals=arrivals.of(manifest.offset, instant(self.origin)),
             late=late,
         )

@@ -18,6 +18,7 @@ import pyarrow as pa
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.merge.items import Cut, MergeItem, Reading, Wanting
 from penstock.runtime.merge.join.reading import JoinReading, JoinWanting
+from penstock.runtime.meter import SINK
 from penstock.runtime.sent import Sent
 from penstock.runtime.settings import TaskSettings
 from penstock.sharing.plan import SharedPlan
@@ -126,7 +127,11 @@ def _merge_items(
                 continue
             rows[merged.query] += table.num_rows
             if closed.sink is not None:
-                staged.append(Staged(merged.query, *closed.sink.stage(table, work.batch, item.cut.part, attempt)))
+                charged = merged.relation or merged.query
+                with opened.meter.part(charged, SINK):
+                    part = closed.sink.stage(table, work.batch, item.cut.part, attempt)
+                opened.meter.count(charged, staged=table.num_rows)
+                staged.append(Staged(merged.query, *part))
                 size += staged_size(staged[-1].staged)
             if closed.readers is not None:
                 if merged.query not in feeds:
@@ -136,8 +141,9 @@ def _merge_items(
     joined, held = spread.ended()
     joins += [one.counts for one in held]
     return MergeReport(
-        tuple(staged), size, rows, tuple(windows), opened.bytes_read, _ended(feeds), Spent(), joined, held, tuple(joins)
-    )
+        tuple(staged), size, rows, tuple(windows), opened.bytes_read, _ended(feeds), Spent(), joined, held,
+        tuple(joins), opened.meter.work(),
+    )  # fmt: skip
 
 
 class _Spread:

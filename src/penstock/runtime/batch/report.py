@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from penstock.logical.owed import OWED
 from penstock.state.manifest import Manifest
-from penstock.state.protocol import JoinCounts, Memory, Offset, Spent, TaskReport, Volume
+from penstock.state.protocol import JoinCounts, Memory, Offset, Spent, TaskReport, Volume, Work
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ class BatchReport:
     """`total` is the number of records in all, where that is known; `watermarks` are of the declared streams; `closed`
     windows; `finished_at` by the monotonic clock; `volume` and `kept` as of `state.manifest`, the first of this batch;
     `tasks` are those of streams, and of results that queries read; `joins` are what merge tasks
-    found in joins. `arrivals` are of live streams, `late` of queries on them whose windows closed."""
+    found in joins, `closing` what each took, by stored relation. `arrivals` are of live streams,
+    `late` of queries on them whose windows closed."""
 
     batch: int
     rows: int
@@ -87,6 +88,7 @@ class BatchReport:
     kept: int
     tasks: tuple[TaskReport, ...] = ()
     joins: tuple[JoinCounts, ...] = ()
+    closing: tuple[Work, ...] = ()
     arrivals: Mapping[str, Arrival] = field(default_factory=dict)
     late: Mapping[str, Late] = field(default_factory=dict)
 

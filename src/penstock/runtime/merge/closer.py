@@ -17,6 +17,7 @@ from penstock.runtime.merge.items import Part
 from penstock.runtime.merge.merge import merge
 from penstock.runtime.merge.once import MergedOnce
 from penstock.runtime.merge.rollup import close_rolled_up
+from penstock.runtime.meter import ROLL
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary
 
@@ -48,7 +49,9 @@ def lead_of(merged: MergedOnce, part: Part) -> str:
         return by.name
     if not part.sources[0].relation.sieved:
         return ""
-    return merged.rows(part.sources[0], part.wanted).rolling.taken(part.wanted.choice).lead(part.wanted)
+    source = part.sources[0]
+    with merged.meter.part(source.relation.name, ROLL):
+        return merged.rows(source, part.wanted).rolling.taken(part.wanted.choice).lead(part.wanted)
 
 
 def joined_groups(found: Sequence[Groups], wanted: Relation) -> Groups:

@@ -88,6 +88,11 @@ class Wanting:
         return (self.groups, *self.details)
 
     @property
+    def charged(self) -> str:
+        """The stored relation that counters of work name for it."""
+        return self.groups.sources[0].relation.name if self.groups.sources else self.groups.wanted.name
+
+    @property
     def sources(self) -> tuple[StoredSource, ...]:
         """All that is read, each once."""
         return tuple(dict.fromkeys(source for part in self.parts for source in part.sources))

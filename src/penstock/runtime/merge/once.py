@@ -8,11 +8,12 @@ is done pane by pane: what comes of it is mostly much less, and is then merged i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
+from penstock.logical.query import Attribute
 from penstock.relations.closing import rolls_up_in_windows
 from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
@@ -20,6 +21,7 @@ from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.merge import Merge, Share
 from penstock.runtime.merge.rolling.passes import Telling
 from penstock.runtime.merge.rolling.rolling import Rolling
+from penstock.runtime.meter import MERGE, Meter
 from penstock.state.segments.groups import Groups
 
 Array = np.ndarray
@@ -43,9 +45,16 @@ class Rows:
     relation: Relation
     groups: Groups | None
     stored: Stacked | None = None
+    coded: set[Attribute] = field(default_factory=set)
 
     def __len__(self) -> int:
         return self.rolling.rows if self.groups is None else len(self.groups)
+
+    def code(self, wanted: Relation) -> int:
+        """How many attributes have no codes yet that this needs; now they have."""
+        before = len(self.coded)
+        self.coded.update(wanted.attributes)
+        return len(self.coded) - before
 
     @cached_property
     def rolling(self) -> Rolling:
@@ -65,7 +74,7 @@ class MergedOnce:
     """Rows of an item's windows. `share` are those that a pass takes, `merge` reads and merges a relation, `stacked`
     reads it without merging, where that is worth it. `placing`: somebody will ask where rows have gone. `asked` are all
     relations that groups will be asked of, each as often as it will be; None: nobody knows. `telling` says what tells
-    the rows of a pass, where queries may have that in common."""
+    the rows of a pass, where queries may have that in common. `meter` counts what all that takes."""
 
     def __init__(
         self,
@@ -75,7 +84,9 @@ class MergedOnce:
         placing: bool = False,
         asked: Sequence[Relation] | None = None,
         telling: Telling | None = None,
+        meter: Meter | None = None,
     ) -> None:
+        self.meter = meter or Meter()
         self.share, self._merge, self._stacked, self.placing = share, merge, stacked, placing
         self._telling = telling
         self._again = None if asked is None else made_again(asked)
@@ -87,7 +98,8 @@ class MergedOnce:
         """The groups of a relation; a pass takes what falls to it by the groups of another relation if one is given."""
         made = self._made.setdefault(self._key(source, by), [])
         if not made or made[0].groups is None:
-            made.insert(0, Rows(source.relation, self._merge(source, replace(self.share, by=by))))
+            with self.meter.part(source.relation.name, MERGE):
+                made.insert(0, Rows(source.relation, self._merge(source, replace(self.share, by=by))))
         groups = made[0].groups
         assert groups is not None
         return groups

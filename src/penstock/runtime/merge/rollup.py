@@ -15,6 +15,8 @@ from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.once import MergedOnce, Rows
 from penstock.runtime.merge.prefixes import coarser
+from penstock.runtime.meter import ROLL
+from penstock.sharing.model.partial_groups import columns_of
 from penstock.state.segments.groups import Groups
 
 Array = np.ndarray
@@ -22,11 +24,15 @@ Array = np.ndarray
 
 def close_rolled_up(merged: MergedOnce, source: StoredSource, wanted: Relation) -> Groups:
     """From the source itself, or from what was rolled up of it already."""
-    rows = merged.rows(source, wanted)
-    groups, at = rolled_up(rows, wanted, merged.placing)
-    if rows.windows is not None:
-        groups, at = rows.windows(wanted, groups), None
-    merged.note(source, wanted, rows, groups, at)
+    name = source.relation.name
+    with merged.meter.part(name, ROLL):
+        rows = merged.rows(source, wanted)
+        groups, at = rolled_up(rows, wanted, merged.placing)
+        if rows.windows is not None:
+            groups, at = rows.windows(wanted, groups), None
+        merged.note(source, wanted, rows, groups, at)
+    counts = {"rollups": 1, "rolled": len(rows), "coded": len(rows) * rows.code(wanted), "grouped": len(groups)}
+    merged.meter.count(name, **counts, filled=len(groups) * columns_of(wanted))
     return groups
 
 

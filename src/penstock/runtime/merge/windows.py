@@ -36,6 +36,8 @@ from penstock.runtime.merge.ordering import Ranked, fewer_rows, first_rows
 from penstock.runtime.merge.rolling.passes import Telling
 from penstock.runtime.merge.tally import Tally, per_window, tally
 from penstock.runtime.merge.whole import group_of_nothing
+from penstock.runtime.meter import FINISH, ROLL, Meter
+from penstock.sharing.model.partial_groups import addresses_of, columns_of
 from penstock.state.protocol import JoinCounts, SegmentRef
 from penstock.state.segments import opened
 from penstock.state.segments.groups import Groups
@@ -49,10 +51,11 @@ SHORT = 256  # rows: runs shorter than that are not read one by one
 
 
 class TaskSegments(opened.Segments):
-    """Segments of a merge task, whose files it holds open, and the vocabulary of all that it reads of them."""
+    """Segments of a merge task, whose files it holds open, the vocabulary of all that it reads of them, and what that
+    and all that is made of it takes."""
 
     def __init__(self, folder: Path, references: Iterable[SegmentRef]) -> None:
-        self.vocabulary, self._held = Vocabulary(), Handles()
+        self.vocabulary, self.meter, self._held = Vocabulary(), Meter(), Handles()
         super().__init__(folder, references, self._held)
 
     def __enter__(self) -> TaskSegments:
@@ -64,11 +67,13 @@ class TaskSegments(opened.Segments):
 
 @dataclass(frozen=True)
 class Merged:
-    """The finished result rows of a query in an item, and the account of its windows; of a join, its work."""
+    """The finished result rows of a query in an item, the account of its windows, and the stored relation that is
+    charged with it; of a join, its work."""
 
     query: str
     table: pa.Table
     tally: Tally
+    relation: str = ""
     counts: JoinCounts | None = None
 
 
@@ -91,6 +96,7 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
             placing,
             asked,
             None if placing else telling,
+            segments.meter,
         )
 
     def shares(whole: Cut, part: Part) -> list[Callable[[], PartRows]]:
@@ -111,10 +117,18 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
         if reading.window.whole and not one.query.keys and not cut.rows:
             groups = group_of_nothing(one.groups.wanted)
         else:
-            groups = closed_groups(merged, one.groups.sources, one.groups.wanted)
+            with segments.meter.part(one.charged, ROLL):  # but for what is merged
+                groups = closed_groups(merged, one.groups.sources, one.groups.wanted)
         return finished(one, groups, lambda part: [partial(part_rows, part, lambda: merged)])
 
     def finished(one: Wanting, groups: Groups, shares: Shares) -> Finished:
+        wanted = one.groups.wanted
+        cells, shown = len(groups) * columns_of(wanted), len(groups) * addresses_of(wanted)
+        segments.meter.count(one.charged, closed=1, finished=len(groups), cells=cells, shown=shown)
+        with segments.meter.part(one.charged, FINISH):
+            return made(one, groups, shares)
+
+    def made(one: Wanting, groups: Groups, shares: Shares) -> Finished:
         if one.query.weighed:
             known, details = estimated(one, groups, shares, picks)
             ranked = finish(one.query, known.whole, bounds, details, None, known)
@@ -125,8 +139,9 @@ def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments:
 
     def joined(one: Wanting, found: Iterable[Finished]) -> Merged:
         ranked, exacts = zip(*found, strict=True)
-        rows = first_rows(one.query, ranked[0].joined(ranked[1:]) if len(ranked) > 1 else ranked[0])
-        return Merged(one.query.name, rows.table, tally(exacts, rows.windows, bounds.of, picks))
+        with segments.meter.part(one.charged, FINISH):
+            rows = first_rows(one.query, ranked[0].joined(ranked[1:]) if len(ranked) > 1 else ranked[0])
+            return Merged(one.query.name, rows.table, tally(exacts, rows.windows, bounds.of, picks), one.charged)
 
     # The coarse ones from what the fine ones made.
     ordered = sorted(wanting, key=lambda one: -fineness(one.groups.wanted))
@@ -189,13 +204,19 @@ def part_rows(part: Part, merged: Callable[[], MergedOnce]) -> PartRows:
 def merge_windows(window: Window, source: StoredSource, cut: Cut, segments: TaskSegments, share: Share) -> Groups:
     """The groups of a relation in the windows of a cut; `panes` of the result are windows."""
     last, relation = cut.beyond - 1, source.relation
+
+    def merged(pieces: Iterable[Piece]) -> Groups:
+        every = list(pieces)
+        segments.meter.count(relation.name, merges=1, merged=sum(map(len, every)))
+        return merge(relation, every, share, segments.vocabulary)
+
     if window.single:
-        return merge(relation, list(pane_pieces(source, cut, segments)), share, segments.vocabulary)
+        return merged(pane_pieces(source, cut, segments))
     low, high = pane_span(window, cut.first)[0], pane_span(window, last)[1]
     core = pane_span(window, last)[0], pane_span(window, cut.first)[1]
     if core[0] >= core[1]:
-        return merge(relation, list(_fringe(window, source, cut, segments, low, high)), share, segments.vocabulary)
-    common = merge(relation, list(_core(source, cut, segments, core)), share, segments.vocabulary)
+        return merged(_fringe(window, source, cut, segments, low, high))
+    common = merged(_core(source, cut, segments, core))
     if cut.first == last:
         return common
     pieces = [
@@ -204,7 +225,7 @@ def merge_windows(window: Window, source: StoredSource, cut: Cut, segments: Task
     ]
     rows, n = GroupRows(common), len(common)
     pieces += [Piece(rows, np.full(n, number)) for number in range(cut.first, cut.beyond)] if n else []
-    return merge(relation, pieces, share, segments.vocabulary)
+    return merged(pieces)
 
 
 def stacked(

@@ -25,7 +25,7 @@ from penstock.sharing.options import AUTO, NONE, Planning
 from penstock.sharing.plan import SharedPlan, joins_in, running_choices, unshared_plans, with_joins
 from penstock.sources.base import Source
 from penstock.state.manifest import Manifest
-from penstock.state.protocol import JoinCounts, TaskReport
+from penstock.state.protocol import JoinCounts, TaskReport, Work
 from penstock.state.versions import Version
 
 
@@ -55,9 +55,10 @@ class RunPlanner(Protocol):
         tasks: Sequence[TaskReport],
         joins: Sequence[JoinCounts] = (),
         manifest: Manifest | None = None,
+        closing: Sequence[Work] = (),
     ) -> Version | None:
         """Another version with cheaper plans, if the batch just done shows that there are some; `manifest` is that of
-        the batch, `joins` what its merge tasks counted."""
+        the batch, `joins` and `closing` what its merge tasks counted."""
         ...
 
 
@@ -83,6 +84,7 @@ class Unplanned:
         tasks: Sequence[TaskReport],
         joins: Sequence[JoinCounts] = (),
         manifest: Manifest | None = None,
+        closing: Sequence[Work] = (),
     ) -> Version | None:
         return None
 
@@ -116,7 +118,7 @@ class Replanning:
                 if manifest.ended or version.number != manifest.offset.plan:
                     return
                 with self.patience.timed(PLANNING):
-                    better = self.planner.next(held.path, version, report.tasks, report.joins, manifest)
+                    better = self.planner.next(held.path, version, report.tasks, report.joins, manifest, report.closing)
                 if better is not None:
                     held.amend(better)
                     _tell(report.batch, version, better)

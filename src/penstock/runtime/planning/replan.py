@@ -41,9 +41,9 @@ from penstock.sharing.options import AUTO, EACH, NONE, OFF, ONE, Planning
 from penstock.sharing.plan import SharedPlan, joins_in, running_choices, unshared_plan, with_joins
 from penstock.sharing.planner import plan_stream, reprice
 from penstock.sharing.unions import chosen_unions, way_behind
-from penstock.sources.base import Source
+from penstock.sources.base import START, Source
 from penstock.state.manifest import Manifest
-from penstock.state.protocol import JoinCounts
+from penstock.state.protocol import JoinCounts, Work
 from penstock.state.versions import Version, restored
 
 DRIFT = 1.25  # a figure that changes by this factor calls for a look at the plan,
@@ -88,8 +88,8 @@ class Way:
 class Planner:
     """`known` has the statistics of each stream, `looked` what its plan was last thought about with, `taken` the
     relations by rule when its sample was taken. `costs` are unit costs that its tasks were found to have, `counted` has
-    the groups of all that was stored, `stays` since when that is stored which is. `task_memory` is that of a task, with
-    its leaves."""
+    the groups of all that was stored, `stays` since when that is stored which is. `totals` are the records that there
+    were when it began. `task_memory` is that of a task, with its leaves."""
 
     planning: Planning
     task_memory: int = TaskSettings().task_memory
@@ -99,6 +99,7 @@ class Planner:
     costs: dict[str, Costs] = field(default_factory=dict)
     counted: dict[str, Counted] = field(default_factory=dict)
     stays: dict[str, Stay] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=dict)
     joins: JoinPlanner = field(init=False)
     _rules: dict[str, tuple[int, Stored]] = field(default_factory=dict, repr=False)
 
@@ -132,9 +133,9 @@ class Planner:
                 continue
             survey = sample_source(app, name, source, batch_rows)
             if survey is not None and survey.tuples:
-                relations, rows = stored(app, name).relations, min(source.rows(), batch_rows)
+                relations, rows = stored(app, name).relations, source.cut(START, batch_rows)  # it may end before
                 self.known[name] = Known(lattice(relations), survey, max(1.0, rows / max(1, parallelism)))
-                self.taken[name] = relations
+                self.taken[name], self.totals[name] = relations, source.rows()
                 self.joins.samples[name] = Sampled(relations, survey, rows, source.rows())
         if self.planning.plan != NONE or joined:
             calibrated()
@@ -188,8 +189,10 @@ class Planner:
     ) -> Way:
         """A plan that stores these as one; `known` is of relations by rule."""
         (mine, of), costs = stored_in(kept, unions, known), self._costs(stream.name)
-        plan = replace(plan_stream(stream, mine, planning, of, costs, self.memory, before, self.most), unions=unions)
-        return Way(plan, (0.0 if plan.basis is None else plan.basis.cost) + way_behind(mine, of, costs))
+        total = self.totals.get(stream.name, inf)
+        plan = plan_stream(stream, mine, planning, of, costs, self.memory, before, self.most, total)
+        cost = 0.0 if plan.basis is None else plan.basis.cost
+        return Way(replace(plan, unions=unions), cost + (0.0 if plan.behind is None else plan.behind.cost))
 
     def _costs(self, stream: str) -> Costs:
         return self.costs.get(stream) or calibrated()
@@ -207,9 +210,10 @@ class Planner:
         tasks: Tasks,
         joins: Sequence[JoinCounts] = (),
         manifest: Manifest | None = None,
+        closing: Sequence[Work] = (),
     ) -> Version | None:
         """Another version with cheaper plans, if the batch just done shows that there are some; `manifest` is that of
-        the batch, `joins` what its merge tasks counted."""
+        the batch, `joins` and `closing` what its merge tasks counted."""
         if self.planning.replan == OFF:
             return None
         switched = self._switched(version, tasks, joins, manifest)
@@ -223,7 +227,7 @@ class Planner:
             survey = sampling.load(sampling.path_of(checkpoint, stream.name))
             if survey is None or not survey.tuples or not rows_of(mine) or _bare(version.plans[stream.name].relations):
                 continue
-            better = self._better(version, version.plans[stream.name], mine, survey)
+            better = self._better(version, version.plans[stream.name], mine, survey, closing)
             if better is not None:
                 changed[stream.name] = better
         if not changed:
@@ -252,7 +256,9 @@ class Planner:
         }
         return restored(version, with_joins(plans, version.app, choices), manifest)
 
-    def _better(self, version: Version, plan: SharedPlan, tasks: Tasks, survey: Survey) -> SharedPlan | None:
+    def _better(
+        self, version: Version, plan: SharedPlan, tasks: Tasks, survey: Survey, closing: Sequence[Work]
+    ) -> SharedPlan | None:
         name, rows = plan.stream.name, rows_of(tasks)
         kept = self._by_rule(version, name)
         net, survey = lattice(kept.relations), with_sieves(survey, plan.relations, kept.relations)
@@ -261,14 +267,15 @@ class Planner:
             return None
         figures, stay = signature(net, survey.thinned()), self.stays.get(name)
         due = stay is not None and stay.over(lambda then: drift(then, figures) >= STRONG)
-        if not self._worth_a_look(name, figures, spent(tasks) / (LOOK * len(plan.relations))) and not due:
+        looks = spent(tasks) / (LOOK * len(plan.relations))
+        if not self._worth_a_look(name, figures, looks) and not due:
             return None
         made, groups = made_of(kept, plan.unions), counted_groups(plan, tasks)
         known = self.counted.setdefault(name, Counted()).told(known, made, groups)
         running = restated(known, made, lattice(plan.relations))
         running = replace(running, depths=measured_depths(plan, tasks, running))
         self.known[name], self.taken[name] = replace(known, depths=running.depths), kept.relations
-        costs = fitted(plan, tasks)
+        costs = fitted(plan, tasks, closing)
         if costs is not None:
             self.costs[name] = costs
         try:
@@ -296,7 +303,8 @@ class Planner:
         known, costs = self.known[name], self._costs(name)
         if planning.plan_budget is None:
             planning = replace(planning, plan_budget=sharing.BUDGET)
-        old, behind = min(reprice(plan, running, costs), taken(tasks)), way_behind(plan.stored, running, costs)
+        old = min(reprice(plan, running, costs), taken(tasks))
+        behind = way_behind(plan.stored, running, costs, plan.stream).cost
         records = rows_of(tasks) * len(tasks) * LASTS
         if not stays:
             for way in self._other_ways(plan, kept, known, planning, old + behind):
@@ -320,7 +328,7 @@ class Planner:
         planning = replace(planning, plan_budget=budget / sharing.FIRST)  # they begin with nothing
         found = []
         for unions in tried:
-            least = way_behind(*stored_in(kept, unions, known), costs)
+            least = way_behind(*stored_in(kept, unions, known), costs, plan.stream).cost
             if asked != AUTO or least <= GAIN * whole:
                 found.append(self._way(plan.stream, kept, unions, known, planning))
         yield from sorted(found, key=lambda way: way.cost)

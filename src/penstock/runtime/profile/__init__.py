@@ -8,9 +8,11 @@
 | `joined` | what sides of joins hold |
 | `calibrate` | what tables cost on this machine |
 | `fitting` | the same, corrected by what tasks took |
-| `partials` | and what a partial group costs behind its leaf |
+| `partials` | what a partial group costs behind its leaf |
+| `rollups` | and what is made of it when windows close |
+| `trials` | groups to measure both on |
 
-May touch `sharing` and `kernels`; `partials` runs tables, segments and merges. `runtime.task.sampling` takes the
+May touch `sharing` and `kernels`; `trials` runs tables, segments and merges. `runtime.task.sampling` takes the
 samples.
 """
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -17,6 +18,7 @@ from math import isfinite
 from pathlib import Path
 from time import thread_time_ns
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import xxhash
@@ -24,7 +26,7 @@ import xxhash
 from penstock.kernels import hashing
 from penstock.kernels.tables import fold, lru
 from penstock.kernels.tables import probe as tables
-from penstock.runtime.profile import partials
+from penstock.runtime.profile import partials, rollups
 from penstock.sharing.model.collision import rate
 from penstock.sharing.model.engine_problem import INDEX
 from penstock.sharing.model.kinds.lru import LRU
@@ -38,7 +40,9 @@ INSERTED = (1 << 14, 1 << 18, 1 << 20, 1 << 23, 1 << 27)  # of all exact ones to
 TURNS = 16  # exact tables that take turns
 WIDTH = 5  # words of an entry: a key of two, count(*) and two states
 ENTRY = 8 * WIDTH
-NUMBERS = ("fold", "word", "passing", "appended", "finish", "block")  # of the costs, those that are one number
+ROWS = ("segment", "merge", "rolled")  # of the costs, those of rows and their columns
+# And those that are one number.
+NUMBERS = ("fold", "word", "passing", "appended", "fresh", "block", "grouped", "read", "finish", "shown", "close")
 
 
 @lru_cache(maxsize=1)
@@ -60,10 +64,12 @@ def measure() -> Costs:
     recent = tuple((float(size), _recent(size, rng)) for size in PROBED)
     insert = tuple((float(size), _inserting(size, rng)) for size in INSERTED)
     one, two = _probing(1 << 18, rng, passing, 1), probe[1][1]
-    behind = partials.measured_partials()
+    with tempfile.TemporaryDirectory(prefix="penstock-costs-") as folder:
+        behind = partials.measured_partials(Path(folder))
+        made = rollups.measured_roll_ups(Path(folder))
     return Costs(
         _rising(probe), _rising(recent), _rising(insert), _folding(rng), max(0.2, two - one), passing,
-        behind.segment, behind.merge, behind.appended, behind.finish, behind.block,
+        **vars(behind), **vars(made),
     )  # fmt: skip
 
 
@@ -205,7 +211,7 @@ def _rising(curve: CostBySize) -> CostBySize:
 
 def kept_at() -> Path | None:
     """Where the costs of tables are kept."""
-    return place_of("costs", (tables, lru, fold, hashing, partials, *partials.MEASURED))
+    return place_of("costs", (tables, lru, fold, hashing, partials, *partials.MEASURED, rollups, *rollups.MEASURED))
 
 
 def place_of(name: str, measured: Iterable[ModuleType]) -> Path | None:
@@ -239,11 +245,9 @@ def _load(path: Path) -> Costs | None:
     try:
         found = json.loads(path.read_text())
         probe, recent, insert = (_curve(found[name]) for name in ("probe", "recent", "insert"))
-        fold, word, passing, appended, finish, block = (float(found[name]) for name in NUMBERS)
-        segment, merge = (
-            PerRow(*(float(found[name][of]) for of in ("row", "column"))) for name in ("segment", "merge")
-        )
-        kept = Costs(probe, recent, insert, fold, word, passing, segment, merge, appended, finish, block)
+        rest: dict[str, Any] = {name: float(found[name]) for name in NUMBERS}
+        rest |= {name: _per_row(found[name]) for name in ROWS}
+        kept = Costs(probe, recent, insert, **rest)
     except (OSError, ValueError, LookupError, TypeError):
         return None
     return kept if _sound(kept) else None
@@ -261,7 +265,7 @@ def _sound(costs: Costs) -> bool:
     """Whether this can have been measured."""
     curves = costs.probe, costs.recent, costs.insert
     points = [point for curve in curves for point in curve]
-    rows = (number for one in (costs.segment, costs.merge) for number in (one.row, one.column))
+    rows = (number for name in ROWS for number in vars(getattr(costs, name)).values())
     numbers = [*(number for point in points for number in point), *rows, *(getattr(costs, name) for name in NUMBERS)]
     rising = all(list(curve) == sorted(set(curve)) for curve in curves)
     return all(curves) and rising and all(isfinite(n) and n > 0 for n in numbers)

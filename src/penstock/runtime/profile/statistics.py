@@ -14,6 +14,8 @@ from math import inf
 
 import numpy as np
 
+from penstock.relations.component import sieve_component
+from penstock.relations.relation import Relation
 from penstock.runtime.profile.survey import Survey
 from penstock.runtime.profile.turns import every
 from penstock.runtime.work import TABLE
@@ -40,6 +42,7 @@ class Known:
     exact: Mapping[Grain, float] = field(default_factory=dict)
     depths: Mapping[int, float] = field(default_factory=dict)
     _groups: dict[Grain, float] = field(default_factory=dict, repr=False, compare=False)
+    _made: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
 
     def of(self, net: Lattice) -> Known:
         """The same, for other queries on the stream: what a grain stands for depends on all of them."""
@@ -54,6 +57,17 @@ class Known:
         if grain not in self._groups:
             self._groups[grain] = self._estimated(grain)
         return self._groups[grain]
+
+    def made(self, relation: Relation) -> float:
+        """By the sample alone."""
+        if relation.name not in self._made:
+            sieve = sieve_component(relation.name)
+            places = self.survey.layout.places
+            # Prefixes of IPv6 addresses are codes of their own, which a sample has of what is stored alone.
+            parts = [part for part in relation.parts if part.component in places]
+            counted = self.survey.counted_by(parts, sieve if sieve in places else None)
+            self._made[relation.name] = max(1.0, counted.extrapolated(self.rows / max(1, self.survey.tuples)))
+        return self._made[relation.name]
 
     def _estimated(self, grain: Grain) -> float:
         """As counted; of a phantom what the sample says, corrected by the finest query below it that was counted. No

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from penstock.relations.relation import Relation
 from penstock.sharing.graph.grain import Grain
 from penstock.sharing.model.popularity import Popularity
 
@@ -21,12 +22,14 @@ class Statistics(Protocol):
     order alone.
 
     `turns`: where panes come one after the other, the groups of a task come in so many turns, each with groups of its
-    own; popularity, flow length and locality are those of one turn.
+    own; popularity, flow length and locality are those of one turn. `made` are the groups of a relation that need not
+    be stored: what queries are rolled up to.
     """
 
     @property
     def rows(self) -> float: ...
     def groups(self, grain: Grain) -> float: ...
+    def made(self, relation: Relation) -> float: ...
     def length(self, grain: Grain, depth: int) -> float: ...
     def popularity(self, grain: Grain, feeder: Grain | None) -> Popularity: ...
     def locality(self, grain: Grain) -> float: ...

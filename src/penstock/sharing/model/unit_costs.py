@@ -6,8 +6,8 @@ is folded adds to either. An entry that is evicted is copied, and its key is cut
 
 That is the way into a leaf. Whatever tables stand before it, a task hands on each of its groups once, and then a
 *partial group* costs `segment` (out of the leaf and into the task's file, in order) and `merge` (read, met with those
-of other tasks cell by cell, folded): a row and each of its columns (`Costs.partial`). A row of a result costs `finish`
-besides, before a sink gets it.
+of other tasks cell by cell, folded): a row and each of its columns (`Costs.partial`). Where it is rolled up, `rolled`
+and `grouped` take the place of the merge. A row of a result costs `finish` besides, before a sink gets it.
 
 `runtime.profile.calibrate` measures all of them.
 """
@@ -44,8 +44,12 @@ class Costs:
 
     `segment` and `merge` of a partial group, by its columns: attributes of the key, count(*) and words of states.
     `block` is what each stored relation takes of a task, however few groups it has.
-    `appended` is a row of a leaf that looks nothing up (it stands where `insert` does), `finish` a row of a result.
-    `rolled` is a stored row that queries are rolled up from: for each of them, and for each attribute that is coded.
+    `appended` is a row of a leaf that looks nothing up (it stands where `insert` does); `fresh` what an insert takes
+    more that makes a group: memory that was not touched before, and an index that grows.
+    `rolled` is a row that queries are rolled up from: for each of them, and for each attribute that is coded; `grouped`
+    a column of a group that comes out. `read` is what a merge or a roll-up takes of each item, however few its rows.
+    `finish` is a column of a row of a result, `shown` an address among them, made text; `close` is what a query takes
+    of each item, however few its results.
     """
 
     probe: CostBySize
@@ -57,9 +61,14 @@ class Costs:
     segment: PerRow = PerRow(30.0, 4.0)
     merge: PerRow = PerRow(30.0, 5.0)
     appended: float = 4.0
-    finish: float = 30.0
+    fresh: float = 12.0
     block: float = 60_000.0
-    rolled: PerRow = PerRow(10.0, 12.0)
+    rolled: PerRow = PerRow(8.0, 12.0)
+    grouped: float = 2.0
+    read: float = 120_000.0
+    finish: float = 2.0
+    shown: float = 30.0
+    close: float = 150_000.0
 
     def probe_at(self, size: float) -> float:
         return at(self.probe, size)

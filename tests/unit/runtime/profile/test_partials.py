@@ -1,4 +1,5 @@
-"""What partial groups cost: measured on groups that are what they are meant to be. No time is asserted."""
+"""What partial groups, roll-ups and results cost: measured on groups that are what they are meant to be. No time is
+asserted."""
 
 from __future__ import annotations
 
@@ -6,37 +7,56 @@ from math import isfinite
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from penstock.runtime.profile import partials
+from penstock.relations.relation import relation_of
+from penstock.relations.uniting import union_of
+from penstock.runtime.meter import FINISH, ROLL
+from penstock.runtime.profile import partials, rollups
+from penstock.runtime.profile.trials import LEAST, Trial, asked, chunk_of, middle, resolved, timed
 from penstock.sharing.model.unit_costs import USUAL, PerRow
 
 GROUPS = 4096
 
 
-def trial(folder: Path, number: int) -> partials._Trial:
-    return partials._Trial(folder, list(partials._queries())[number])
+def trial(folder: Path, keys: str, sums: str = "") -> Trial:
+    return Trial(folder, resolved([asked("q", keys, sums)])[0])
 
 
-def test_every_record_makes_a_group(tmp_path: Path) -> None:
-    for number, columns in ((0, 2), (1, 8)):
-        one = trial(tmp_path / str(number), number)
-        one._folder.mkdir()
-        assert one.columns == columns
-        full = partials._filled(one.relation, GROUPS, 0)
-        assert full.count == GROUPS
-        assert not any(values.any() for name, values in full.groups({}).components.items() if name == name.null)
+@pytest.mark.parametrize(("keys", "sums", "columns"), [("a", "", 2), ("abcd", "efg", 8), ("h", "", 2)])
+def test_every_record_makes_a_group(keys: str, sums: str, columns: int, tmp_path: Path) -> None:
+    one = trial(tmp_path, keys, sums)
+    assert one.columns == columns
+    full = one.filled(GROUPS)
+    assert full.count == GROUPS
+    assert len(one.windows([one.written(full)[0]])) == GROUPS
 
 
 def test_half_of_the_groups_of_a_segment_are_in_the_other(tmp_path: Path) -> None:
-    one = trial(tmp_path, 1)
-    merged = one._windows(one._stored(GROUPS))
+    one = trial(tmp_path, "abcd", "efg")
+    merged = one.windows(one.stored(GROUPS))
     assert merged.count.sum() == GROUPS
     assert len(merged) == GROUPS * 3 // 4
     assert sorted(np.unique(merged.count)) == [1, 2]
 
 
-def test_an_appending_leaf_takes_all_chunks_and_forgets_them(tmp_path: Path) -> None:
-    assert partials._appended(trial(tmp_path, 0).relation) >= partials.LEAST
+def test_columns_have_as_many_values_as_they_should(tmp_path: Path) -> None:
+    relation = trial(tmp_path, "abc").relation
+    chunk, ranges = chunk_of(relation, GROUPS, 0, (1 << 30, 16, 4, *rollups.VALUES[3:]))
+    assert chunk.words.shape[1] == GROUPS
+    assert len(np.unique(chunk.words, axis=1).T) == GROUPS
+    assert len(ranges) == len(relation.parts)
+
+
+def test_leaves_that_append_and_that_grow_take_all(tmp_path: Path) -> None:
+    assert partials._appended(trial(tmp_path, "ab", "g").relation) >= LEAST
+    assert isfinite(partials._fresh(trial(tmp_path, "ab", "g").relation))
+
+
+def test_the_middle_of_several_counts() -> None:
+    found = iter([9, 1, 5, 1000, 3])
+    assert middle(lambda: next(found)) == 5.0
+    assert timed(lambda: None) >= 0
 
 
 def test_rows_and_columns_are_told_apart() -> None:
@@ -54,10 +74,32 @@ def test_rows_and_columns_are_told_apart() -> None:
     assert abs(found.column - 3.0) < 1e-9
 
 
-def test_no_cost_is_nothing() -> None:
-    found = partials.measured_partials()
-    numbers = [found.segment.row, found.segment.column, found.merge.row, found.merge.column]
-    assert all(isfinite(n) and n > 0 for n in [*numbers, found.appended, found.finish, found.block])
+def test_rows_and_groups_are_told_apart() -> None:
+    """By roll-ups whose costs are made up."""
+    each = [(rollups.ROWS * 3.0 + 2.0 * columns, columns) for columns in (100, 300, 200_000, 500_000)]
+    row, grouped = rollups._row_and_group(each)
+    assert row == pytest.approx(3.0)
+    assert grouped == pytest.approx(2.0)
+
+
+def test_windows_are_closed_as_in_a_run(tmp_path: Path) -> None:
+    pairs = resolved([asked("ab", "ab", "g"), asked("bc", "bc", "g"), asked("de", "de", "g")])
+    union = union_of([relation_of(query) for query in pairs])
+    stored = rollups._Stored(tmp_path, pairs[0], union, GROUPS)
+    spent = stored.closed(pairs)
+    assert set(spent) == {ROLL, FINISH}
+    assert all(one > 0 for one in spent.values())
+    written = sorted(path.parent.parent.name for path in (tmp_path / "results").glob("*/.penstock/*"))
+    assert set(written) == {"ab", "bc", "de"}
+    made = stored.rolling()
+    assert all(made.groups(relation_of(query)).count.sum() == GROUPS for query in pairs)
+
+
+def test_no_cost_is_nothing(tmp_path: Path) -> None:
+    found, made = partials.measured_partials(tmp_path), rollups.measured_roll_ups(tmp_path)
+    rows = (found.segment, found.merge, made.rolled)
+    numbers = [found.appended, found.fresh, found.shown, found.block, made.grouped, made.read, made.finish, made.close]
+    assert all(isfinite(n) and n > 0 for n in [*numbers, *(n for one in rows for n in (one.row, one.column))])
 
 
 def test_a_partial_group_is_written_and_merged() -> None:

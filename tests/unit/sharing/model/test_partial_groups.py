@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from penstock.logical.resolve.app import resolve_app
-from penstock.relations.relation import Relation, relation_of
-from penstock.sharing.model.partial_groups import Behind, Handed, behind, columns_of
+from penstock.relations.relation import APPEND, Relation, relation_of
+from penstock.relations.storing import stored
+from penstock.relations.uniting import Union, united
+from penstock.sharing.model.partial_groups import Behind, Handed, Made, addresses_of, behind, columns_of, handed
 from penstock.sharing.model.unit_costs import USUAL, PerRow
 
 APP = resolve_app(
@@ -19,7 +21,10 @@ APP = resolve_app(
     "test",
     lambda uri, options: (),
 )
-COSTS = replace(USUAL, segment=PerRow(10.0, 2.0), merge=PerRow(20.0, 3.0), block=1000.0)
+COSTS = replace(
+    USUAL, segment=PerRow(10.0, 2.0), merge=PerRow(20.0, 3.0), block=1000.0, rolled=PerRow(4.0, 7.0), grouped=1.5,
+    read=500.0, finish=0.5, shown=11.0, close=300.0, fresh=6.0,
+)  # fmt: skip
 
 
 def kept(query: str) -> Relation:
@@ -32,11 +37,60 @@ def test_columns_are_keys_count_and_words_of_states(query: str, columns: int) ->
     assert columns_of(kept(query)) == columns
 
 
-def test_each_group_is_written_and_merged_once_a_task() -> None:
+def test_each_group_is_made_written_and_merged_once_a_task() -> None:
     found = behind([Handed(kept("counted"), 500.0), Handed(kept("summed"), 2000.0)], 1000.0, COSTS)
-    assert found == Behind(2.5, 0.5 * 14.0 + 2.0 * 20.0 + 2.0, 0.5 * 26.0 + 2.0 * 35.0)
-    assert found.cost == found.segment + found.merge
-    assert found.cost == pytest.approx(0.5 * COSTS.partial(2) + 2.0 * COSTS.partial(5) + 2.0 * COSTS.block / 1000.0)
+    merge = 0.5 * 26.0 + 2.0 * 35.0 + 2.0 * 0.5
+    assert found == Behind(2.5, 0.5 * 14.0 + 2.0 * 20.0 + 2.0, merge, fresh=2.5 * 6.0)
+    assert found.cost == found.fresh + found.segment + found.merge
+    assert found.cost == pytest.approx(0.5 * COSTS.partial(2) + 2.0 * COSTS.partial(5) + 2.0 + 1.0 + 15.0)
+
+
+def test_rows_that_are_appended_make_no_groups() -> None:
+    assert behind([Handed(replace(kept("counted"), table=APPEND), 500.0)], 1000.0, COSTS).fresh == 0.0
+
+
+def test_where_windows_close_but_once_an_item_costs_nothing() -> None:
+    made = (Made(kept("counted"), 500.0),)
+    found = behind([Handed(kept("counted"), 500.0, made)], 1000.0, COSTS, items=0.0)
+    assert found.merge == 0.5 * 26.0
+    assert found.finish == 0.5 * 2 * 0.5
+
+
+def test_each_row_is_rolled_up_once_for_each_query_and_coded_once_for_each_attribute() -> None:
+    summed, counted = kept("summed"), kept("counted")
+    made = (Made(summed, 300.0, True), Made(summed, 200.0, True))
+    found = behind([Handed(summed, 900.0, made, False)], 1000.0, COSTS)
+    # The second one is made of the groups of the first, which are fewer: their attributes are coded again.
+    first, second = 900.0 * (4.0 + 2 * 7.0), 300.0 * (4.0 + 2 * 7.0)
+    groups = 500.0 * 5 * 1.5
+    assert found.merge == 0.0
+    assert found.roll == pytest.approx((first + second + groups + 2 * 500.0) / 1000.0)
+    assert found.finish == pytest.approx((500.0 * 5 * 0.5 + 2 * 300.0) / 1000.0)
+    # What cannot be made of other groups is made of the rows, with codes that are there.
+    others = (Made(counted, 30.0, True), Made(kept("measured"), 20.0, True))
+    found = behind([Handed(summed, 900.0, others, False)], 1000.0, COSTS)
+    assert found.roll == pytest.approx((900.0 * (2 * 4.0 + 2 * 7.0) + (60.0 + 80.0) * 1.5 + 2 * 500.0) / 1000.0)
+
+
+def test_addresses_are_shown() -> None:
+    text = """CREATE STREAM t (ts TIMESTAMP, src INET, b INT) FROM 'csv:s' WATERMARK ts DELAY '0 s';
+    CREATE QUERY nets AS SELECT src/16 AS net, b, count(*) AS n FROM t [RANGE '1 s'] GROUP BY src/16, b;"""
+    relation = relation_of(resolve_app(text, "test", lambda uri, options: ()).query("nets"))
+    assert addresses_of(relation) == 1
+    found = behind([Handed(relation, 100.0, (Made(relation, 100.0),))], 100.0, COSTS)
+    assert found.finish == pytest.approx(3 * 0.5 + 11.0 + 3.0)
+
+
+@pytest.mark.parametrize("table", ["exact", APPEND])
+def test_of_a_union_all_queries_are_rolled_up(table: str) -> None:
+    whole = stored(APP, "s")
+    union = united(whole, [Union(tuple(one.name for one in whole.relations), table)])
+    groups = {kept(name).attributes: count for name, count in (("counted", 50.0), ("summed", 400.0))}
+    (one,) = handed(union, lambda relation: groups.get(relation.attributes, 700.0), 1000.0)
+    assert (one.merged, one.groups) == (False, 1000.0 if table == APPEND else 700.0)
+    assert [(made.groups, made.rolled) for made in one.made] == [(50.0, True), (400.0, True), (700.0, True)]
+    alone = list(handed(whole, lambda relation: 10.0, 1000.0))
+    assert all(one.merged and [made.rolled for made in one.made] == [False] for one in alone)
 
 
 def test_nothing_stored_costs_nothing() -> None:

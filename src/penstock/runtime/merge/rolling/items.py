@@ -52,7 +52,8 @@ def _whole(
     """Windows that fit, as many together as do."""
     names = tuple(wanting.query.name for wanting in one.wanting)
     shared = len(one.windows) - _left_over(one, len(names), parallelism)
-    share = -(-int(one.rows[:shared].sum()) // parallelism)
+    # Half a window more: shares of few windows differ, and what is left over would be an item of its own.
+    share = -(-int(one.rows[:shared].sum()) // parallelism) + int(one.rows.max()) // 2
     together = 1 << 62 if one.reading.window.tumbling else TOGETHER
     for first, beyond, rows in whole_windows(one.windows[:shared], one.rows[:shared], min(memory, share), together):
         yield MergeItem(number, names, Cut(next(part), first, beyond, 0, settings.slots, rows=rows * len(names)))
