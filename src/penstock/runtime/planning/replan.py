@@ -54,6 +54,9 @@ SWITCH = 5e6  # ns that a change of plans may cost: a file, and tables that get 
 LASTS = 8  # batches that a plan is expected to last
 LOOK = 2.5e6  # ns that a look at the plan takes for each query
 HOPE = 0.25  # of the part by which figures have changed: what a look may save at most
+SPENT = 0.05  # of what probes take without sharing while a plan lasts: what planning again may take,
+PROBE = 30e-9  # seconds each, about,
+LEAST_TIME = 0.05  # and so many seconds in any case
 TABLES = 0.25  # of a task's memory: what the tables before the leaves may take
 LEAST_TUPLES = 1_000  # of a sample, unless tasks have fewer
 
@@ -169,7 +172,11 @@ class Planner:
         asked, costs = self.planning.stored, self._costs(stream.name)
         unions = self._unions(kept, known, costs)
         each = [()] if asked == AUTO or not unions else []
-        found = [self._way(stream, kept, ways, known, self.planning) for ways in dict.fromkeys([*each, unions])]
+        found: list[Way] = []
+        behind = {ways: way_behind(*stored_in(kept, ways, known), costs, stream).cost for ways in [*each, unions]}
+        for ways in sorted(behind, key=lambda one: behind[one]):
+            if not found or asked != AUTO or behind[ways] < found[0].cost:  # else it is dearer whatever the tables
+                found.append(self._way(stream, kept, ways, known, self.planning))
         best = min(found, key=lambda way: way.cost)
         return replace(best.plan, ways=tuple((way.name, way.cost) for way in found))
 
@@ -301,11 +308,12 @@ class Planner:
         another way. It takes no longer than it may, whatever is asked for: a batch waits."""
         name, planning = plan.stream.name, self.planning
         known, costs = self.known[name], self._costs(name)
+        records = rows_of(tasks) * len(tasks) * LASTS
         if planning.plan_budget is None:
-            planning = replace(planning, plan_budget=sharing.BUDGET)
+            worth = max(LEAST_TIME, SPENT * PROBE * records * len(kept.relations))
+            planning = replace(planning, plan_budget=min(sharing.BUDGET, worth))
         old = min(reprice(plan, running, costs), taken(tasks))
         behind = way_behind(plan.stored, running, costs, plan.stream).cost
-        records = rows_of(tasks) * len(tasks) * LASTS
         if not stays:
             for way in self._other_ways(plan, kept, known, planning, old + behind):
                 moved = moving(kept, plan, way.plan, known, costs, len(tasks))
