@@ -79,6 +79,7 @@ def test_a_plan_that_is_asked_for_stays() -> None:
 
 def version(planning: Planning) -> tuple[Planner, Version]:
     made = Planner(planning)
+    made.joins = planner(planning.joins)  # costs of no machine
     return made, first_version(APP, partial(made.plans, APP), {}, planning)
 
 
