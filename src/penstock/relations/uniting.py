@@ -99,7 +99,7 @@ def union_of(parts: Collection[Relation], table: str = EXACT) -> Relation:
             choice=Choice(first.choice.where, columns, first.choice.gap),
             arguments=tuple(sorted(arguments, key=lambda argument: argument.name)),
             states=tuple(sorted({state for one in parts for state in one.states})),
-            panes=min((one.panes for one in parts), key=lambda panes: panes.slide),
+            panes=shortest(parts),
             table=table,
             slots=0 if table == APPEND else None,
             sieved=sieved,
@@ -107,17 +107,18 @@ def union_of(parts: Collection[Relation], table: str = EXACT) -> Relation:
     )
 
 
+def shortest(parts: Iterable[Relation]) -> Panes:
+    """The panes that those of all of them are made of."""
+    return min((one.panes for one in parts), key=lambda panes: panes.slide)
+
+
 def finest(attributes: Collection[Attribute]) -> set[Attribute]:
     """Those that do not follow from others, as `src/8` does from `src`."""
     return {
         one
         for one in attributes
-        if not any(tells(other, one) for other in attributes if other != one and _prefix_of(one, other))
+        if not isinstance(one, Prefix) or not any(tells(other, one) for other in attributes if other != one)
     }
-
-
-def _prefix_of(one: Attribute, other: Attribute) -> bool:
-    return isinstance(one, Prefix) and other != one
 
 
 def _moved(reader: Reader, parts: Collection[Relation], whole: Relation) -> Reader:

@@ -15,14 +15,16 @@ cheapest whole is taken. What is the same for all, finishing and sinks, is left 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from penstock.logical.expressions import Prefix
 from penstock.logical.query import Stream
 from penstock.logical.window import Panes, Window
 from penstock.relations.relation import APPEND, EXACT, Relation
 from penstock.relations.storing import Stored
-from penstock.relations.uniting import Union, union_of, unitable, united
+from penstock.relations.uniting import Union, finest, shortest, unitable, united
 from penstock.sharing.graph.grain import Grain, union
 from penstock.sharing.graph.lattice import lattice
 from penstock.sharing.model.partial_groups import (
@@ -35,6 +37,7 @@ from penstock.sharing.model.partial_groups import (
     merged_for,
     read_for,
     rolling,
+    words_of,
 )
 from penstock.sharing.model.statistics import Statistics
 from penstock.sharing.model.unit_costs import Costs
@@ -54,6 +57,8 @@ class Pricing:
     windows: dict[str, tuple[Window, ...]]
     known: Statistics
     costs: Costs
+    _alone: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
+    _made: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
 
     def groups(self, names: Iterable[str]) -> float:
         """Of a task, for each of its records."""
@@ -61,6 +66,11 @@ class Pricing:
 
     def alone(self, relation: Relation) -> float:
         """Nanoseconds a record of a relation that is stored by itself."""
+        if relation.name not in self._alone:
+            self._alone[relation.name] = self._by_itself(relation)
+        return self._alone[relation.name]
+
+    def _by_itself(self, relation: Relation) -> float:
         rows, columns = self.groups([relation.name]), columns_of(relation)
         merged = merged_for(self.windows[relation.name], relation.panes, self.turns([relation.name]))
         each = self.costs.fresh + self.costs.segment.of(columns) + self.costs.merge.of(columns) * merged
@@ -76,16 +86,28 @@ class Pricing:
 
     def union(self, relations: Sequence[Relation]) -> tuple[float, str]:
         """Nanoseconds a record of relations that are stored as one, and by which table that is cheaper."""
-        whole, names = union_of(relations), [one.name for one in relations]
-        rows, columns = self.groups(names), columns_of(whole)
+        names, attributes = [one.name for one in relations], finest({a for one in relations for a in one.attributes})
+        rows, columns = self.groups(names), len(attributes) + 1 + sum(words_of(relations).values())
         windows = [window for name in names for window in self.windows[name]]
-        read = read_for(windows, whole.panes, self.turns(names))
-        each = self.costs.segment.of(columns) + rolling(*read, len(whole.attributes), self.costs)
-        made = sum(grouping(Made(one, self.known.groups(self.grains[one.name])), self.costs) for one in relations)
-        rest = self.block + made / max(1.0, self.known.rows)
+        read = read_for(windows, shortest(relations), self.turns(names))
+        each = self.costs.segment.of(columns) + rolling(*read, len(attributes), self.costs)
+        rest = self.block + sum(map(self.made, relations)) / max(1.0, self.known.rows)
         exact = self.insert(rows, columns) + rows * (self.costs.fresh + each)
         appended = self.costs.appended + each
         return (exact + rest, EXACT) if exact <= appended else (appended + rest, APPEND)
+
+    def made(self, relation: Relation) -> float:
+        """Nanoseconds of the groups that a task's rows are rolled up to."""
+        if relation.name not in self._made:
+            groups = self.known.groups(self.grains[relation.name])
+            self._made[relation.name] = grouping(Made(relation, groups), self.costs)
+        return self._made[relation.name]
+
+    def spared(self, relation: Relation) -> float:
+        """Nanoseconds a record that a union costs less without a relation, at most, where all else stays: each record
+        makes a row."""
+        rolled, _ = read_for(self.windows[relation.name], relation.panes, self.turns([relation.name]))
+        return rolling(rolled, 0.0, 0, self.costs) + self.made(relation) / max(1.0, self.known.rows)
 
     @property
     def read(self) -> float:
@@ -169,14 +191,30 @@ def _without_strays(parts: list[list[Relation]], pricing: Pricing) -> list[list[
     """The same with those by themselves that cost less so than their roll-up does."""
     found: list[list[Relation]] = []
     for part in parts:
-        kept = list(part)
+        kept, cost = list(part), pricing.partition([part])
+        used: Counter[object] = Counter(what for one in part for what in _uses(one, pricing))
         for one in sorted(part, key=lambda relation: (pricing.alone(relation), relation.name)):
-            rest = [other for other in kept if other is not one]
-            if len(kept) > 1 and pricing.partition([rest, [one]]) < pricing.partition([kept]):
-                kept = rest
-                found.append([one])
+            else_same = all(used[what] > 1 for what in _uses(one, pricing)) and not _has_prefixes(one)
+            spared = pricing.spared(one) if else_same else cost
+            if len(kept) > 1 and pricing.alone(one) < spared:
+                rest = [other for other in kept if other is not one]
+                without = pricing.partition([rest])
+                if without + pricing.alone(one) < cost:
+                    kept, cost = rest, without
+                    used.subtract(_uses(one, pricing))
+                    found.append([one])
         found.append(kept)
     return found
+
+
+def _uses(one: Relation, pricing: Pricing) -> tuple[object, ...]:
+    """What a union would do without if no other relation in it used it."""
+    return (*one.attributes, *one.states, one.panes, *pricing.windows[one.name])
+
+
+def _has_prefixes(one: Relation) -> bool:
+    """Whether some attributes may follow from others."""
+    return any(isinstance(attribute, Prefix) for attribute in one.attributes)
 
 
 def way_behind(kept: Stored, known: Statistics, costs: Costs, stream: Stream) -> Behind:

@@ -315,7 +315,7 @@ class Planner:
         old = min(reprice(plan, running, costs), taken(tasks))
         behind = way_behind(plan.stored, running, costs, plan.stream).cost
         if not stays:
-            for way in self._other_ways(plan, kept, known, planning, old + behind):
+            for way in self._other_ways(plan, kept, known, planning, old + behind, records):
                 moved = moving(kept, plan, way.plan, known, costs, len(tasks))
                 if planning.stored != AUTO or _pays(old + behind, way.cost, records, moved):
                     return replace(way.plan, ways=((ONE if plan.unions else EACH, old + behind), (way.name, way.cost)))
@@ -326,19 +326,21 @@ class Planner:
         return replace(found, ways=plan.ways)
 
     def _other_ways(
-        self, plan: SharedPlan, kept: Stored, known: Known, planning: Planning, whole: float
+        self, plan: SharedPlan, kept: Stored, known: Known, planning: Planning, whole: float, records: float
     ) -> Iterator[Way]:
-        """Plans that store something else, the cheapest first, of those whose way behind the leaves leaves hope."""
+        """Plans that store something else, the cheapest first, of those whose way behind the leaves leaves hope; for as
+        long as that much is worth."""
         costs, asked = self._costs(plan.stream.name), planning.stored
         tried = dict.fromkeys([self._unions(kept, known, costs), *([()] if asked == AUTO else [])])
         tried.pop(plan.unions, None)
         budget = sharing.BUDGET if planning.plan_budget is None else planning.plan_budget
-        planning = replace(planning, plan_budget=budget / sharing.FIRST)  # they begin with nothing
         found = []
         for unions in tried:
             least = way_behind(*stored_in(kept, unions, known), costs, plan.stream).cost
             if asked != AUTO or least <= GAIN * whole:
-                found.append(self._way(plan.stream, kept, unions, known, planning))
+                worth = max(LEAST_TIME / 2, SPENT * 1e-9 * (whole - least) * records)
+                begins = replace(planning, plan_budget=min(budget, worth) / sharing.FIRST)  # with nothing
+                found.append(self._way(plan.stream, kept, unions, known, begins))
         yield from sorted(found, key=lambda way: way.cost)
 
     def _worth_a_look(self, name: str, now: Signature, spent: float = inf) -> bool:

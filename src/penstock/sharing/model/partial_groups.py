@@ -25,6 +25,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import inf
 
+from penstock.aggregates.base import State
 from penstock.aggregates.registry import planned_words
 from penstock.logical.expressions import Prefix
 from penstock.logical.query import Attribute
@@ -88,8 +89,12 @@ class Handed:
 def columns_of(relation: Relation) -> int:
     """Columns of a relation that differ from group to group: its attributes, count(*), and words of states that are
     neither NULL nor wide."""
-    words = sum(planned_words(state, relation.types[state.column].kind) for state in relation.states)
-    return len(relation.attributes) + 1 + words
+    return len(relation.attributes) + 1 + sum(words_of([relation]).values())
+
+
+def words_of(relations: Iterable[Relation]) -> dict[State, int]:
+    """Words of all states of some relations."""
+    return {s: planned_words(s, one.types[s.column].kind) for one in relations for s in one.states}
 
 
 def addresses_of(relation: Relation) -> int:
