@@ -133,7 +133,7 @@ def measure(case: PlanningCase, chooser: str, times: int) -> dict[str, Any]:
     from penstock.runtime.profile.survey import Survey
     from penstock.sharing.graph.lattice import lattice
     from penstock.sharing.planner import plan_stream
-    from penstock.state.versions import Version
+    from penstock.state.versions import first_version
 
     planning, kept, costs = Planning(chooser), stored(case.app, STREAM), calibrated()
     memory, net = Planner(planning).memory, lattice(kept.relations)
@@ -149,7 +149,7 @@ def measure(case: PlanningCase, chooser: str, times: int) -> dict[str, Any]:
         made = plan(known)  # also fills `known`, and loads what is loaded at first use
     except ConfigError as error:
         return {"seconds": None, "note": f"refused: {error.fact}"}
-    version = Version(0, case.app, {STREAM: made}, {})
+    version = first_version(case.app, lambda since: {STREAM: made}, {}, planning)
     return {
         "seconds": _median([partial(plan, unknown()) for _ in range(times)]),
         "seconds_again": _median([partial(plan, known)] * times),

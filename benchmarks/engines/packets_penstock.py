@@ -89,13 +89,13 @@ def _tasks(kind: str, job: PacketJob) -> tuple[int, dict[str, Any]]:
     from penstock.sharing.options import Planning
     from penstock.sources.base import START, Split
     from penstock.state.protocol import Work
-    from penstock.state.versions import Version
+    from penstock.state.versions import first_version
 
     app = penstock.App().sql(app_text(job.file))
     queries, planner = app.query_set(), Planner(Planning(kind))
     source = app.inputs(queries).sources[NAME]
     planner.look(queries, {NAME: source}, job.batch_rows, job.threads)
-    version = Version(0, queries, planner.plans(queries), {})
+    version = first_version(queries, lambda since: planner.plans(queries), {}, planner.planning)
     settings, at, number = TaskSettings(), START, 0
     done: Work = {}
     place, spent = Path(job.work), 0.0

@@ -76,5 +76,5 @@ def malformed_lines(summary: dict[str, Any]) -> list[str]:
         places = {f"{s}: {reason}": at for s, found in places.items() for reason, at in found.items()}
     return [
         f"malformed: {reason}: {count:,}" + (f" (first: {'; '.join(places[reason])})" if places.get(reason) else "")
-        for reason, count in reasons.items()
+        for reason, count in sorted(reasons.items(), key=lambda one: (-one[1], one[0]))  # whatever task met which first
     ]
