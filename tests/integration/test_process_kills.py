@@ -102,7 +102,8 @@ def test_signals_end_a_run_between_two_batches(reference: Reference, tmp_path: P
     """To all processes of the group, as a terminal and some service managers do."""
     lineage = Lineage(launches(reference.app)(tmp_path), tmp_path / "logs")
     try:
-        running = faults.start(lineage.launch, lineage.logs)
+        later = faults.stall("manifest.write", 3.0, 3)  # else the run may be over before the signal
+        running = faults.start(lineage.launch, lineage.logs, later)
         lineage.runs.append(running)
         assert faults.await_batches(running, 1)
         os.killpg(running.process.pid, number)
