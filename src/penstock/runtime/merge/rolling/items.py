@@ -38,7 +38,9 @@ def rolled_items(number: int, one: Due, settings: TaskSettings, parallelism: int
     edges = [0, *(np.flatnonzero(np.diff(large)) + 1).tolist(), len(large)]
     for start, stop in pairwise(edges):  # in a row are windows that fit, or that do not
         some = replace(one, windows=one.windows[start:stop], rows=one.rows[start:stop])
-        if stop > start and large[start]:
+        if start == stop:
+            continue
+        if large[start]:
             for window, rows in zip(some.windows.tolist(), some.rows.tolist(), strict=True):
                 whole = Cut(0, window, window + 1, 0, settings.slots, passes=-(-rows // memory))
                 yield from _in_passes(number, one, rows, whole, parallelism, part)

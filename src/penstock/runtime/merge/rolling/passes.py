@@ -67,7 +67,7 @@ class Telling:
     def by(self, wanted: Relation) -> Relation:
         """Its groups are made of whole groups of this one."""
         ordered = sorted(wanted.attributes, key=lambda one: (-self._used[one], attribute_text(one)))
-        return next((alone(wanted, one) for one in ordered if self._is_even(one)), wanted)
+        return next((self._alone(one) for one in ordered if self._is_even(one)), wanted)
 
     def _is_even(self, attribute: Attribute) -> bool:
         if attribute not in self._even:
@@ -77,8 +77,7 @@ class Telling:
 
     def _evenly(self, attribute: Attribute) -> bool:
         """By some rows of each block."""
-        by = named(replace(self._relation, attributes=(attribute,), arguments=(), states=(), slots=None, sieved=()))
-        share, counts = Share(0, self._passes, by), np.zeros(self._passes, np.int64)
+        share, counts = Share(0, self._passes, self._alone(attribute)), np.zeros(self._passes, np.int64)
         for block in self._blocks:
             rows = min(block.rows, LOOKED_AT)
             if rows:
@@ -86,7 +85,6 @@ class Telling:
                 counts += np.bincount(turns_of(self._relation, piece, share), minlength=self._passes)
         return int(counts.max()) * self._passes <= SKEW * int(counts.sum())
 
-
-def alone(wanted: Relation, attribute: Attribute) -> Relation:
-    """A relation of one of the attributes of another, for its keys."""
-    return named(replace(wanted, attributes=(attribute,), arguments=(), states=(), slots=None, sieved=()))
+    def _alone(self, attribute: Attribute) -> Relation:
+        """The same for all queries, whatever columns they read: its name says which rows a pass has."""
+        return named(replace(self._relation, attributes=(attribute,), arguments=(), states=(), slots=None, sieved=()))
