@@ -197,6 +197,11 @@ def test_tasks_and_merges_match_the_oracle(start: int, tmp_path: Path) -> None:
         check(seed, tmp_path / str(seed))
 
 
+def test_a_malformed_record_alone_in_its_block_is_no_result(tmp_path: Path) -> None:
+    """All rows of a merge are kept from one query of a union: a bit that never varies, and is not zero."""
+    check(20261313, tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, SLOW, 20))
 def test_many_tasks_and_merges_match_the_oracle(start: int, tmp_path: Path) -> None:
