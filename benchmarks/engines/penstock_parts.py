@@ -46,9 +46,9 @@ PLACES = {
     "penstock.runtime.tables.forest:Forest.take": TAKE,
     "penstock.runtime.tables.forest:Forest.drain": "flush",
     "penstock.runtime.task.task:Task._write_run": "segment",
-    "penstock.runtime.merge.windows:merge_windows": "merge",
-    "penstock.runtime.merge.windows:closed_groups": "roll up",
-    "penstock.runtime.merge.windows:finish": "finish",
+    "penstock.runtime.merge.item:merge_windows": "merge",
+    "penstock.runtime.merge.item:closed_groups": "roll up",
+    "penstock.runtime.merge.item:finish": "finish",
     "penstock.sinks.folder:FolderSink.stage": "sink",
     "penstock.sinks.discard:DiscardSink.stage": "sink",
 }

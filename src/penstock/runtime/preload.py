@@ -14,7 +14,7 @@ MODULES = (
     "pyarrow.compute",
     "pyarrow.parquet",
     "penstock.runtime.task.task",
-    "penstock.runtime.merge.windows",
+    "penstock.runtime.merge.item",
     "penstock.sources.registry",
     "penstock.sinks.registry",
 )

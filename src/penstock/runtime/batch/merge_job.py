@@ -36,8 +36,9 @@ from penstock.state.protocol import (
 )
 
 if TYPE_CHECKING:
+    from penstock.runtime.merge.item import Merged
     from penstock.runtime.merge.join.spread import SpreadReading
-    from penstock.runtime.merge.windows import Merged, TaskSegments
+    from penstock.runtime.merge.windows import TaskSegments
     from penstock.runtime.task.task import Task
     from penstock.state.segments.write import SegmentWriter
 
@@ -178,7 +179,7 @@ def _merged(together: list[Closed], cut: Cut, opened: TaskSegments) -> Iterator[
     """The finished results of queries that are read together, or of a join."""
     reading = together[0].reading
     if isinstance(reading, Reading):
-        from penstock.runtime.merge.windows import merge_item
+        from penstock.runtime.merge.item import merge_item
 
         return merge_item(reading, [one.wanting for one in together if isinstance(one.wanting, Wanting)], cut, opened)
     from penstock.runtime.merge.join.item import join_item

@@ -4,12 +4,13 @@
 | --- | --- |
 | `items` | which windows close, cut into items that fit a task's memory |
 | `together` | what queries that close together have in common; a room of its own |
-| `windows` | merges the panes of an item's windows, and finishes its queries |
+| `item` | merges an item, and finishes its queries one after the other |
+| `windows` | the rows of an item's windows, merged from panes |
 | `inputs` | the rows that a merge is made of |
 | `merge` | partial aggregates into groups |
 | `coarse` | the same groups by 8, 64, 512 … panes |
 | `once` | the rows that an item reads, once for all that is made of them |
-| `rollup`, `prefixes` | groups of a coarser relation from those of a finer one |
+| `prefixes` | coarser addresses of finer ones |
 | `rolling` | many queries from the same rows without hashing; a room of its own |
 | `finish` | groups into rows of the result |
 | `ordering` | ORDER BY and LIMIT |

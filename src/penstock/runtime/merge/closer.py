@@ -16,7 +16,7 @@ from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.items import Part
 from penstock.runtime.merge.merge import merge
 from penstock.runtime.merge.once import MergedOnce
-from penstock.runtime.merge.rollup import close_rolled_up
+from penstock.runtime.merge.rolling.rollup import close_rolled_up
 from penstock.runtime.meter import ROLL
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary

@@ -33,6 +33,7 @@ from penstock.logical.expressions import (
     Computed,
     Expression,
     Listed,
+    Match,
     Prefix,
     Triaged,
     WindowEnd,
@@ -145,7 +146,13 @@ class Finisher:
     ) -> None:
         self._query, self._groups, self._details, self._listing = query, groups, details, listing
         self._bounds, self._estimated = bounds, estimated
-        self.scope = Scope(self.operand, len(groups), grouped=True)
+        self._found: dict[Match, Operand] = {}
+
+    @property
+    def scope(self) -> Scope:
+        """Not kept here: it knows this object, and what is in a circle waits for the garbage collector. Columns of
+        dozens of queries did, and each made the next ones touch fresh memory."""
+        return Scope(self.operand, len(self._groups), grouped=True, found=self._found)
 
     def operand(self, expression: Expression) -> Operand:
         match expression:

@@ -1,51 +1,36 @@
-"""Merge the panes of closed windows, and finish the queries that close from them. Runs in tasks, item after item.
+"""The rows of an item's windows, merged from panes; and where windows begin and end.
 
-An item is a range of windows and hash slots of queries that are read together, small enough for a task's memory
-(`runtime.merge.items`). What is stored is read and merged once for all of them; each is then finished from the merged
-groups, or from what is made of them (`runtime.merge.closer`). Windows that overlap share most of their panes: what all
-windows of an item have in common, its *core*, is merged once and then given to each; only the panes at the fringes are
-taken window by window.
+Windows that overlap share most of their panes: what all windows of an item have in common, its *core*, is merged once
+and then given to each; only the panes at the fringes are taken window by window. `stacked` has the rows as they are
+stored, where all queries are rolled up from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from penstock.aggregates.extremes import GREATEST, LEAST
 from penstock.logical.window import ROWS, Window
-from penstock.relations.closing import slots_hold
 from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
-from penstock.relations.storing import fineness
-from penstock.runtime.merge.closer import closed_groups, joined_groups, lead_of
-from penstock.runtime.merge.details.reduced import PartRows, Shares, reduced
-from penstock.runtime.merge.estimates.made import estimated
 from penstock.runtime.merge.estimates.picks import NO_PICKS, WindowPicks, picks_of
-from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece, cells_of
-from penstock.runtime.merge.items import FOREVER, Cut, Part, Reading, Wanting, by_slots, of_whole_groups
+from penstock.runtime.merge.items import FOREVER, Cut, Reading
 from penstock.runtime.merge.merge import Merge, Share, merge, of_pass
-from penstock.runtime.merge.once import MergedOnce, Stacked
-from penstock.runtime.merge.ordering import Ranked, fewer_rows, first_rows
-from penstock.runtime.merge.rolling.passes import Telling
-from penstock.runtime.merge.tally import Tally, per_window, tally
-from penstock.runtime.merge.whole import group_of_nothing
-from penstock.runtime.meter import FINISH, ROLL, Meter
-from penstock.sharing.model.partial_groups import addresses_of, columns_of
-from penstock.state.protocol import JoinCounts, SegmentRef
+from penstock.runtime.merge.once import Stacked
+from penstock.runtime.meter import Meter
+from penstock.state.protocol import SegmentRef
 from penstock.state.segments import opened
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.read import Block, Handles
 from penstock.state.segments.vocabulary import Vocabulary
 
 Array = np.ndarray
-Finished = tuple[Ranked, tuple[Array, Array]]  # rows, and the records of each window that were read
 PIECE = 1 << 16  # rows that are taken at a time
 SHORT = 256  # rows: runs shorter than that are not read one by one
 
@@ -63,142 +48,6 @@ class TaskSegments(opened.Segments):
 
     def __exit__(self, *exception: object) -> None:
         self._held.close()
-
-
-@dataclass(frozen=True)
-class Merged:
-    """The finished result rows of a query in an item, the account of its windows, and the stored relation that is
-    charged with it; of a join, its work."""
-
-    query: str
-    table: pa.Table
-    tally: Tally
-    relation: str = ""
-    counts: JoinCounts | None = None
-
-
-def merge_item(reading: Reading, wanting: Sequence[Wanting], cut: Cut, segments: TaskSegments) -> Iterator[Merged]:
-    """Merge one item and finish its queries, one after the other; in passes where it has some."""
-    bounds = window_bounds(reading, cut, segments)
-    picks = window_picks(reading.picks, reading.window, cut, segments)
-    asked = [part.wanted for one in wanting for part in one.parts]
-    telling = telling_of(reading, cut, asked, segments)
-
-    def merged_once(turn: int, share: Cut = cut) -> MergedOnce:
-        def window(source: StoredSource) -> Window:
-            return reading.over(source.relation.name)
-
-        placing = any(one.details for one in wanting)
-        return MergedOnce(
-            Share(turn, share.passes, partial=share.partial),
-            lambda source, taken: merge_windows(window(source), source, share, segments, taken),
-            lambda source, taken: stacked(window(source), source, share, segments, taken, placing),
-            placing,
-            asked,
-            None if placing else telling,
-            segments.meter,
-        )
-
-    def shares(whole: Cut, part: Part) -> list[Callable[[], PartRows]]:
-        """Passes over the rows of a part, each with some of them: by slots where these have them whole."""
-        read = [source.relation for source in part.sources]
-        turns = (replace(whole, turn=turn) for turn in range(whole.passes))
-        cuts = by_slots(whole, whole.passes) if slots_hold(part.wanted, read) else turns
-        return [partial(part_rows, part, partial(merged_once, one.turn or 0, one)) for one in cuts]
-
-    def detailed(one: Wanting, whole: Cut) -> Finished:
-        """Of slots that have all that their groups are made of."""
-        if whole.passes == 1:
-            return one_pass(one, merged_once(0, whole))
-        groups = joined_groups([make().rows for make in shares(whole, one.groups)], one.groups.wanted)
-        return finished(one, groups, partial(shares, whole))
-
-    def one_pass(one: Wanting, merged: MergedOnce) -> Finished:
-        if reading.window.whole and not one.query.keys and not cut.rows:
-            groups = group_of_nothing(one.groups.wanted)
-        else:
-            with segments.meter.part(one.charged, ROLL):  # but for what is merged
-                groups = closed_groups(merged, one.groups.sources, one.groups.wanted)
-        return finished(one, groups, lambda part: [partial(part_rows, part, lambda: merged)])
-
-    def finished(one: Wanting, groups: Groups, shares: Shares) -> Finished:
-        wanted = one.groups.wanted
-        cells, shown = len(groups) * columns_of(wanted), len(groups) * addresses_of(wanted)
-        segments.meter.count(one.charged, closed=1, finished=len(groups), cells=cells, shown=shown)
-        with segments.meter.part(one.charged, FINISH):
-            return made(one, groups, shares)
-
-    def made(one: Wanting, groups: Groups, shares: Shares) -> Finished:
-        if one.query.weighed:
-            known, details = estimated(one, groups, shares, picks)
-            ranked = finish(one.query, known.whole, bounds, details, None, known)
-        else:
-            details, listing = reduced(one, groups, shares)
-            ranked = finish(one.query, groups, bounds, details, listing)
-        return ranked, per_window(groups.panes, groups.count)
-
-    def joined(one: Wanting, found: Iterable[Finished]) -> Merged:
-        ranked, exacts = zip(*found, strict=True)
-        with segments.meter.part(one.charged, FINISH):
-            rows = first_rows(one.query, ranked[0].joined(ranked[1:]) if len(ranked) > 1 else ranked[0])
-            return Merged(one.query.name, rows.table, tally(exacts, rows.windows, bounds.of, picks), one.charged)
-
-    # The coarse ones from what the fine ones made.
-    ordered = sorted(wanting, key=lambda one: -fineness(one.groups.wanted))
-    if ordered[0].details and cut.passes > 1:  # a pass may have but some rows of a group
-        for one in ordered:
-            wholes = [cut] if one.scattered else of_whole_groups(cut, cut.passes)
-            each = (detailed(one, whole) for whole in wholes)
-            yield joined(one, [(fewer_rows(one.query, ranked), exact) for ranked, exact in each])
-        return
-    if cut.passes == 1 or cut.turn is not None:
-        merged = merged_once(cut.turn or 0)
-        for one in by_lead(merged, ordered):
-            yield joined(one, [one_pass(one, merged)])
-        return
-    if cut.partial:
-        parts: dict[str, list[Groups]] = {}
-        for turn in range(cut.passes):
-            merged = merged_once(turn)
-            for one in by_lead(merged, ordered):
-                groups = closed_groups(merged, one.groups.sources, one.groups.wanted)
-                parts.setdefault(one.query.name, []).append(groups)
-        for one in ordered:
-            groups = joined_groups(parts.pop(one.query.name), one.groups.wanted)
-            yield joined(one, [finished(one, groups, lambda part: [])])
-        return
-    found: dict[str, list[Finished]] = {}
-    for turn in range(cut.passes):  # the groups of a pass are gone before those of the next one come
-        merged = merged_once(turn)
-        for one in by_lead(merged, ordered):
-            ranked, exact = one_pass(one, merged)
-            found.setdefault(one.query.name, []).append((fewer_rows(one.query, ranked), exact))
-    for one in ordered:
-        yield joined(one, found[one.query.name])
-
-
-def by_lead(merged: MergedOnce, ordered: Sequence[Wanting]) -> Sequence[Wanting]:
-    """Queries that need stored rows in the same order, or the same rows of a pass, follow each other."""
-    leads: dict[str, list[Wanting]] = {}
-    for one in ordered:
-        leads.setdefault(lead_of(merged, one.groups), []).append(one)
-    return [one for same in leads.values() for one in same]
-
-
-def telling_of(reading: Reading, cut: Cut, asked: Sequence[Relation], segments: TaskSegments) -> Telling | None:
-    """What tells the rows of passes over one relation; where several are read, the whole key of a query does."""
-    if cut.passes == 1 or len(reading.sources) != 1:
-        return None
-    (source,) = reading.sources
-    blocks = list(segments.blocks(source.relation.name, source.storages))
-    return Telling(source.relation, blocks, cut.passes, asked)
-
-
-def part_rows(part: Part, merged: Callable[[], MergedOnce]) -> PartRows:
-    """What a share has of a part; what it has merged for that is gone before the next begins."""
-    once = merged()
-    rows = closed_groups(once, part.sources, part.wanted)
-    return PartRows(rows, partial(once.place, rows))
 
 
 def merge_windows(window: Window, source: StoredSource, cut: Cut, segments: TaskSegments, share: Share) -> Groups:

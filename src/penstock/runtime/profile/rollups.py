@@ -23,11 +23,12 @@ from penstock.relations.relation import Relation, relation_of
 from penstock.relations.storage import StoredSource
 from penstock.relations.uniting import union_of
 from penstock.runtime.merge.inputs import Piece
+from penstock.runtime.merge.item import merge_item
 from penstock.runtime.merge.items import Cut, Part, Reading, Wanting
 from penstock.runtime.merge.merge import Merge
 from penstock.runtime.merge.rolling import attributes, coding, rolling
 from penstock.runtime.merge.rolling.rolling import Rolling
-from penstock.runtime.merge.windows import TaskSegments, merge_item, pane_pieces
+from penstock.runtime.merge.windows import TaskSegments, pane_pieces
 from penstock.runtime.meter import FINISH, ROLL
 from penstock.runtime.profile.trials import (
     EVERY,

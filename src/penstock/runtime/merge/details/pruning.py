@@ -14,7 +14,7 @@ from penstock.logical.query import Attribute, column_of
 from penstock.relations.component import Component, null_component, value_component
 from penstock.relations.relation import EXACT, Relation, attribute_parts
 from penstock.runtime.merge.merge import regroup, regrouped_numbers
-from penstock.runtime.merge.rollup import with_keys_of
+from penstock.runtime.merge.rolling.rollup import with_keys_of
 from penstock.state.segments.groups import Groups
 
 Array = np.ndarray

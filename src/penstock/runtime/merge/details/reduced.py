@@ -28,7 +28,7 @@ from penstock.runtime.merge.details.listing import candidates, counted, listing_
 from penstock.runtime.merge.finish import Details, Listing
 from penstock.runtime.merge.items import Part
 from penstock.runtime.merge.merge import placed
-from penstock.runtime.merge.rollup import with_keys_of
+from penstock.runtime.merge.rolling.rollup import with_keys_of
 from penstock.state.segments.groups import Groups
 
 Array = np.ndarray

@@ -20,6 +20,7 @@ from penstock.runtime.merge.details.reduced import PartRows, reduced
 from penstock.runtime.merge.estimates.made import estimated
 from penstock.runtime.merge.estimates.picks import NO_PICKS, WindowPicks
 from penstock.runtime.merge.finish import finish
+from penstock.runtime.merge.item import Merged
 from penstock.runtime.merge.items import Cut, Part
 from penstock.runtime.merge.join.combined import Joined, finer_relation
 from penstock.runtime.merge.join.living.fit import takes
@@ -31,7 +32,7 @@ from penstock.runtime.merge.join.sides import read_sides
 from penstock.runtime.merge.ordering import first_rows
 from penstock.runtime.merge.tally import per_window, tally
 from penstock.runtime.merge.whole import group_of_nothing
-from penstock.runtime.merge.windows import Merged, TaskSegments, window_picks
+from penstock.runtime.merge.windows import TaskSegments, window_picks
 from penstock.state.protocol import JoinCounts
 from penstock.state.segments.groups import Groups
 

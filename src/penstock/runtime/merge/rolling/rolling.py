@@ -52,19 +52,34 @@ class Found:
     at: Array | None = None
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """The rows of a merge, or those that `only` chooses."""
+
+    merge: Merge
+    only: Array | None
+
+    def cut(self, column: Array) -> Array:
+        return column if self.only is None else column[self.only]
+
+    def component(self, name: Component) -> Array:
+        return self.cut(self.merge.stacked(name.text))
+
+
 class Rolling:
     """Roll-ups of the rows of a merge; `only` chooses some of them."""
 
     def __init__(self, relation: Relation, merge: Merge, only: Array | None = None) -> None:
         self._relation, self._merge, self._only = relation, merge, only
         self.rows = merge.rows if only is None else len(only)
-        codes, self._numbers = coded(self._cut(merge.windows()))
+        self._rows = Chosen(merge, only)
+        codes, self._numbers = coded(self._rows.cut(merge.windows()))
         self._window = codes.astype(np.int32) if len(self._numbers) > 1 else NOTHING
-        self._attributes = Attributes(relation.attributes, self._component, merge.dictionaries)
+        self._attributes = Attributes(relation.attributes, self._rows.component, merge.dictionaries)
         self._columns: dict[State | None, Array] = {}
         self._sized: dict[str, dict[str, Single]] = {}
         self._lead: Lead | None = None
-        self._taken: dict[Choice, Rolling] = {}
+        self._taken: dict[Choice, Rolling | None] = {}  # None: all rows
 
     def groups(self, wanted: Relation) -> Groups:
         """The groups of a coarser relation."""
@@ -86,25 +101,19 @@ class Rolling:
         if choice not in self._taken:
             name = sieve_of(choice).text
             if choice not in self._relation.choices or self._merge.all_zero(name):
-                self._taken[choice] = self
+                self._taken[choice] = None
             else:
                 rows = np.flatnonzero(self._merge.stacked(name) == 0)
                 self._taken[choice] = Rolling(self._relation, self._merge, rows)
-        return self._taken[choice]
+        return self._taken[choice] or self
 
     # -- columns
-
-    def _cut(self, column: Array) -> Array:
-        return column if self._only is None else column[self._only]
-
-    def _component(self, name: Component) -> Array:
-        return self._cut(self._merge.stacked(name.text))
 
     def _state(self, state: State | None) -> Array:
         """A state that adds, or count(*)."""
         if state not in self._columns:
             found = self._merge.stacked(RECORDS) if state is None else self._merge.stacked_state(state)
-            self._columns[state] = self._cut(found)
+            self._columns[state] = self._rows.cut(found)
         return self._columns[state]
 
     # -- groups
