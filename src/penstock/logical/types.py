@@ -21,6 +21,8 @@ class Kind(Enum):
     INET = "INET"  # one address, IPv4 or IPv6
     PREFIX = "PREFIX"  # an INET cut to its first n bits, prints as 10.0.0.0/24
 
+    __hash__ = object.__hash__  # that of Enum is a function in Python: sets of columns asked it most of all
+
 
 @dataclass(frozen=True)
 class Type:

@@ -76,7 +76,7 @@ def part_name(query: str, number: int) -> str:
 
 def closing_of(wanted: Relation, stored: Relation) -> Closing:
     """How a query that wants one relation closes from another that is stored."""
-    same = set(wanted.attributes) == set(stored.attributes) and not stored.sieved and wanted.panes == stored.panes
+    same = wanted.key == stored.key and not stored.sieved and wanted.panes == stored.panes
     return Finish(stored.name) if same else RollUp(stored.name, wanted)
 
 

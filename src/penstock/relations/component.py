@@ -28,6 +28,8 @@ class Tag(StrEnum):
     INET6 = "inet6"
     SIEVE = "sieve"
 
+    __hash__ = str.__hash__  # that of Enum is a function in Python
+
 
 class Component(NamedTuple):
     """`of` is the column; of a pane its axis, slide and cut, of a sieve the relation. `length`: of an INET6 prefix."""

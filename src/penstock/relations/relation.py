@@ -93,6 +93,11 @@ class Relation:
         return joined_parts((Part(self.pane), *_parts_of(self.attributes), *sieves))
 
     @cached_property
+    def key(self) -> frozenset[Attribute]:
+        """What it groups by, in no order."""
+        return frozenset(self.attributes)
+
+    @cached_property
     def grouped(self) -> frozenset[str]:
         """The columns that it groups by, or by prefixes of."""
         return frozenset(a.column.name if isinstance(a, Prefix) else a.name for a in self.attributes)
