@@ -194,7 +194,7 @@ class Hfta:
     def _run(self, dues: list[AnyDue]) -> None:
         """Merge and stage the windows of one level. Joins that are too large for a task take a second job."""
         context = self.context
-        cut = items(dues, context.settings, context.executor.parallelism)
+        cut = items(dues, context.settings, context.executor.parallelism, context.before.results)
         closing = [(one, wanting) for one in dues for wanting in one.wanting]
         for one, wanting in closing:
             self.windows[wanting.query.name] = len(one.windows)

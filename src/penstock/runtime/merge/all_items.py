@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from penstock.runtime.merge.items import ITEMS_PER_TASK, LEAST_ROWS, Due, MergeItem, due_items
 from penstock.runtime.merge.join.items import join_items
 from penstock.runtime.merge.join.reading import JoinDue
 from penstock.runtime.merge.rolling.items import rolled_items, rolled_up
 from penstock.runtime.settings import TaskSettings
+from penstock.state.protocol import Results
 
 AnyDue = Due | JoinDue
+NONE: Mapping[str, Results] = MappingProxyType({})
 
 
-def items(dues: Iterable[AnyDue], settings: TaskSettings, parallelism: int) -> list[MergeItem]:
-    """All items of a batch."""
+def items(
+    dues: Iterable[AnyDue], settings: TaskSettings, parallelism: int, before: Mapping[str, Results] = NONE
+) -> list[MergeItem]:
+    """All items of a batch; `before` are the results of queries in the batches before it."""
     closed = list(dues)
     total = sum(int(one.rows.sum()) for one in closed)
     share = max(LEAST_ROWS, total // (ITEMS_PER_TASK * parallelism))
@@ -23,7 +28,7 @@ def items(dues: Iterable[AnyDue], settings: TaskSettings, parallelism: int) -> l
         if isinstance(one, JoinDue):
             return join_items(number, one, settings, parallelism)
         if rolled_up(one):
-            return rolled_items(number, one, settings, parallelism)
+            return rolled_items(number, one, settings, parallelism, before)
         return due_items(number, one, share, settings)
 
     return [item for number, one in enumerate(closed) for item in of(number, one)]

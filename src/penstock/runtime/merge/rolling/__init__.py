@@ -9,6 +9,7 @@
 | `rolling` | the groups of a query, and the columns of rows in an order that queries share |
 | `rollup` | the closing of a query that is rolled up: from the source, or from what was made of it |
 | `items` | work of queries that are all rolled up, shared out to tasks |
+| `dealing` | the queries of windows that are too few for all tasks, shared out |
 
 `kernels.tables.rolling` has the loops.
 """

@@ -2,21 +2,32 @@
 
 Every query goes through all rows of the relation, and has groups in no order of slots. So work is shared out by
 windows, as many together as fit a task's memory; and windows that are left over, or too few, by queries: each of these
-items reads the rows again, and rolls up some of the queries.
+items reads the rows again, and rolls up some of the queries (`rolling.dealing`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count, pairwise
 
 import numpy as np
 
 from penstock.relations.closing import Finish, closing_of
-from penstock.runtime.merge.items import LEAST_ROWS, TOGETHER, Cut, Due, MergeItem, rolled_bytes, whole_windows
+from penstock.runtime.merge.items import (
+    LEAST_ROWS,
+    TOGETHER,
+    Cut,
+    Due,
+    MergeItem,
+    Wanting,
+    rolled_bytes,
+    whole_windows,
+)
+from penstock.runtime.merge.rolling.dealing import dealt
 from penstock.runtime.merge.rolling.passes import has_few_groups
 from penstock.runtime.settings import TaskSettings
+from penstock.state.protocol import Results
 
 Array = np.ndarray
 FEW = 8  # queries that are worth reading the rows again for
@@ -31,7 +42,9 @@ def rolled_up(one: Due) -> bool:
     return not any(isinstance(closing_of(wanting.groups.wanted, relation), Finish) for wanting in one.wanting)
 
 
-def rolled_items(number: int, one: Due, settings: TaskSettings, parallelism: int) -> Iterator[MergeItem]:
+def rolled_items(
+    number: int, one: Due, settings: TaskSettings, parallelism: int, before: Mapping[str, Results]
+) -> Iterator[MergeItem]:
     """Windows of all queries together, windows left over query by query, large ones in passes."""
     memory, part = max(1, settings.task_memory // rolled_bytes(one.reading.sources[0].relation)), count()
     large = one.rows > memory
@@ -43,17 +56,24 @@ def rolled_items(number: int, one: Due, settings: TaskSettings, parallelism: int
         if large[start]:
             for window, rows in zip(some.windows.tolist(), some.rows.tolist(), strict=True):
                 whole = Cut(0, window, window + 1, 0, settings.slots, passes=-(-rows // memory))
-                yield from _in_passes(number, one, rows, whole, parallelism, part)
+                yield from _in_passes(number, one, rows, whole, parallelism, part, before)
         else:
-            yield from _whole(number, some, memory, settings, parallelism, part)
+            yield from _whole(number, some, memory, settings, parallelism, part, before)
 
 
 def _whole(
-    number: int, one: Due, memory: int, settings: TaskSettings, parallelism: int, part: Iterator[int]
+    number: int,
+    one: Due,
+    memory: int,
+    settings: TaskSettings,
+    parallelism: int,
+    part: Iterator[int],
+    before: Mapping[str, Results],
 ) -> Iterator[MergeItem]:
     """Windows that fit, as many together as do."""
     names = tuple(wanting.query.name for wanting in one.wanting)
     shared = len(one.windows) - _left_over(one, len(names), parallelism)
+    left_to = list(dealt(one, one.wanting, parallelism, before)) if shared < len(one.windows) else []
     # Half a window more: shares of few windows differ, and what is left over would be an item of its own.
     share = -(-int(one.rows[:shared].sum()) // parallelism) + int(one.rows.max()) // 2
     together = 1 << 62 if one.reading.window.tumbling else TOGETHER
@@ -61,27 +81,33 @@ def _whole(
         yield MergeItem(number, names, Cut(next(part), first, beyond, 0, settings.slots, rows=rows * len(names)))
     for first, beyond, rows in whole_windows(one.windows[shared:], one.rows[shared:], memory, together):
         whole = Cut(0, first, beyond, 0, settings.slots)
-        for some in dealt(names, parallelism):
-            yield MergeItem(number, some, replace(whole, part=next(part), rows=rows * len(some)))
+        for some in left_to:
+            yield MergeItem(number, some, replace(whole, part=next(part), rows=rows * len(names) // len(left_to)))
 
 
 def _in_passes(
-    number: int, one: Due, rows: int, whole: Cut, parallelism: int, part: Iterator[int]
+    number: int,
+    one: Due,
+    rows: int,
+    whole: Cut,
+    parallelism: int,
+    part: Iterator[int],
+    before: Mapping[str, Results],
 ) -> Iterator[MergeItem]:
     """A window whose rows are too many for a task: passes are items of their own where each makes whole groups."""
-    few, limited, others = list[str](), list[str](), list[str]()
+    few, limited, others = list[Wanting](), list[Wanting](), list[Wanting]()
     for wanting in one.wanting:
         if has_few_groups(wanting.groups.wanted, one.reading.sources[0].relation, one.blocks):
-            few.append(wanting.query.name)
+            few.append(wanting)
         else:
-            (others if wanting.query.limit is None else limited).append(wanting.query.name)
-    for names, partial in ((few, True), (limited, False)):
-        for some in dealt(names, parallelism):
+            (others if wanting.query.limit is None else limited).append(wanting)
+    for same, partial in ((few, True), (limited, False)):
+        for some in dealt(one, same, parallelism, before):
             cut = replace(whole, part=next(part), turn=None, rows=rows * len(some), partial=partial)
             yield MergeItem(number, some, cut)
     for turn in range(whole.passes if others else 0):
         cut = replace(whole, part=next(part), turn=turn, rows=rows * len(others) // whole.passes)
-        yield MergeItem(number, tuple(others), cut)
+        yield MergeItem(number, tuple(wanting.query.name for wanting in others), cut)
 
 
 def _left_over(one: Due, queries: int, parallelism: int) -> int:
@@ -89,11 +115,3 @@ def _left_over(one: Due, queries: int, parallelism: int) -> int:
     if parallelism < 2 or queries < FEW * parallelism or int(one.rows.sum()) < LEAST_ROWS:
         return 0
     return len(one.windows) % parallelism
-
-
-def dealt(names: Sequence[str], parts: int) -> Iterator[tuple[str, ...]]:
-    """Neighbours together: they mostly have an attribute in common."""
-    edges = [len(names) * number // parts for number in range(parts + 1)]
-    for start, stop in pairwise(edges):
-        if start < stop:
-            yield tuple(names[start:stop])
