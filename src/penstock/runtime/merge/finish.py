@@ -174,6 +174,9 @@ class Finisher:
 
     def arrow(self, expression: Expression, kind: pa.DataType) -> pa.Array:
         """A column of the select list, which has this type in results."""
+        shown = self._printed(expression)
+        if shown is not None:
+            return shown
         operand = evaluate(expression, self.scope)
         values = operand.values
         if isinstance(values, Addresses):
@@ -220,13 +223,34 @@ class Finisher:
 
     def _addresses(self, name: str, length: int = WHOLE) -> Addresses:
         """The addresses of a key column, cut to `length` bits."""
-        component, numbers = inet6_component(name, length), self._groups.components[value_component(name)]
+        return self._cut(name, self._groups.components, length)
+
+    def _cut(self, name: str, components: Mapping[Component, Array], length: int) -> Addresses:
+        component, numbers = inet6_component(name, length), components[value_component(name)]
         if length != WHOLE:
             drop = max(0, IPV4_BITS - length)
             numbers = numbers >> drop << drop
-        codes = self._groups.components[component]
+        codes = components[component]
         six = codes - component.code_base if codes.any() else None
         return decoded(numbers, six, self._groups.dictionaries.get(component))
+
+    def _printed(self, expression: Expression) -> pa.DictionaryArray | None:
+        """A key of addresses whose values are known by code, where printing all of these is worth it: other queries
+        show them as well."""
+        name, length = _key_column(expression)
+        if name not in self._groups.coded:
+            return None
+        codes, column = self._groups.coded[name]
+        values = column.values[value_component(name)]
+        if length not in column.printed:
+            if 2 * len(codes) < len(values):
+                return None
+            column.printed[length] = self._text(self._cut(name, column.values, length), length)
+        printed = column.printed[length]
+        distinct = len(printed.dictionary) == len(printed)  # then they are in order
+        shown, nulls = codes if distinct else printed.indices.to_numpy()[codes], column.values[null_component(name)]
+        gone = nulls[codes] != 0 if nulls.any() else None
+        return _coded(pa.array(shown.astype(np.int32, copy=False), mask=gone), printed.dictionary)
 
     def _text(self, addresses: Addresses, length: int = -1) -> pa.DictionaryArray:
         """Addresses as text, each printed once."""
@@ -295,6 +319,16 @@ class Finisher:
         if window.axis == ROWS:
             return f"the window of rows {number * window.slide} to {window.end(number)}"
         return f"the window that ends at {np.datetime64(window.end(number), 'us')}"
+
+
+def _key_column(expression: Expression) -> tuple[str, int]:
+    """The column that an expression shows, and the length of its prefix; no name, if it shows something else."""
+    match expression:
+        case Prefix(column, length):
+            return column.name, length
+        case Column(name):
+            return name, WHOLE
+    return "", WHOLE
 
 
 def _length(expression: Expression) -> int:

@@ -169,7 +169,7 @@ class Merge:
                 components[name] = recoded[0]
             for state, codes in zip(coded, recoded[len(keys) :], strict=True):
                 states[state] = (codes,)
-        return replace(groups, components=components, dictionaries=dictionaries, states=states)
+        return replace(groups, components=components, dictionaries=dictionaries, states=states, coded={})
 
     def _column(self, number: int, name: str) -> Array:
         """A column of a piece, in codes of the merged dictionaries."""

@@ -62,7 +62,7 @@ class Rows:
             return Rolling(self.relation, self.stored.merge)
         assert self.groups is not None
         pieces = [Piece(GroupRows(self.groups), self.groups.panes)]
-        return Rolling(self.relation, Merge(self.relation, pieces, self.groups.dictionaries))
+        return Rolling(self.relation, Merge(self.relation, pieces, self.groups.dictionaries), given=self.groups.coded)
 
     @property
     def windows(self) -> InWindows | None:

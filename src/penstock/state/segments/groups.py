@@ -7,7 +7,9 @@ numbers, codes with their dictionary beside them, NULL flags. Nothing here depen
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -15,19 +17,47 @@ from penstock.aggregates.base import State
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables.order import hash_codes, hash_values
 from penstock.relations.component import Component, Tag, value_component
+from penstock.relations.layout import Part
 
 Array = np.ndarray
 
 
+@dataclass(frozen=True)
+class KeyColumn:
+    """The values of a key column that many groups, of several queries, have: the components of each, by its code.
+
+    What is made of them is kept: text by prefix length (`printed`), and codes of coarser values with those by the parts
+    of their key (`coarser`)."""
+
+    values: Mapping[Component, Array]
+    printed: dict[int, Any] = field(default_factory=dict)
+    coarser: dict[tuple[Part, ...], tuple[Array, KeyColumn]] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        return len(next(iter(self.values.values())))
+
+    @cached_property
+    def varying(self) -> frozenset[Component]:
+        """Components that are not all zero."""
+        return frozenset(name for name, values in self.values.items() if values.any())
+
+
+CodedColumns = Mapping[str, tuple[Array, KeyColumn]]  # by name
+
+
 @dataclass
 class Groups:
-    """`panes` (once merged: windows) by number, key `components` by name, count(*) and states of a few words."""
+    """`panes` (once merged: windows) by number, key `components` by name, count(*) and states of a few words.
+
+    Of key columns that are known by code, `coded` has the code of each group; the components are there as well."""
 
     panes: Array
     components: dict[Component, Array]
     dictionaries: Mapping[Component, Dictionary]
     count: Array
     states: dict[State, tuple[Array, ...]]
+    coded: CodedColumns = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.count)
@@ -40,6 +70,7 @@ class Groups:
             self.dictionaries,
             self.count[index],
             {state: tuple(word[index] for word in words) for state, words in self.states.items()},
+            {name: (codes[index], column) for name, (codes, column) in self.coded.items()},
         )
 
 

@@ -14,11 +14,12 @@ from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import rolling as kernels
 from penstock.logical.expressions import Prefix
 from penstock.logical.query import Attribute
-from penstock.relations.component import Component
+from penstock.relations.component import Component, Tag
 from penstock.relations.layout import Part
 from penstock.relations.relation import attribute_parts, joined_parts
 from penstock.runtime.merge.prefixes import coarser
-from penstock.runtime.merge.rolling.coding import Components, Single, coded
+from penstock.runtime.merge.rolling.coding import Components, Single, coded, narrow
+from penstock.state.segments.groups import CodedColumns, KeyColumn
 
 Array = np.ndarray
 Parts = tuple[Part, ...]
@@ -26,16 +27,17 @@ Parts = tuple[Part, ...]
 
 class Attributes:
     """Attributes of rows, each coded when it is first asked for. `column` gives a component of all rows, `dictionaries`
-    grow by those of IPv6 prefixes."""
+    grow by those of IPv6 prefixes; columns that are `given` have codes already."""
 
     def __init__(
         self,
         known: Iterable[Attribute],
         column: Callable[[Component], Array],
         dictionaries: Mapping[Component, Dictionary],
+        given: CodedColumns,
     ) -> None:
         self._known, self._column = parts_by_column(tuple(known)), column
-        self.dictionaries = dict(dictionaries)
+        self.dictionaries, self._given = dict(dictionaries), given
         self._coded: dict[tuple[str, Parts], Single] = {}
 
     def coded(self, attributes: Iterable[Attribute]) -> dict[str, Single]:
@@ -45,21 +47,37 @@ class Attributes:
     def _one(self, column: str, parts: Parts) -> Single:
         if (column, parts) not in self._coded:
             known = self._known[column]
-            self._coded[column, parts] = self._read(parts) if parts == known else self._cut(column, known, parts)
+            self._coded[column, parts] = (
+                self._read(column, parts) if parts == known else self._cut(column, known, parts)
+            )
         return self._coded[column, parts]
 
-    def _read(self, parts: Parts) -> Single:
+    def _read(self, column: str, parts: Parts) -> Single:
+        if column in self._given:
+            codes, known = self._given[column]
+            if known.values.keys() == {part.component for part in parts}:
+                return Single(narrow(codes, known.size), known)
         codes, values = joined_codes({part.component: self._column(part.component) for part in parts})
-        return Single(codes, len(next(iter(values.values()))), values)
+        return Single(codes, KeyColumn(values))
 
     def _cut(self, column: str, known: Parts, parts: Parts) -> Single:
         """What is coarser, by the values of what is there."""
         finer = self._one(column, known)
-        cut = {p.component: coarser(p.component, p.drop, finer.values, self.dictionaries) for p in parts}
-        mapping, values = joined_codes(cut)
+        if parts not in finer.column.coarser:
+            cut = {p.component: coarser(p.component, p.drop, finer.column.values, self.dictionaries) for p in parts}
+            mapping, values = joined_codes(cut)
+            kept = mapping, KeyColumn(values)
+            if not any(self.dictionaries[p.component].count for p in parts if p.component in self.dictionaries):
+                finer.column.coarser[parts] = kept
+        else:
+            kept = finer.column.coarser[parts]
+            for part in parts:
+                if part.component.tag is Tag.INET6:
+                    self.dictionaries.setdefault(part.component, Dictionary())
+        mapping, coarse = kept
         codes = np.empty(len(finer.codes), mapping.dtype)
         kernels.through(mapping, finer.codes, codes)
-        return Single(codes, len(next(iter(values.values()))), values)
+        return Single(codes, coarse)
 
 
 @lru_cache(maxsize=1024)  # the same in every batch

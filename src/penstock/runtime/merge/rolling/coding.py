@@ -15,6 +15,7 @@ import numpy as np
 
 from penstock.kernels.tables import rolling as kernels
 from penstock.relations.component import Component
+from penstock.state.segments.groups import KeyColumn
 
 Array = np.ndarray
 Components = dict[Component, Array]
@@ -31,28 +32,31 @@ class Coded(Protocol):
     @property
     def size(self) -> int: ...
 
-    def components(self, codes: Array) -> Components:
-        """What these codes stand for."""
+    def columns(self, codes: Array) -> Keys:
+        """What these codes stand for: the columns, and their codes."""
         ...
 
 
 @dataclass(frozen=True)
 class Single:
-    """A column: `values` has its components by code, where they are not all zero."""
+    """A column: the code of each row, and what codes stand for."""
 
     codes: Array
-    size: int
-    values: Components
+    column: KeyColumn
 
     @cached_property
-    def varying(self) -> frozenset[Component]:
-        return frozenset(name for name, values in self.values.items() if values.any())
+    def size(self) -> int:
+        return self.column.size
 
     def components(self, codes: Array) -> Components:
+        varying = self.column.varying
         return {
-            name: gathered(values, codes) if name in self.varying else zeros(len(codes))
-            for name, values in self.values.items()
+            name: gathered(values, codes) if name in varying else zeros(len(codes))
+            for name, values in self.column.values.items()
         }
+
+    def columns(self, codes: Array) -> Keys:
+        return [(self, codes)]
 
 
 @dataclass(frozen=True)
@@ -66,10 +70,13 @@ class Product:
     second: Coded
     numbers: Array | None = None
 
-    def components(self, codes: Array) -> Components:
+    def columns(self, codes: Array) -> Keys:
         numbers = codes if self.numbers is None else self.numbers[codes]
         one, other = np.divmod(numbers, self.second.size)
-        return {**self.first.components(one), **self.second.components(other)}
+        return [*self.first.columns(one), *self.second.columns(other)]
+
+
+Keys = Sequence[tuple[Single, Array]]  # columns of a key, and the code of each group in them
 
 
 def gathered(values: Array, at: Array) -> Array:

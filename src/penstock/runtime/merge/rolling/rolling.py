@@ -16,12 +16,12 @@ import numpy as np
 from penstock.aggregates.base import State
 from penstock.aggregates.count import RECORDS
 from penstock.kernels.tables import rolling as kernels
-from penstock.relations.component import Component
+from penstock.relations.component import Component, Tag
 from penstock.relations.relation import Choice, Relation, sieve_of
 from penstock.runtime.merge.merge import Merge
 from penstock.runtime.merge.rolling.attributes import Attributes
-from penstock.runtime.merge.rolling.coding import Components, Single, coded, product
-from penstock.state.segments.groups import Groups
+from penstock.runtime.merge.rolling.coding import Keys, Single, coded, product
+from penstock.state.segments.groups import CodedColumns, Groups
 
 Array = np.ndarray
 FEW = 1 << 12  # places that are always worth an array
@@ -32,13 +32,13 @@ NOTHING = np.empty(0, np.int32)
 @dataclass(frozen=True)
 class Lead:
     """Rows by window and the code of one column, and where these change: the cells. `windows` has the first cell of
-    each window, `keys` the components of each cell; `sums` are columns in this order."""
+    each window, `codes` the code of each cell; `sums` are columns in this order."""
 
     column: Single
     order: Array
     starts: Array
     windows: Array
-    keys: Single
+    codes: Array
     sums: dict[State | None, Array] = field(default_factory=dict)
 
 
@@ -47,7 +47,7 @@ class Found:
     """Groups by number: their windows, their keys, and sums that were made on the way, count(*) first."""
 
     windows: Array
-    components: Components
+    keys: Keys
     sums: Sequence[Array]
     at: Array | None = None
 
@@ -67,15 +67,17 @@ class Chosen:
 
 
 class Rolling:
-    """Roll-ups of the rows of a merge; `only` chooses some of them."""
+    """Roll-ups of the rows of a merge; `only` chooses some of them, `given` has columns by code that are known."""
 
-    def __init__(self, relation: Relation, merge: Merge, only: Array | None = None) -> None:
+    def __init__(
+        self, relation: Relation, merge: Merge, only: Array | None = None, given: CodedColumns | None = None
+    ) -> None:
         self._relation, self._merge, self._only = relation, merge, only
         self.rows = merge.rows if only is None else len(only)
         self._rows = Chosen(merge, only)
         codes, self._numbers = coded(self._rows.cut(merge.windows()))
         self._window = codes.astype(np.int32) if len(self._numbers) > 1 else NOTHING
-        self._attributes = Attributes(relation.attributes, self._rows.component, merge.dictionaries)
+        self._attributes = Attributes(relation.attributes, self._rows.component, merge.dictionaries, given or {})
         self._columns: dict[State | None, Array] = {}
         self._sized: dict[str, dict[str, Single]] = {}
         self._lead: Lead | None = None
@@ -127,11 +129,13 @@ class Rolling:
         if rest:
             assert found.at is not None
             states |= self._folded(found.at, len(found.windows), rest)
-        components = {part.component: found.components[part.component] for part in wanted.parts[1:]}
+        every = {name: column for single, codes in found.keys for name, column in single.components(codes).items()}
+        components = {part.component: every[part.component] for part in wanted.parts[1:]}
         coded_states = {wanted.coded_states[state] for state in rest if state in wanted.coded_states}
         names = {*coded_states, *(name for name in components if name in self._attributes.dictionaries)}
         dictionaries = {name: self._attributes.dictionaries[name] for name in sorted(names)}
-        groups = Groups(found.windows, components, dictionaries, found.sums[0], {s: states[s] for s in kept})
+        kept_states = {state: states[state] for state in kept}
+        groups = Groups(found.windows, components, dictionaries, found.sums[0], kept_states, addresses(found.keys))
         return groups, found.at
 
     def _found(self, wanted: Relation, adding: tuple[State, ...], place: bool) -> Found:
@@ -170,17 +174,16 @@ class Rolling:
             kernels.combine_codes(part.codes, part.size, numbers)
         sums = added(numbers, places, [self._state(None), *(self._state(state) for state in adding)])
         there = np.flatnonzero(sums[0])
-        components: Components = {}
-        left = there
+        keys, left = list[tuple[Single, Array]](), there
         for part in reversed(columns):
             left, codes = np.divmod(left, part.size)
-            components |= part.components(codes)
+            keys.append((part, codes))
         at = None
         if place:
             group = np.empty(places, np.int64)
             group[there] = np.arange(len(there))
             at = group[numbers]
-        return Found(self._numbers[left], components, [one[there] for one in sums], at)
+        return Found(self._numbers[left], keys, [one[there] for one in sums], at)
 
     def _stamped(self, columns: list[Single], adding: tuple[State, ...], place: bool) -> Found:
         longest, *others = columns
@@ -199,12 +202,10 @@ class Rolling:
             kernels.stamp_rows(lead.order, lead.starts, codes, latest, cell_of, rest_of, at)
             sums += added(at, count, [self._state(state) for state in more])
         cells = cell_of[:count]
-        components = lead.keys.components(cells)
-        if rest is not None:
-            components |= rest.components(rest_of[:count])
+        keys = [(longest, lead.codes[cells]), *([] if rest is None else rest.columns(rest_of[:count]))]
         begins = np.searchsorted(cells, lead.windows)  # groups come by cell, and cells by window
         windows = np.repeat(self._numbers, np.diff(begins, append=count))
-        return Found(windows, components, sums, at)
+        return Found(windows, keys, sums, at)
 
     def _in_lead(self, lead: Lead, state: State | None) -> Array:
         """A column in the order of a lead."""
@@ -230,9 +231,14 @@ class Rolling:
         starts = np.empty(self.rows + 1, np.int32)
         windows, codes = (np.empty(self.rows, np.int32) for _ in range(2))
         count = kernels.find_cells(order, self._window, lead.codes, starts, windows, codes)
-        keys = Single(codes[:count], count, lead.components(codes[:count]))
         first = np.searchsorted(windows[:count], np.arange(len(self._numbers)))
-        return Lead(lead, order, starts[: count + 1].copy(), first, keys)
+        return Lead(lead, order, starts[: count + 1].copy(), first, codes[:count].copy())
+
+
+def addresses(keys: Keys) -> CodedColumns:
+    """The columns of addresses by name: they are printed by code."""
+    found = ((single.column, codes) for single, codes in keys)
+    return {next(iter(c.values)).of: (codes, c) for c, codes in found if any(n.tag is Tag.INET6 for n in c.values)}
 
 
 def added(places: Array, many: int, columns: Sequence[Array]) -> list[Array]:
