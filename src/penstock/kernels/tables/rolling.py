@@ -115,23 +115,25 @@ def gather(values, order, found):
 
 @kernel_for(
     *(
-        (I64, ro(I32), ro(I32), ro(kind), together(ro(I64), n), rw(I32), rw(I32), rw(I32), together(rw(I64), n))
+        (I64, ro(I32), ro(I32), ro(I32), ro(kind), together(ro(I64), n), *[rw(I32)] * 4, together(rw(I64), n))
         for kind in CODES
         for n in COLUMNS
     )
 )
-def stamp_sums(order, starts, rest, values, latest, cell_of, rest_of, sums):
-    """Number the groups by cell and code of the rest, and add up the values of each (columns, in order). `latest` is −1
-    everywhere; returns the number of groups."""
+def stamp_sums(order, starts, leads, rest, values, latest, begins, lead_of, rest_of, sums):
+    """Number the groups by cell and code of the rest, and add up the values of each (columns, in order). `leads` has
+    the code of each cell, `latest` is −1 everywhere; `begins` gets the first group of each cell, `lead_of` and
+    `rest_of` the codes of each group. Returns the number of groups."""
     count = int64(0)
     for cell in range(starts.shape[0] - 1):
-        base = count
+        base = begins[cell] = count
+        lead = leads[cell]
         for i in range(starts[cell], starts[cell + 1]):
             code = int64(rest[order[i]])
             group = int64(latest[code])
             if group < base:
                 latest[code] = count
-                cell_of[count] = cell
+                lead_of[count] = lead
                 rest_of[count] = code
                 for k in range(len(values)):
                     sums[k][count] = values[k][i]
@@ -142,9 +144,9 @@ def stamp_sums(order, starts, rest, values, latest, cell_of, rest_of, sums):
     return count
 
 
-@kernel_for(*((I64, ro(I32), ro(I32), ro(kind), rw(I32), rw(I32), rw(I32), rw(I64)) for kind in CODES))
-def stamp_rows(order, starts, rest, latest, cell_of, rest_of, at):
-    """The same groups, and the number of every row's group."""
+@kernel_for(*((I64, ro(I32), ro(I32), ro(kind), rw(I32), rw(I64)) for kind in CODES))
+def stamp_rows(order, starts, rest, latest, at):
+    """The same groups: the number of every row's group."""
     count = int64(0)
     for cell in range(starts.shape[0] - 1):
         base = count
@@ -153,8 +155,6 @@ def stamp_rows(order, starts, rest, latest, cell_of, rest_of, at):
             group = int64(latest[code])
             if group < base:
                 latest[code] = count
-                cell_of[count] = cell
-                rest_of[count] = code
                 group = count
                 count += 1
             at[order[i]] = group

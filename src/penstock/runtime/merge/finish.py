@@ -96,12 +96,13 @@ def finish(
     columns, schema = Finisher(query, groups, details, listing, bounds, estimated), result_schema(query)
     arrays = [columns.arrow(output.expression, schema.types[n]) for n, output in enumerate(query.select)]
     if not query.window.whole:
-        arrays += _times(groups.panes, bounds)
+        arrays += _times(groups, bounds)
     table = pa.Table.from_arrays(arrays, schema.names)
     ties = [*(Order(key.attribute) for key in query.keys), *_items(query, listing)]
     order = [*query.order, *ties] if query.order or query.limit is not None else []
     scope = columns.scope
-    ranked = Ranked(table, groups.panes, tuple((evaluate(o.expression, scope), o.descending) for o in order))
+    by = tuple((evaluate(o.expression, scope), o.descending) for o in order)
+    ranked = Ranked(table, groups.panes, by, groups.runs)
     if having is not None:
         ranked = ranked.take(np.flatnonzero(truth(having, scope)))
     if query.per_tuple:
@@ -343,9 +344,9 @@ def _strings(offsets: Array, data: Array) -> pa.Array:
     return pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers).cast(pa.string())
 
 
-def _times(panes: Array, bounds: WindowBounds) -> list[pa.Array]:
+def _times(groups: Groups, bounds: WindowBounds) -> list[pa.Array]:
     """Start and end of each one's window, of which there are few."""
-    windows, codes = window_codes(panes)
+    windows, codes = window_codes(groups.panes, groups.runs)
     at = pa.array(codes)
     # Arrow's casts look the kernel up by name, for each column again.
     return [_coded(at, pa.array(edge, pa.int64()).view(TIME)) for edge in bounds.of(windows)]

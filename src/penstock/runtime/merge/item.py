@@ -211,7 +211,7 @@ def finished(item: Item, one: Wanting, groups: Groups, parts: Shares) -> Finishe
     cells, shown = len(groups) * columns_of(wanted), len(groups) * addresses_of(wanted)
     meter.count(one.charged, closed=1, finished=len(groups), cells=cells, shown=shown)
     with meter.part(one.charged, FINISH):
-        return ranked_rows(item, one, groups, parts), per_window(groups.panes, groups.count)
+        return ranked_rows(item, one, groups, parts), per_window(groups.panes, groups.count, groups.runs)
 
 
 def ranked_rows(item: Item, one: Wanting, groups: Groups, parts: Shares) -> Ranked:
@@ -227,5 +227,5 @@ def joined(item: Item, one: Wanting, found: Iterable[Finished]) -> Merged:
     ranked, exacts = zip(*found, strict=True)
     with item.segments.meter.part(one.charged, FINISH):
         rows = first_rows(one.query, ranked[0].joined(ranked[1:]) if len(ranked) > 1 else ranked[0])
-        counted = tally(exacts, rows.windows, item.bounds.of, item.picks)
+        counted = tally(exacts, rows.windows, item.bounds.of, item.picks, rows.runs)
         return Merged(one.query.name, rows.table, counted, one.charged)

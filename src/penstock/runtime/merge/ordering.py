@@ -21,11 +21,13 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Ranked:
-    """Result rows with what they are ordered by: the window, then (operand, descending) of ORDER BY and keys."""
+    """Result rows with what they are ordered by: the window, then (operand, descending) of ORDER BY and keys. `runs`:
+    where each run of equal windows begins, if that is known."""
 
     table: pa.Table
     windows: Array
     columns: tuple[tuple[Operand, bool], ...] = ()
+    runs: Array | None = None
 
     def take(self, rows: Array) -> Ranked:
         columns = tuple((_taken(operand, rows), descending) for operand, descending in self.columns)

@@ -48,9 +48,10 @@ def tally(
     emitted: Array,
     bounds: Callable[[Array], tuple[Array, Array]],
     picks: WindowPicks = NO_PICKS,
+    runs: Array | None = None,
 ) -> Tally:
-    """From `per_window` of the groups of each pass, the window of every result row, where windows begin and end, and
-    their picks."""
+    """From `per_window` of the groups of each pass, the window of every result row (and its runs, if known), where
+    windows begin and end, and their picks."""
     windows, counts = exact[0]
     if len(exact) > 1:
         windows, counts = per_window(*(np.concatenate(parts) for parts in zip(*exact, strict=True)))
@@ -58,14 +59,15 @@ def tally(
         rows = np.array([len(emitted)])
     else:
         rows = np.zeros(len(windows), np.int64)
-        begins = runs_of(emitted)
+        begins = runs_of(emitted) if runs is None else runs
         np.add.at(rows, np.searchsorted(windows, emitted[begins]), np.diff(begins, append=len(emitted)))
     return Tally(windows, *bounds(windows), rows, counts, picks.triaged(windows))
 
 
-def per_window(windows: Array, amounts: Array) -> tuple[Array, Array]:
-    """The windows that occur, ascending, and the sum of the (positive) amounts of each."""
-    begins = runs_of(windows)
+def per_window(windows: Array, amounts: Array, runs: Array | None = None) -> tuple[Array, Array]:
+    """The windows that occur, ascending, and the sum of the (positive) amounts of each; with `runs_of` the windows, if
+    that is known."""
+    begins = runs_of(windows) if runs is None else runs
     numbers = windows[begins]
     if ascending(numbers):  # as groups come by cell
         return numbers, np.add.reduceat(amounts, begins) if len(begins) else np.empty(0, np.int64)
@@ -75,9 +77,9 @@ def per_window(windows: Array, amounts: Array) -> tuple[Array, Array]:
     return numbers, sums
 
 
-def window_codes(windows: Array) -> tuple[Array, Array]:
+def window_codes(windows: Array, runs: Array | None = None) -> tuple[Array, Array]:
     """The windows that occur, ascending, and the place of each one's window among them (int32)."""
-    begins = runs_of(windows)
+    begins = runs_of(windows) if runs is None else runs
     numbers = windows[begins]
     if len(numbers) == 1:
         return numbers, np.zeros(len(windows), np.int32)

@@ -15,6 +15,7 @@ import numpy as np
 
 from penstock.aggregates.base import State
 from penstock.kernels.dictionary import Dictionary
+from penstock.kernels.numbering import runs_of
 from penstock.kernels.tables.order import hash_codes, hash_values
 from penstock.relations.component import Component, Tag, value_component
 from penstock.relations.layout import Part
@@ -61,6 +62,11 @@ class Groups:
 
     def __len__(self) -> int:
         return len(self.count)
+
+    @cached_property
+    def runs(self) -> Array:
+        """Where each run of equal panes begins."""
+        return runs_of(self.panes)
 
     def take(self, index: Array) -> Groups:
         """Some of the groups, or some of them several times."""

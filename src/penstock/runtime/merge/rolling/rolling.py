@@ -191,20 +191,22 @@ class Rolling:
         rest = product(others, self.rows) if others else None
         codes, size = (np.zeros(self.rows, np.uint8), 1) if rest is None else (rest.codes, rest.size)
         latest, at = np.full(size, -1, np.int32), None
-        cell_of, rest_of = (np.empty(self.rows, np.int32) for _ in range(2))
+        begins = np.empty(len(lead.codes), np.int32)
+        lead_of, rest_of = (np.empty(self.rows, np.int32) for _ in range(2))
         first, more = adding[: kernels.TOGETHER - 1], adding[kernels.TOGETHER - 1 :]
         values = tuple(self._in_lead(lead, state) for state in (None, *first))
         sums = [np.empty(self.rows, np.int64) for _ in values]
-        count = kernels.stamp_sums(lead.order, lead.starts, codes, values, latest, cell_of, rest_of, tuple(sums))
+        count = kernels.stamp_sums(
+            lead.order, lead.starts, lead.codes, codes, values, latest, begins, lead_of, rest_of, tuple(sums)
+        )
         sums = [one[:count] for one in sums]
         if place or more:
             latest[:], at = -1, np.empty(self.rows, np.int64)
-            kernels.stamp_rows(lead.order, lead.starts, codes, latest, cell_of, rest_of, at)
+            kernels.stamp_rows(lead.order, lead.starts, codes, latest, at)
             sums += added(at, count, [self._state(state) for state in more])
-        cells = cell_of[:count]
-        keys = [(longest, lead.codes[cells]), *([] if rest is None else rest.columns(rest_of[:count]))]
-        begins = np.searchsorted(cells, lead.windows)  # groups come by cell, and cells by window
-        windows = np.repeat(self._numbers, np.diff(begins, append=count))
+        keys = [(longest, lead_of[:count]), *([] if rest is None else rest.columns(rest_of[:count]))]
+        # Groups come by cell, and cells by window.
+        windows = np.repeat(self._numbers, np.diff(begins[lead.windows], append=count))
         return Found(windows, keys, sums, at)
 
     def _in_lead(self, lead: Lead, state: State | None) -> Array:
