@@ -12,7 +12,7 @@
 | segment | groups back as columns, written | `state.segments.write` |
 | merge | segments of closed windows read and merged | `runtime.merge.merge` |
 | roll up | groups of queries made of what was merged | `runtime.merge.closer` |
-| finish | select lists and windows of results | `runtime.merge.finish` |
+| finish | select lists and windows of results | `runtime.merge.results.finish` |
 | sink | results to Parquet files, or to nobody | `sinks` |
 
 All is processor time of this process.  The whole is done `TURNS` times plain and as often watched, in turn, after a
@@ -156,8 +156,9 @@ def _merged(job: EngineJob, place: Path, plan: SharedPlan, segments: tuple[Segme
     from penstock.runtime.batch.merge_job import Closed, How, ShareWork, merge_share
     from penstock.runtime.epoch import Epoch
     from penstock.runtime.merge.all_items import items
-    from penstock.runtime.merge.items import FOREVER, due
-    from penstock.runtime.merge.tally import least_kept
+    from penstock.runtime.merge.due import due
+    from penstock.runtime.merge.items import FOREVER
+    from penstock.runtime.merge.results.tally import least_kept
     from penstock.runtime.sent import Sent
     from penstock.runtime.settings import TaskSettings
     from penstock.sinks.base import Owner

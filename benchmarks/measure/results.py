@@ -34,8 +34,8 @@ from penstock.kernels.tables.merge import distinct
 from penstock.logical.query import Query
 from penstock.logical.resolve.app import resolve_app
 from penstock.relations.component import Component, inet6_component, null_component, value_component
-from penstock.runtime.merge.finish import finish
-from penstock.runtime.merge.tally import per_window, tally
+from penstock.runtime.merge.results.finish import finish
+from penstock.runtime.merge.results.tally import per_window, tally
 from penstock.runtime.settings import TaskSettings
 from penstock.sinks.base import Owner, Sink
 from penstock.sinks.registry import open_sink

@@ -28,13 +28,13 @@ from penstock.runtime.batch.job import columns
 from penstock.runtime.batch.merge_job import ShareWork
 from penstock.runtime.epoch import Epoch, landmark_start
 from penstock.runtime.merge.all_items import items
+from penstock.runtime.merge.due import due
 from penstock.runtime.merge.items import (
     FOREVER,
     Cut,
     Due,
     Reading,
     Wanting,
-    due,
     due_items,
     row_bytes,
     share_out,

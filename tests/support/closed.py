@@ -10,8 +10,9 @@ from penstock.logical.query import Query
 from penstock.relations.relation import Relation, relation_of
 from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.all_items import items
+from penstock.runtime.merge.due import due
 from penstock.runtime.merge.item import merge_item
-from penstock.runtime.merge.items import Cut, Due, Part, Reading, Wanting, due
+from penstock.runtime.merge.items import Cut, Due, Part, Reading, Wanting
 from penstock.runtime.merge.windows import TaskSegments
 from penstock.runtime.settings import TaskSettings
 from penstock.sinks.schema import result_schema

@@ -1,6 +1,6 @@
 """Types of columns and results; the vocabulary shared by language, sources, kernels and sinks.
 
-Neighbours: `lang` maps SQL type names to these, `sources.base` maps Arrow types, `runtime.merge.finish` maps back.
+Neighbours: `lang` maps SQL type names to these, `sources.base` maps Arrow types, `runtime.merge.results` maps back.
 """
 
 from __future__ import annotations

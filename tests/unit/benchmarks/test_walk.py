@@ -22,4 +22,9 @@ def test_tables_never_call_into_the_task(tmp_path: Path) -> None:
 
 def test_a_whole_run_is_walked_to_its_published_rows(tmp_path: Path) -> None:
     walked = walk.walk_run(tmp_path, walk.app_text(tmp_path))
-    assert {"runtime.task.task", "runtime.merge.finish", "runtime.batch.driver", "sinks.folder"} <= walked.modules
+    assert {
+        "runtime.task.task",
+        "runtime.merge.results.finish",
+        "runtime.batch.driver",
+        "sinks.folder",
+    } <= walked.modules

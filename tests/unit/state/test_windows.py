@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import RunError
-from penstock.runtime.merge.tally import Tally, gathered, least_kept, per_window, tally
+from penstock.runtime.merge.results.tally import Tally, gathered, least_kept, per_window, tally
 from penstock.state import rings
 from penstock.state.protocol import WindowCounts
 from penstock.state.windows import ACCOUNTS, accounted, fresh, listed, overdue, write_delays, write_windows

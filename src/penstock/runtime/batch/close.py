@@ -24,10 +24,11 @@ from penstock.runtime.batch.context import Context, Streams, inputs_state, roots
 from penstock.runtime.batch.merge_job import Closed, How, ShareWork, merge_share
 from penstock.runtime.epoch import Epoch, first_window, landmark_start
 from penstock.runtime.merge.all_items import AnyDue, items
-from penstock.runtime.merge.items import FOREVER, MergeItem, Part, Reading, Wanting, share_out, span
+from penstock.runtime.merge.due import span
+from penstock.runtime.merge.items import FOREVER, MergeItem, Part, Reading, Wanting, share_out
 from penstock.runtime.merge.join.floor import first_needed
 from penstock.runtime.merge.join.reading import JoinDue, JoinReading, JoinWanting, SideReading, join_due
-from penstock.runtime.merge.tally import gathered, least_kept
+from penstock.runtime.merge.results.tally import gathered, least_kept
 from penstock.runtime.merge.together.asked import Asked
 from penstock.runtime.sent import Sent
 from penstock.sinks.base import Sink

@@ -130,7 +130,8 @@ def gathered(panes: np.ndarray, into: int | None) -> np.ndarray:
 def compact_share(shares: list[list[MergeItem]], work: ShareWork[Keep], number: int) -> CompactionReport:
     """Merge some items into one new segment, a run each."""
     from penstock.runtime.merge.coarse import coarsened
-    from penstock.runtime.merge.merge import Share, merge
+    from penstock.runtime.merge.merge import merge
+    from penstock.runtime.merge.shares import Share
     from penstock.runtime.merge.windows import TaskSegments, pane_pieces
     from penstock.state.segments.write import SegmentWriter
 

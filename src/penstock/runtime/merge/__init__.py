@@ -2,20 +2,20 @@
 
 | module | does |
 | --- | --- |
-| `items` | which windows close, cut into items that fit a task's memory |
+| `due` | which windows close |
+| `items` | these cut into items that fit a task's memory |
 | `together` | what queries that close together have in common; a room of its own |
 | `item` | merges an item, and finishes its queries one after the other |
 | `windows` | the rows of an item's windows, merged from panes |
 | `inputs` | the rows that a merge is made of |
 | `merge` | partial aggregates into groups |
+| `shares` | the rows that a pass takes |
 | `coarse` | the same groups by 8, 64, 512 … panes |
 | `once` | the rows that an item reads, once for all that is made of them |
 | `prefixes` | coarser addresses of finer ones |
 | `rolling` | many queries from the same rows without hashing; a room of its own |
-| `finish` | groups into rows of the result |
-| `ordering` | ORDER BY and LIMIT |
+| `results` | groups into rows of the result; a room of its own |
 | `details` | what must know the values of a group; a room of its own |
-| `tally` | the account of windows |
 | `join` | joins; a room of its own |
 | `counting` | what joins hold key by key, for the choice of their plans |
 

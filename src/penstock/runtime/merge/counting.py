@@ -24,7 +24,8 @@ from penstock.runtime.merge.join.living.joined import LivingJoin
 from penstock.runtime.merge.join.living.rows import LivingRows
 from penstock.runtime.merge.join.reading import JoinReading
 from penstock.runtime.merge.join.sides import SideRows, distinct_codes, key_numbers
-from penstock.runtime.merge.merge import Merge, Share, of_pass
+from penstock.runtime.merge.merge import Merge
+from penstock.runtime.merge.shares import Share, of_pass
 from penstock.state.protocol import HeldAt, JoinCounts, SideCounts
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary

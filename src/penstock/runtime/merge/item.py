@@ -26,13 +26,13 @@ from penstock.runtime.merge.closer import closed_groups, joined_groups, lead_of
 from penstock.runtime.merge.details.reduced import PartRows, Shares, reduced
 from penstock.runtime.merge.estimates.made import estimated
 from penstock.runtime.merge.estimates.picks import WindowPicks
-from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.items import Cut, Part, Reading, Wanting, by_slots, of_whole_groups
-from penstock.runtime.merge.merge import Share
 from penstock.runtime.merge.once import MergedOnce
-from penstock.runtime.merge.ordering import Ranked, fewer_rows, first_rows
+from penstock.runtime.merge.results.finish import finish
+from penstock.runtime.merge.results.ordering import Ranked, fewer_rows, first_rows
+from penstock.runtime.merge.results.tally import Tally, per_window, tally
 from penstock.runtime.merge.rolling.passes import Telling
-from penstock.runtime.merge.tally import Tally, per_window, tally
+from penstock.runtime.merge.shares import Share
 from penstock.runtime.merge.whole import group_of_nothing
 from penstock.runtime.merge.windows import Bounds, TaskSegments, merge_windows, stacked, window_bounds, window_picks
 from penstock.runtime.meter import FINISH, ROLL

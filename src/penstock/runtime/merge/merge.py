@@ -25,30 +25,17 @@ from penstock.faults import reach
 from penstock.kernels.dictionary import Dictionary
 from penstock.kernels.tables import merge as kernels
 from penstock.kernels.tables.pack import ALL_VALID, pack_component
-from penstock.relations.component import WHOLE, Component, Tag
+from penstock.relations.component import Component, Tag
 from penstock.relations.layout import WORD, Layout, Place, Range, snug
 from penstock.relations.relation import EXACT, Relation
 from penstock.runtime.merge.inputs import Cells, GroupRows, Piece, Stored
-from penstock.runtime.merge.prefixes import finer_component, prefix_hashes
-from penstock.state.segments.groups import Groups, blank_nulls, canonical_hashes
+from penstock.runtime.merge.shares import Share, of_pass
+from penstock.state.segments.groups import Groups, blank_nulls
 from penstock.state.segments.vocabulary import Vocabulary, compacted
 
 Array = np.ndarray
-PASS_SHIFT = 40  # hash bits below the slot's that split one slot into passes
 DENSE, FEW_CODES = 2, 1 << 12  # packed keys number places, if there are at most so many places for each row, or in all
 LEAST_IN_CELL = 32  # rows: with fewer on average, the cells cost more than they save
-
-
-@dataclass(frozen=True)
-class Share:
-    """One of several passes over the same rows: those whose finer hash bits give `turn`; the hash is that of the keys
-    of another, coarser relation where they are to be rolled up to it (`by`). `partial`: groups may be rolled up from
-    rows of several passes."""
-
-    turn: int = 0
-    passes: int = 1
-    by: Relation | None = None
-    partial: bool = False
 
 
 def merge(
@@ -420,27 +407,6 @@ def _stacked(parts: Sequence[Array]) -> Array:
 def _joined(spans: Sequence[Range]) -> Range:
     """The range that covers these."""
     return min(low for low, _ in spans), max(high for _, high in spans)
-
-
-def of_pass(relation: Relation, piece: Piece, share: Share) -> Piece:
-    """The rows of a piece that belong to a pass."""
-    return piece.only(np.flatnonzero(turns_of(relation, piece, share) == share.turn))
-
-
-def turns_of(relation: Relation, piece: Piece, share: Share) -> Array:
-    """The pass that each row of a piece belongs to."""
-    wanted = share.by or relation
-    coded, stored = wanted.coded_parts, [part.component for part in relation.parts]
-    components, by_code = {}, {}
-    for part in wanted.parts[1:]:
-        name = part.component
-        finer = finer_component(name, stored)
-        values = piece.column(finer.text)
-        components[name] = values >> part.drop << part.drop if part.drop else values
-        if name in coded:
-            by_code[name] = prefix_hashes(piece.rows.dictionary(finer), name.length if finer != name else WHOLE)
-    hashes = canonical_hashes(components, by_code, len(piece))
-    return ((hashes >> np.uint64(PASS_SHIFT)) % np.uint64(share.passes)).astype(np.int64)
 
 
 def _component(keys: Array, place: Place) -> Array:

@@ -18,9 +18,10 @@ from penstock.relations.closing import rolls_up_in_windows
 from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.inputs import GroupRows, Piece
-from penstock.runtime.merge.merge import Merge, Share
+from penstock.runtime.merge.merge import Merge
 from penstock.runtime.merge.rolling.passes import Telling
 from penstock.runtime.merge.rolling.rolling import Rolling
+from penstock.runtime.merge.shares import Share
 from penstock.runtime.meter import MERGE, Meter
 from penstock.state.segments.groups import Groups
 

@@ -21,8 +21,9 @@ from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.estimates.picks import NO_PICKS, WindowPicks, picks_of
 from penstock.runtime.merge.inputs import BlockRows, GroupRows, Piece, cells_of
 from penstock.runtime.merge.items import FOREVER, Cut, Reading
-from penstock.runtime.merge.merge import Merge, Share, merge, of_pass
+from penstock.runtime.merge.merge import Merge, merge
 from penstock.runtime.merge.once import Stacked
+from penstock.runtime.merge.shares import Share, of_pass
 from penstock.runtime.meter import Meter
 from penstock.state.protocol import SegmentRef
 from penstock.state.segments import opened

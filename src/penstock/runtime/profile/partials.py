@@ -21,9 +21,9 @@ from penstock.kernels.tables import merge as merge_kernels
 from penstock.kernels.tables import order
 from penstock.relations.layout import snug
 from penstock.relations.relation import APPEND, Relation
-from penstock.runtime.merge import finish as finishing
 from penstock.runtime.merge import merge as merging
 from penstock.runtime.merge import windows
+from penstock.runtime.merge.results import finish as finishing
 from penstock.runtime.profile import trials
 from penstock.runtime.profile.trials import FEW, LEAST, LEAST_COLUMN, Trial, asked, chunk_of, middle, resolved
 from penstock.runtime.tables import append, leaf

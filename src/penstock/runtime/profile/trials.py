@@ -24,10 +24,10 @@ from penstock.relations.layout import Range, snug
 from penstock.relations.relation import Relation, relation_of
 from penstock.relations.storage import StoredSource
 from penstock.runtime.machine import cache_size
-from penstock.runtime.merge import finish as finishing
 from penstock.runtime.merge.items import Cut
-from penstock.runtime.merge.merge import Share
-from penstock.runtime.merge.tally import per_window, tally
+from penstock.runtime.merge.results import finish as finishing
+from penstock.runtime.merge.results.tally import per_window, tally
+from penstock.runtime.merge.shares import Share
 from penstock.runtime.merge.windows import TaskSegments, merge_windows
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.tables.append import leaf_of

@@ -18,7 +18,8 @@ from penstock.relations.component import null_component, value_component
 from penstock.relations.layout import snug
 from penstock.relations.relation import relation_of
 from penstock.runtime.merge.inputs import Cells, GroupRows, Piece
-from penstock.runtime.merge.merge import LEAST_IN_CELL, Share, merge
+from penstock.runtime.merge.merge import LEAST_IN_CELL, merge
+from penstock.runtime.merge.shares import Share
 from penstock.state.segments.groups import Groups, canonical_hashes
 from penstock.state.segments.vocabulary import Vocabulary
 

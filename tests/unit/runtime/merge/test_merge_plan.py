@@ -18,9 +18,9 @@ from penstock.relations.relation import relation_of
 from penstock.runtime.merge import items as module
 from penstock.runtime.merge.all_items import items
 from penstock.runtime.merge.coarse import coarsened
+from penstock.runtime.merge.due import MOST_WINDOWS, span
 from penstock.runtime.merge.items import (
     FOREVER,
-    MOST_WINDOWS,
     TOGETHER,
     Cut,
     Due,
@@ -29,7 +29,6 @@ from penstock.runtime.merge.items import (
     due_items,
     row_bytes,
     share_out,
-    span,
 )
 from penstock.runtime.merge.together.asked import Asked
 from penstock.runtime.settings import TaskSettings

@@ -18,7 +18,7 @@ from penstock.logical.query import Key, Order, OutputColumn, Query
 from penstock.logical.types import BIGINT
 from penstock.logical.window import Window
 from penstock.runtime.expressions.operands import Addresses, Operand
-from penstock.runtime.merge.ordering import Ranked, first_rows
+from penstock.runtime.merge.results.ordering import Ranked, first_rows
 
 X = Column("x", BIGINT)
 COUNT = Aggregate("count", None, BIGINT)

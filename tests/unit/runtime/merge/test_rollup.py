@@ -20,9 +20,10 @@ from penstock.relations.relation import Relation, relation_of
 from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.closer import closed_groups
 from penstock.runtime.merge.inputs import GroupRows, Piece
-from penstock.runtime.merge.merge import Share, merge, of_pass
+from penstock.runtime.merge.merge import merge
 from penstock.runtime.merge.once import MergedOnce, Rows, made_again
 from penstock.runtime.merge.rolling.rollup import rolled_up
+from penstock.runtime.merge.shares import Share, of_pass
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary
 

@@ -10,7 +10,7 @@ from penstock.aggregates.registry import detail_of, parameters_of
 from penstock.logical.expressions import Aggregate
 from penstock.logical.query import column_of
 from penstock.relations.component import null_component, value_component
-from penstock.runtime.merge.finish import Listing
+from penstock.runtime.merge.results.finisher import Listing
 from penstock.state.segments.groups import Groups
 
 Array = np.ndarray

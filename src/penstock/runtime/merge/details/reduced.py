@@ -25,9 +25,9 @@ from penstock.relations.component import value_component
 from penstock.relations.relation import detail_relation
 from penstock.runtime.merge.closer import joined_groups
 from penstock.runtime.merge.details.listing import candidates, counted, listing_of, values_of
-from penstock.runtime.merge.finish import Details, Listing
 from penstock.runtime.merge.items import Part
 from penstock.runtime.merge.merge import placed
+from penstock.runtime.merge.results.finisher import Details, Listing
 from penstock.runtime.merge.rolling.rollup import with_keys_of
 from penstock.state.segments.groups import Groups
 

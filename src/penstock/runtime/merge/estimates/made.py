@@ -13,8 +13,8 @@ from penstock.runtime.merge.estimates.errors import Errors
 from penstock.runtime.merge.estimates.estimated import Estimated
 from penstock.runtime.merge.estimates.picks import WindowPicks
 from penstock.runtime.merge.estimates.weights import PickedRows, joined_picks, picked_rows, weighted_groups
-from penstock.runtime.merge.finish import Details
 from penstock.runtime.merge.merge import placed
+from penstock.runtime.merge.results.finisher import Details
 from penstock.runtime.merge.rolling.rollup import with_keys_of
 from penstock.state.segments.groups import Groups
 

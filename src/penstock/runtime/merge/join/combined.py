@@ -27,7 +27,6 @@ from penstock.relations.joining import atoms, class_attribute, side_of
 from penstock.relations.relation import Relation, named
 from penstock.runtime.expressions.evaluate import truth
 from penstock.runtime.merge.closer import joined_groups
-from penstock.runtime.merge.finish import NO_DETAILS, Finisher
 from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.join.computed import Meetings, unpicked, with_computed
 from penstock.runtime.merge.join.fixed import TableRows, table_rows
@@ -37,6 +36,7 @@ from penstock.runtime.merge.join.pairs import Chosen, Pairs, all_pairs, stream_p
 from penstock.runtime.merge.join.semi import Tests
 from penstock.runtime.merge.join.sides import SideRows, distinct_codes, key_numbers, lists_of
 from penstock.runtime.merge.merge import merge
+from penstock.runtime.merge.results.finisher import NO_DETAILS, Finisher
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary
 

@@ -34,10 +34,10 @@ from penstock.relations.component import (
 from penstock.relations.joining import side_of
 from penstock.relations.relation import Relation
 from penstock.runtime.expressions.evaluate import Addresses, Operand, evaluate
-from penstock.runtime.merge.finish import NO_DETAILS, Finisher
 from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.join.sides import SideRows
 from penstock.runtime.merge.merge import Merge
+from penstock.runtime.merge.results.finisher import NO_DETAILS, Finisher
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary
 

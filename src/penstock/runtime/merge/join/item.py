@@ -19,7 +19,6 @@ from penstock.runtime.merge.counting import Work
 from penstock.runtime.merge.details.reduced import PartRows, reduced
 from penstock.runtime.merge.estimates.made import estimated
 from penstock.runtime.merge.estimates.picks import NO_PICKS, WindowPicks
-from penstock.runtime.merge.finish import finish
 from penstock.runtime.merge.item import Merged
 from penstock.runtime.merge.items import Cut, Part
 from penstock.runtime.merge.join.combined import Joined, finer_relation
@@ -29,8 +28,9 @@ from penstock.runtime.merge.join.living.joined import LivingJoin
 from penstock.runtime.merge.join.reading import JoinReading, JoinWanting
 from penstock.runtime.merge.join.semi import Tests, read_inner
 from penstock.runtime.merge.join.sides import read_sides
-from penstock.runtime.merge.ordering import first_rows
-from penstock.runtime.merge.tally import per_window, tally
+from penstock.runtime.merge.results.finish import finish
+from penstock.runtime.merge.results.ordering import first_rows
+from penstock.runtime.merge.results.tally import per_window, tally
 from penstock.runtime.merge.whole import group_of_nothing
 from penstock.runtime.merge.windows import TaskSegments, window_picks
 from penstock.state.protocol import JoinCounts

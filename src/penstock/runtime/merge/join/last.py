@@ -18,7 +18,8 @@ from penstock.runtime.merge.closer import joined_groups
 from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.items import FOREVER, Cut
 from penstock.runtime.merge.join.reading import SideReading
-from penstock.runtime.merge.merge import Share, merge, of_pass
+from penstock.runtime.merge.merge import merge
+from penstock.runtime.merge.shares import Share, of_pass
 from penstock.runtime.merge.windows import TaskSegments, pane_pieces
 from penstock.state.segments.groups import Groups
 

@@ -17,16 +17,8 @@ from penstock.logical.query import Attribute, Query, Side
 from penstock.logical.window import Window
 from penstock.relations.relation import Relation
 from penstock.relations.storage import StoredSource
-from penstock.runtime.merge.items import (
-    FOREVER,
-    LEAP,
-    MOST_WINDOWS,
-    Part,
-    row_bytes,
-    rows_of_panes,
-    window_ranges,
-    window_sizes,
-)
+from penstock.runtime.merge.due import LEAP, MOST_WINDOWS, rows_of_panes, window_ranges, window_sizes
+from penstock.runtime.merge.items import FOREVER, Part, row_bytes
 from penstock.state.segments.read import Block
 
 Array = np.ndarray

@@ -21,7 +21,6 @@ from penstock.logical.rewrite import inputs_read, own
 from penstock.relations.component import null_component
 from penstock.relations.joining import atoms, key_relation
 from penstock.runtime.expressions.evaluate import truth
-from penstock.runtime.merge.finish import NO_DETAILS, Finisher
 from penstock.runtime.merge.inputs import GroupRows, Piece
 from penstock.runtime.merge.items import Cut
 from penstock.runtime.merge.join.named import with_names
@@ -29,6 +28,7 @@ from penstock.runtime.merge.join.pairs import Chosen, Pairs, stream_pairs
 from penstock.runtime.merge.join.reading import JoinReading
 from penstock.runtime.merge.join.sides import SideRows, key_name, lists_of, read_sides
 from penstock.runtime.merge.merge import Merge
+from penstock.runtime.merge.results.finisher import NO_DETAILS, Finisher
 from penstock.runtime.merge.windows import TaskSegments
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary

@@ -23,8 +23,9 @@ from penstock.runtime.merge.items import Cut
 from penstock.runtime.merge.join.last import last_records
 from penstock.runtime.merge.join.named import with_names
 from penstock.runtime.merge.join.reading import JoinReading, SideReading
-from penstock.runtime.merge.merge import Merge, Share
+from penstock.runtime.merge.merge import Merge
 from penstock.runtime.merge.once import MergedOnce
+from penstock.runtime.merge.shares import Share
 from penstock.runtime.merge.windows import TaskSegments, merge_windows
 from penstock.state.segments.groups import Groups
 from penstock.state.segments.vocabulary import Vocabulary

@@ -16,13 +16,14 @@ import numpy as np
 from penstock.logical.window import Window
 from penstock.relations.storage import StoredSource
 from penstock.runtime.merge.closer import closed_groups
+from penstock.runtime.merge.due import window_sizes
 from penstock.runtime.merge.estimates.picks import listed_picks
 from penstock.runtime.merge.item import Merged
-from penstock.runtime.merge.items import TOGETHER, Cut, MergeItem, row_bytes, whole_windows, window_sizes
+from penstock.runtime.merge.items import TOGETHER, Cut, MergeItem, row_bytes, whole_windows
 from penstock.runtime.merge.join.item import JoinBounds, existing, finished, join_bounds, join_picks, joined_part
 from penstock.runtime.merge.join.reading import JoinReading, JoinWanting
-from penstock.runtime.merge.merge import Share
 from penstock.runtime.merge.once import MergedOnce
+from penstock.runtime.merge.shares import Share
 from penstock.runtime.merge.windows import TaskSegments, merge_windows
 from penstock.runtime.settings import TaskSettings
 from penstock.state.protocol import HeldCounts

@@ -21,8 +21,8 @@ from penstock.relations.component import Component, Tag
 from penstock.relations.layout import Part
 from penstock.relations.relation import Relation, attribute_parts, attribute_text, named
 from penstock.runtime.merge.inputs import BlockRows, Piece
-from penstock.runtime.merge.merge import Share, turns_of
 from penstock.runtime.merge.prefixes import finer_component
+from penstock.runtime.merge.shares import Share, turns_of
 from penstock.state.segments.read import Block
 
 FEW_GROUPS = 1 << 16  # of a query in a window: as many may be there of each pass

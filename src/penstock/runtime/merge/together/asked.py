@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from penstock.runtime.merge.items import Due, Reading, Wanting, due, window_bounds
+from penstock.runtime.merge.due import due, window_bounds
+from penstock.runtime.merge.items import Due, Reading, Wanting
 from penstock.state.segments.read import Block
 
 Array = np.ndarray

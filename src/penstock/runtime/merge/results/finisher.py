@@ -1,13 +1,14 @@
-"""FINISH: merged groups into rows of the result: HAVING, select list, window_start and window_end.
+"""Keys and aggregates of groups, as operands and as Arrow columns.
 
-Everything is a column at a time; only what the select list and HAVING name is computed.
+Columns are as cheap to make as can be: integers stay wide, windows and strings dictionary-encoded. Sinks know what the
+schema wants.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,19 +39,17 @@ from penstock.logical.expressions import (
     Triaged,
     WindowEnd,
 )
-from penstock.logical.query import Order, Query, column_of
+from penstock.logical.query import Query, column_of
 from penstock.logical.render import render
 from penstock.logical.types import Kind, Type
 from penstock.logical.window import ROWS
 from penstock.relations.component import WHOLE, Component, inet6_component, null_component, value_component
 from penstock.relations.relation import IPV4_BITS
-from penstock.runtime.expressions.evaluate import Addresses, Operand, Scope, evaluate, truth
+from penstock.runtime.expressions.evaluate import Addresses, Operand, Scope, evaluate
 from penstock.runtime.expressions.operands import decoded
 from penstock.runtime.merge.estimates.errors import added, adds
 from penstock.runtime.merge.estimates.estimated import Estimated
-from penstock.runtime.merge.ordering import Ranked
-from penstock.runtime.merge.tally import window_codes
-from penstock.sinks.schema import TIME, result_schema
+from penstock.sinks.schema import TIME
 from penstock.state.segments.groups import Groups
 
 Array = np.ndarray
@@ -72,65 +71,6 @@ class WindowBounds(Protocol):
     """Start and end of windows by number, in microseconds."""
 
     def of(self, windows: Array) -> tuple[Array, Array]: ...
-
-
-def finish(
-    query: Query,
-    groups: Groups,
-    bounds: WindowBounds,
-    details: Details = NO_DETAILS,
-    listing: Listing | None = None,
-    estimated: Estimated | None = None,
-) -> Ranked:
-    """The result rows of these groups; every group must be complete. Where delays are promised the groups are whole by
-    estimate, and `estimated` tells what was read of them.
-
-    Columns are as cheap to make as can be: integers stay wide, windows and strings dictionary-encoded. Sinks know what
-    the schema wants."""
-    having = query.having
-    if having is not None and not details and listing is None and estimated is None and not _may_be_outside(groups):
-        groups, having = _only(having, query, groups, bounds), None
-    if listing is not None:
-        details = {aggregate: partial(_repeated, made, listing.at) for aggregate, made in details.items()}
-        groups = groups.take(listing.at)
-    columns, schema = Finisher(query, groups, details, listing, bounds, estimated), result_schema(query)
-    arrays = [columns.arrow(output.expression, schema.types[n]) for n, output in enumerate(query.select)]
-    if not query.window.whole:
-        arrays += _times(groups, bounds)
-    table = pa.Table.from_arrays(arrays, schema.names)
-    ties = [*(Order(key.attribute) for key in query.keys), *_items(query, listing)]
-    order = [*query.order, *ties] if query.order or query.limit is not None else []
-    scope = columns.scope
-    by = tuple((evaluate(o.expression, scope), o.descending) for o in order)
-    ranked = Ranked(table, groups.panes, by, groups.runs)
-    if having is not None:
-        ranked = ranked.take(np.flatnonzero(truth(having, scope)))
-    if query.per_tuple:
-        ranked = ranked.take(np.repeat(np.arange(scope.rows), groups.count))
-    return ranked
-
-
-def _only(having: Expression, query: Query, groups: Groups, bounds: WindowBounds) -> Groups:
-    """The groups that HAVING keeps: no column is made of the others."""
-    kept = truth(having, Finisher(query, groups, NO_DETAILS, bounds=bounds).scope)
-    return groups if kept.all() else groups.take(np.flatnonzero(kept))
-
-
-def _may_be_outside(groups: Groups) -> bool:
-    """Whether a sum could be beyond its type: that ends the run, also where HAVING would not have kept the group."""
-    return any(len(words) > 1 and words[0].dtype.kind == "i" for words in groups.states.values())
-
-
-def _repeated(made: Callable[[], FinishedValues], at: Array) -> FinishedValues:
-    """Of the group of each listed row."""
-    found = made()
-    return replace(found, values=found.values[at], valid=None if found.valid is None else found.valid[at])
-
-
-def _items(query: Query, listing: Listing | None) -> list[Order]:
-    """By the item that a row lists."""
-    listed = (o.expression for o in query.select if isinstance(o.expression, Listed) and o.expression.what == ITEM)
-    return [] if listing is None else [Order(expression) for expression in listed]
 
 
 class Finisher:
@@ -186,7 +126,7 @@ class Finisher:
         if isinstance(values, pa.DictionaryArray):
             if nulls is None:
                 return values
-            return _coded(pa.array(values.indices.to_numpy(), mask=nulls), values.dictionary)
+            return dictionary_of(pa.array(values.indices.to_numpy(), mask=nulls), values.dictionary)
         if isinstance(values, pa.Array):
             return values if nulls is None else pc.if_else(pa.array(nulls), None, values)
         if pa.types.is_integer(kind):
@@ -215,7 +155,7 @@ class Finisher:
             # Codes of NULLs and of aggregates without a value are not looked at.
             inside = not len(numbers) or (numbers.min() >= 0 and numbers.max() < len(strings))
             codes = (numbers if inside else np.clip(numbers, 0, len(strings) - 1)).astype(np.int32)
-            return _coded(pa.array(codes), strings)
+            return dictionary_of(pa.array(codes), strings)
         if kind.kind is Kind.DOUBLE:
             floats = np.empty(len(numbers), np.float64)
             from_order_bits(numbers, floats)
@@ -251,7 +191,7 @@ class Finisher:
         distinct = len(printed.dictionary) == len(printed)  # then they are in order
         shown, nulls = codes if distinct else printed.indices.to_numpy()[codes], column.values[null_component(name)]
         gone = nulls[codes] != 0 if nulls.any() else None
-        return _coded(pa.array(shown.astype(np.int32, copy=False), mask=gone), printed.dictionary)
+        return dictionary_of(pa.array(shown.astype(np.int32, copy=False), mask=gone), printed.dictionary)
 
     def _text(self, addresses: Addresses, length: int = -1) -> pa.DictionaryArray:
         """Addresses as text, each printed once."""
@@ -263,7 +203,7 @@ class Finisher:
         else:
             low, codes = distinct_words(addresses.low)
             text = inet.to_text(np.full(len(low), 4, np.uint8), np.zeros_like(low), low, length)
-        return _coded(pa.array(codes), _strings(*text))
+        return dictionary_of(pa.array(codes), _strings(*text))
 
     def _aggregate(self, aggregate: Aggregate) -> Operand:
         argument, groups = aggregate.argument, self._groups
@@ -344,14 +284,6 @@ def _strings(offsets: Array, data: Array) -> pa.Array:
     return pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers).cast(pa.string())
 
 
-def _times(groups: Groups, bounds: WindowBounds) -> list[pa.Array]:
-    """Start and end of each one's window, of which there are few."""
-    windows, codes = window_codes(groups.panes, groups.runs)
-    at = pa.array(codes)
-    # Arrow's casts look the kernel up by name, for each column again.
-    return [_coded(at, pa.array(edge, pa.int64()).view(TIME)) for edge in bounds.of(windows)]
-
-
-def _coded(codes: pa.Array, words: pa.Array) -> pa.DictionaryArray:
+def dictionary_of(codes: pa.Array, words: pa.Array) -> pa.DictionaryArray:
     """What codes stand for. Arrow does not look whether each is one: that would take longer than all else."""
     return pa.DictionaryArray.from_arrays(codes, words, safe=False)
