@@ -92,7 +92,7 @@ class Planner:
     """`known` has the statistics of each stream, `looked` what its plan was last thought about with, `taken` the
     relations by rule when its sample was taken. `costs` are unit costs that its tasks were found to have, `counted` has
     the groups of all that was stored, `stays` since when that is stored which is. `totals` are the records that there
-    were when it began. `task_memory` is that of a task, with its leaves."""
+    are. `task_memory` is that of a task, with its leaves."""
 
     planning: Planning
     task_memory: int = TaskSettings().task_memory
@@ -102,7 +102,7 @@ class Planner:
     costs: dict[str, Costs] = field(default_factory=dict)
     counted: dict[str, Counted] = field(default_factory=dict)
     stays: dict[str, Stay] = field(default_factory=dict)
-    totals: dict[str, int] = field(default_factory=dict)
+    totals: dict[str, float] = field(default_factory=dict)
     joins: JoinPlanner = field(init=False)
     _rules: dict[str, tuple[int, Stored]] = field(default_factory=dict, repr=False)
 
@@ -138,7 +138,8 @@ class Planner:
             if survey is not None and survey.tuples:
                 relations, rows = stored(app, name).relations, source.cut(START, batch_rows)  # it may end before
                 self.known[name] = Known(lattice(relations), survey, max(1.0, rows / max(1, parallelism)))
-                self.taken[name], self.totals[name] = relations, source.rows()
+                self.taken[name] = relations
+                self.totals.setdefault(name, source.rows())
                 self.joins.samples[name] = Sampled(relations, survey, rows, source.rows())
         if self.planning.plan != NONE or joined:
             calibrated()
