@@ -23,7 +23,6 @@ from penstock.relations.storing import Stored, stored
 from penstock.relations.uniting import Union
 from penstock.runtime.machine import cache_size
 from penstock.runtime.planning.figures import Signature, Tasks, drift, signature, spent, taken
-from penstock.runtime.planning.join_costs import calibrated_joins
 from penstock.runtime.planning.joins import JoinPlanner
 from penstock.runtime.planning.restoring import Counted, Stay, counted_groups, made_of, moving, restated, stored_in
 from penstock.runtime.profile.calibrate import calibrated
@@ -35,6 +34,7 @@ from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task import sampling
 from penstock.sharing import planner as sharing
 from penstock.sharing.graph.lattice import lattice
+from penstock.sharing.joins.cost import JoinCosts
 from penstock.sharing.joins.plans import joins_of, side_tables
 from penstock.sharing.model.unit_costs import Costs
 from penstock.sharing.options import AUTO, EACH, NONE, OFF, ONE, Planning
@@ -107,7 +107,7 @@ class Planner:
     _rules: dict[str, tuple[int, Stored]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        self.joins = JoinPlanner(self.planning.joins, lambda: (calibrated_joins(), calibrated()))
+        self.joins = JoinPlanner(self.planning.joins, _costs_of_joins)
 
     @property
     def memory(self) -> float:
@@ -144,7 +144,7 @@ class Planner:
         if self.planning.plan != NONE or joined:
             calibrated()
         if joined:
-            calibrated_joins()
+            _costs_of_joins()
 
     def plans(self, app: QuerySet, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
         """A plan for every stream, and for every query whose results are read; `since` are the versions of the app that
@@ -360,6 +360,13 @@ class Planner:
         pause = 0 if last is None else min(MOST_REST, 2 * last.pause + 1)
         self.looked[name] = Look(now, pause, pause)
         return True
+
+
+def _costs_of_joins() -> tuple[JoinCosts, Costs]:
+    """Loaded where something is joined: what measures them loads all that joins."""
+    from penstock.runtime.planning.join_costs import calibrated_joins
+
+    return calibrated_joins(), calibrated()
 
 
 def _pays(old: float, new: float, records: float, moved: float = 0.0) -> bool:
