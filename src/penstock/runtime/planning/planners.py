@@ -104,7 +104,7 @@ def planner_of(
     def load() -> RunPlanner:
         from penstock.runtime.planning.replan import Planner
 
-        return Planner(planning, task_memory, totals=dict(ends or {}))
+        return Planner(planning, task_memory, ends or {})
 
     if ends:
         from penstock.runtime.planning.waiting import Waiting, waits

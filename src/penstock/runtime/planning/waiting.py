@@ -10,7 +10,7 @@ Until then every relation has a leaf of its own. A stream that does not end is p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -28,9 +28,10 @@ from penstock.state.manifest import Manifest
 from penstock.state.protocol import JoinCounts, Offset, TaskReport, Work
 from penstock.state.versions import Version
 
-SAVED = 15.0  # ns a record, of each relation but one: what sharing has saved of 78 queries, where it saves much
-PART = 0.5  # of what a batch took: what another plan may save at most, more or less
-LOADED = 1.5e8  # ns that it takes to load the planner, to sample the sources and to plan,
+RECORD = 30.0  # ns that a record takes of each relation, before there is anything to go by
+PART = 0.5  # of what relations take without sharing: what is saved of many, where much is;
+FEW = 4.0  # and of so many half of that: a table that feeds all of them costs as much as some by themselves
+LOADED = 2.5e8  # ns that it takes to load the planner, to sample the sources and to plan,
 EACH = 2.5e6  # and so many for each relation
 WORTH = 2.0  # times as much as planning takes: what it should promise
 
@@ -71,9 +72,9 @@ class Waiting:
         if manifest is None or joins_of(version.app):  # joins may have been added
             return True
         rows = sum(task.rows for task in tasks)
-        left = sum(_left(end, manifest.offset, name) for name, end in self.ends.items())
+        more = sum(left(end, manifest.offset, name) for name, end in self.ends.items())
         relations = sum(len(plan.relations) for plan in version.plans.values())
-        return rows > 0 and PART * taken(tasks, closing) * left / rows >= WORTH * price(relations)
+        return rows > 0 and hope(relations) * paid(tasks, closing) * more / rows >= WORTH * price(relations)
 
 
 def ends_of(sources: Mapping[str, Source], until: str) -> dict[str, float]:
@@ -85,10 +86,20 @@ def ends_of(sources: Mapping[str, Source], until: str) -> dict[str, float]:
     return {name: inf if endless(source) else source.rows() for name, source in sources.items()}
 
 
-def taken(tasks: Sequence[TaskReport], closing: Sequence[Work]) -> float:
+def paid(tasks: Iterable[TaskReport], closing: Iterable[Work]) -> float:
     """Nanoseconds of a batch that depend on its plan: of tables, leaves and segments, of merging and rolling up."""
     works = [(("nanoseconds", "segment"), [task.work for task in tasks]), ((MERGE, ROLL), closing)]
     return float(sum(c.get(part, 0) for parts, each in works for work in each for c in work.values() for part in parts))
+
+
+def left(end: float, read: Offset, stream: str) -> float:
+    """Records that a stream still has."""
+    return max(0.0, end - read.stream(stream).row)
+
+
+def hope(relations: int) -> float:
+    """The part of what they take that another plan may save."""
+    return PART * relations / (relations + FEW)
 
 
 def price(relations: int) -> float:
@@ -102,11 +113,10 @@ def waits(planning: Planning, app: QuerySet, ends: Mapping[str, float], read: Of
     streams = [stream.name for stream in app.streams]
     if planning != Planning(AUTO, joins=planning.joins) or joins_of(app) or not ends.keys() >= set(streams):
         return False
-    relations = {name: sum(one.booked for one in stored(app, name).relations) for name in streams}
-    more = {name: count - 1 for name, count in relations.items() if count > 1}
-    saved = sum(SAVED * count * _left(ends[name], read, name) for name, count in more.items())
-    return saved < WORTH * price(sum(relations.values()))
-
-
-def _left(end: float, read: Offset, stream: str) -> float:
-    return max(0.0, end - read.stream(stream).row)
+    saved, every = 0.0, 0
+    for name in streams:
+        relations = sum(one.booked for one in stored(app, name).relations)
+        every += relations
+        if relations > 1:
+            saved += hope(relations) * RECORD * relations * left(ends[name], read, name)
+    return saved < WORTH * price(every)
