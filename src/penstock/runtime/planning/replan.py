@@ -241,7 +241,7 @@ class Planner:
             if survey is None or not survey.tuples or not rows_of(mine) or _bare(plan.relations):
                 continue
             more = inf if manifest is None else left(self.ends.get(stream.name, inf), manifest.offset, stream.name)
-            if not _worth_it(plan, mine, closing, more):
+            if self.planning.plan_budget is None and not _worth_it(plan, mine, closing, more):
                 continue
             better = self._better(version, plan, mine, survey, closing, more)
             if better is not None:
