@@ -107,10 +107,11 @@ def planner_of(
         return Planner(planning, task_memory, ends or {})
 
     if ends:
-        from penstock.runtime.planning.waiting import Waiting, waits
+        from penstock.runtime.planning.waiting import LEAST, Waiting, promise
 
-        if waits(planning, app, ends, read or Offset()):
-            return Waiting(planning, ends, load)
+        promised = promise(planning, app, ends, read or Offset())
+        if promised < 1.0:
+            return Waiting(planning, ends, load) if promised >= LEAST else Unplanned(planning)
     return load()
 
 

@@ -33,7 +33,8 @@ PART = 0.5  # of what relations take without sharing: what is saved of many, whe
 FEW = 4.0  # and of so many half of that: a table that feeds all of them costs as much as some by themselves
 LOADED = 2.5e8  # ns that it takes to load the planner, to sample the sources and to plan,
 EACH = 2.5e6  # and so many for each relation
-WORTH = 2.0  # times as much as planning takes: what it should promise
+WORTH = 2.0  # times as much as planning takes: what it should promise;
+LEAST = 0.25  # of that it must promise to be waited for: tasks leave samples meanwhile, 3 ms a batch
 
 
 @dataclass
@@ -107,16 +108,16 @@ def price(relations: int) -> float:
     return LOADED + EACH * relations
 
 
-def waits(planning: Planning, app: QuerySet, ends: Mapping[str, float], read: Offset) -> bool:
-    """Whether a run that begins where this much is read is too short to begin with a plan. What is asked for is done,
-    and a plan that is to stay is made at once; plans of joins are another matter."""
+def promise(planning: Planning, app: QuerySet, ends: Mapping[str, float], read: Offset) -> float:
+    """What a plan promises to save in a run that begins where this much is read, in parts of what it should. What is
+    asked for is done, and a plan that is to stay is made at once; plans of joins are another matter."""
     streams = [stream.name for stream in app.streams]
     if planning != Planning(AUTO, joins=planning.joins) or joins_of(app) or not ends.keys() >= set(streams):
-        return False
+        return inf
     saved, every = 0.0, 0
     for name in streams:
         relations = sum(one.booked for one in stored(app, name).relations)
         every += relations
         if relations > 1:
             saved += hope(relations) * RECORD * relations * left(ends[name], read, name)
-    return saved < WORTH * price(every)
+    return saved / (WORTH * price(every))

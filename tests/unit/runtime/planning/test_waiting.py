@@ -15,7 +15,7 @@ from penstock.logical.types import INT, TIMESTAMP
 from penstock.runtime.batch.job import END, STOPPED
 from penstock.runtime.planning.planners import Unplanned, planner_of
 from penstock.runtime.planning.replan import Planner
-from penstock.runtime.planning.waiting import Waiting, ends_of, paid, waits
+from penstock.runtime.planning.waiting import LEAST, Waiting, ends_of, paid, promise
 from penstock.sharing.options import EACH, NONE, OFF, Planning
 from penstock.sources.base import OF_FILES, Abilities
 from penstock.state.manifest import Manifest, first_manifest
@@ -37,6 +37,10 @@ def app_of(pairs: tuple[str, ...] = PAIRS, more: str = "") -> QuerySet:
             f"CREATE QUERY q_{one}{other} AS SELECT {listed}, count(*) AS n FROM s [RANGE '1 s'] GROUP BY {listed};"
         )
     return resolve_app("\n".join(text), "app.sql", lambda uri, options: FIELDS)
+
+
+def waits(*about: Any) -> bool:
+    return promise(*about) < 1.0
 
 
 def at(row: int) -> Manifest:
@@ -111,7 +115,9 @@ def test_joins_are_planned_at_once() -> None:
 def test_who_plans() -> None:
     app = app_of()
     assert isinstance(planner_of(Planning(NONE), app, ends={"s": 10}), Unplanned)
-    assert isinstance(planner_of(Planning(), app, ends={"s": 10}), Waiting)
+    assert isinstance(planner_of(Planning(), app, ends={"s": 10}), Unplanned)
+    least = next(1 << n for n in range(40) if promise(Planning(), app, {"s": 1 << n}, Offset()) >= LEAST)
+    assert isinstance(planner_of(Planning(), app, ends={"s": least}), Waiting)
     assert isinstance(planner_of(Planning(), app, ends={"s": MANY}), Planner)
     assert isinstance(planner_of(Planning(), app), Planner)  # to explain a plan there must be one
 
