@@ -94,9 +94,8 @@ def bounds_label(relation: Relation) -> str:
     return f"#{'picks ' if relation.attributes else ''}{pane_component(relation.panes).text}"
 
 
-Asked = tuple[QuerySet, str, Mapping[str, int], SideTables]
-RECENT = 4  # answers that are kept
-_recent: tuple[tuple[Asked, Stored], ...] = ()
+RECENT = 4  # answers that are kept, with what was asked
+_recent: tuple[tuple[QuerySet, object, Stored], ...] = ()
 
 
 def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None, sides: SideTables = ALL_EARLY) -> Stored:
@@ -104,12 +103,12 @@ def stored(app: QuerySet, stream: str, since: Mapping[str, int] | None = None, s
     says which sides of joins are aggregated before. The last answers are kept: all pairs of relations are looked at,
     and whatever begins a run asks again."""
     global _recent
-    asked = app, stream, dict(since or {}), sides
-    for known, found in _recent:
-        if known == asked:
+    asked = stream, {query: version for query, version in (since or {}).items() if version}, sides
+    for of, known, found in _recent:
+        if of is app and known == asked:
             return found
     found = _stored(app, stream, since, sides)
-    _recent = (asked, found), *_recent[: RECENT - 1]
+    _recent = (app, asked, found), *_recent[: RECENT - 1]
     return found
 
 
