@@ -54,7 +54,6 @@ def run(job: EngineJob) -> Answer:
         checkpoint=f"{job.work}/checkpoint", plan=plan_of(job.mode), batch_rows=job.batch_rows, listener=watch,
         parallelism=job.threads,
     )  # fmt: skip
-    began = session_seconds()
     started.await_end()
     cold = elapsed(job)
     summary: dict[str, Any] = started.summary()
@@ -68,8 +67,9 @@ def run(job: EngineJob) -> Answer:
     extra["plan"] = summary["plan"]["configuration"]
     extra["time"] = time_of(summary, watch)
     extra["figures"] = figures_of(summary, watch)
-    extra |= {"cpu_seconds_all": watch.used[-1] - before, "cpu_seconds_batches": watch.used[-1] - began}
-    return Answer(_version(), seconds, rows, cold, digests, note, extra, _warm(watch.used))
+    warm = _warm(watch.used)
+    extra |= {"cpu_seconds_all": watch.used[-1] - before, "cpu_seconds_batches": warm}
+    return Answer(_version(), seconds, rows, cold, digests, note, extra, warm)
 
 
 def opened(job: EngineJob) -> Any:

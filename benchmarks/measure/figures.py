@@ -146,7 +146,7 @@ def show_paired(report: dict[str, Any], console: Console) -> None:
         f"medians of {report['rounds']} rounds, engines in turn; CPU: all processes, of penstock the whole run"
     )
     console.print(
-        "ratio: CPU of the first engine to this one's; below 1 the first needs less; batches: without start-up"
+        "ratio: CPU of the first engine to this one's; below 1 the first needs less; batches: those after the first"
     )
 
 

@@ -3,8 +3,9 @@
     round 1: a b c    round 2: c b a    round 3: a b c    …    ratio a / b of each round ──► mean, 95 % interval
 
 An engine's processor time is that of all its processes. Of penstock it is that of the whole run: imports, planning,
-first micro-batch and all; Spark is started before it. A second ratio is of its micro-batches alone, the first one with
-them. Of peers it is that of their second execution.
+first micro-batch and all; Spark is started before it. A second ratio is of the micro-batches after the first: until
+that has ended, workers load what they need, sooner or later as the driver plans or not. Of peers it is that of their
+second execution.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ TURN, TURNS, SECONDS, BATCH = 40_000, 3, 20, 10_000
 START = 1_767_225_600 * 1_000_000
 WINDOWS = ((2, 2), (10, 10), (4, 2))  # seconds: range and slide
 COLUMNS = "abcde"
+BUDGET = 0.2  # seconds for planning, which it would not be worth for so few records
 COSTS = replace(SLOW, insert=((16_384.0, 400.0), (67_108_864.0, 500.0)), rolled=PerRow(20.0, 12.0))
 Ways = tuple[tuple[int, str], ...]
 
@@ -97,7 +98,7 @@ def test_a_drifting_stream_changes_what_is_stored(tmp_path: Path) -> None:
         ways_of(tmp_path / "checkpoint", seen)
 
     with slow_costs(tmp_path / "cache", COSTS):
-        settings: dict[str, Any] = {"batch_rows": BATCH, "parallelism": 2, "listener": listen}
+        settings: dict[str, Any] = {"batch_rows": BATCH, "parallelism": 2, "listener": listen, "plan_budget": BUDGET}
         run = (
             ps.App(master="process")
             .sql(app_text(tmp_path))
@@ -135,7 +136,8 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reference]:
 
 def launches(reference: Reference) -> Callable[[Path], Launch]:
     def launch(place: Path) -> Launch:
-        made = Launch(reference.app, place / "checkpoint", place / "out", BATCH, ("--parallelism", "2"))
+        options = ("--parallelism", "2", "--plan-budget", str(BUDGET))
+        made = Launch(reference.app, place / "checkpoint", place / "out", BATCH, options)
         return made.without_spark().with_environment(XDG_CACHE_HOME=str(reference.cache))
 
     return launch

@@ -349,8 +349,7 @@ class App:
         self._sessions.check()
         opened = open_run(SPARK if with_spark else PROCESS, app, inputs, self._functions, run_settings)
         tasks = run_settings.parallelism or os.cpu_count() or 1
-        rows, most = run_settings.batch_rows, run_settings.task.task_memory
-        look = FirstLook(planning, app, lambda planner: planner.look(app, inputs.sources, rows, tasks), most)
+        look = FirstLook(planning, app, inputs.sources, run_settings, tasks, opened.manifest.offset)
         planned = time.monotonic()
         on_phase("starting Spark" if with_spark else "starting workers")
         try:

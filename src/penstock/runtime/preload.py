@@ -13,6 +13,9 @@ from penstock.runtime.machine import without_huge_pages
 MODULES = (
     "pyarrow.compute",
     "pyarrow.parquet",
+    "numpy.ma",  # numba asks for it when it first meets an array
+    "penstock.runtime.batch.fused",
+    "penstock.runtime.batch.merge_job",
     "penstock.runtime.task.task",
     "penstock.runtime.merge.item",
     "penstock.sources.registry",

@@ -48,7 +48,8 @@ LARGER = 8.0  # times as much memory is tried next, up to all that there may be,
 BUDGET = 0.2  # seconds of processor time for planning, unless told;
 FIRST = 5.0  # times as much for the first plan of a stream, for which all has to be counted
 WORTHWHILE = 0.1  # of what all records of a stream would take without tables: time for planning, unless told
-ALWAYS = 0.2  # seconds that a first plan may take in any case
+ALWAYS = 0.2  # seconds that a first plan may take in any case, unless told
+COUNTING = 0.05  # seconds: phantoms are looked for first only where there is more time, since all must be counted
 MIDDLE = 0.75  # of the time for a tree: for the one of the fewest operations
 SEARCHING = 0.65  # of that time; allocating memory and building the plan take the rest
 MOST = 200  # candidates that are counted
@@ -78,12 +79,13 @@ def plan_stream(
     before: SharedPlan | None = None,
     most: float = 0.0,
     total: float = inf,
+    always: float = ALWAYS,
 ) -> SharedPlan:
     """The plan for these queries, by what is known of the stream; `before` is the one that it may replace. `auto` may
-    go beyond the memory, up to `most`, and thinks no longer than is worth it for `total` records."""
+    go beyond the memory, up to `most`, and thinks no longer than is worth it for `total` records, or `always`."""
     engine = EngineProblem(kept.relations, lattice(kept.relations), known, costs, memory)
     start = None if before is None or before.basis is None else before.basis.configuration
-    considered = dict(_considered(engine, planning, start, most, total))
+    considered = dict(_considered(engine, planning, start, most, total, always))
     best = min(considered, key=lambda name: considered[name].cost)
     if planning.plan == AUTO and considered[best].cost > WORTH * considered[NONE].cost:
         best = NONE
@@ -102,13 +104,13 @@ def reprice(plan: SharedPlan, known: Statistics, costs: Costs) -> float:
 
 
 def _considered(
-    engine: EngineProblem, planning: Planning, start: Configuration | None, most: float, total: float
+    engine: EngineProblem, planning: Planning, start: Configuration | None, most: float, total: float, always: float
 ) -> Iterator[tuple[str, Option]]:
     """The alternatives by name; of a plan that is asked for, just that."""
     if planning.plan == NONE or len(engine.queries) < 2:
         yield NONE, _bare(engine)
     elif planning.plan == AUTO:
-        yield from _compared(engine, planning, start, most, total)
+        yield from _compared(engine, planning, start, most, total, always)
     else:
         tree = planning.plan == TREE
         alloc = ("fptas" if tree else "sl") if planning.alloc == AUTO else planning.alloc
@@ -121,7 +123,7 @@ def _considered(
 
 
 def _compared(
-    engine: EngineProblem, planning: Planning, start: Configuration | None, most: float, total: float
+    engine: EngineProblem, planning: Planning, start: Configuration | None, most: float, total: float, always: float
 ) -> Iterator[tuple[str, Option]]:
     """What `auto` compares, as far as its time goes."""
     began, budget = thread_time(), BUDGET if planning.plan_budget is None else planning.plan_budget
@@ -129,7 +131,7 @@ def _compared(
     bare = _bare(engine)
     yield NONE, bare
     if planning.plan_budget is None:
-        budget = min(budget, max(ALWAYS, WORTHWHILE * bare.cost * total / 1e9))
+        budget = min(budget, max(always, WORTHWHILE * bare.cost * total / 1e9))
     found: list[Option] = []
     for name, option in _found(engine, planning, began + SEARCHING * budget, start, most):
         found.append(option)
@@ -169,7 +171,7 @@ def _within(
     engine: EngineProblem, planning: Planning, ends: float, start: Configuration | None
 ) -> Iterator[tuple[str, Option]]:
     """The best of each way in this memory, as far as time goes."""
-    few = len(engine.queries) <= MOST_FRONTED
+    few = len(engine.queries) <= MOST_FRONTED and thread_time() + COUNTING < ends
     for way in WAYS if few else reversed(WAYS):
         if planning.tables in (AUTO, way.kind.name):
             alloc = way.alloc if planning.alloc == AUTO else planning.alloc

@@ -165,3 +165,17 @@ def test_versions_that_store_the_same_have_one_storage() -> None:
     assert [one.number for one in later] == [0, 2]
     assert [one.number for one in next_storages(later, [kept(SRC)], 5, {2})] == [2, 5]
     assert [one.number for one in next_storages(later, [kept(SRC)], 5, {0})] == [0, 2, 5]
+
+
+def test_what_is_stored_is_found_once_for_an_app() -> None:
+    """Only for this very one, and for the versions that brought its queries."""
+    landmark = "src, count(*) AS n FROM s [WINDOW UNTIL NOW] GROUP BY src EVERY 1 MINUTE"
+    mine, same = app(landmark), app(landmark)
+    found = stored(mine, "s")
+    assert stored(mine, "s", {"q0": 0}) is found
+    assert stored(same, "s") == found
+    assert stored(same, "s") is not found
+    assert stored(mine, "s", {"q0": 1}) != found
+    for number in range(10):
+        assert stored(app(landmark, f"port, count(*) AS n FROM s [ROWS {number + 1}] GROUP BY port"), "s") != found
+    assert stored(mine, "s") == found

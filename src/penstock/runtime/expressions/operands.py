@@ -148,6 +148,9 @@ def ordering(left: Any, right: Any) -> tuple[Array, Array]:
 # -- texts
 
 
+NO_FLAGS = np.empty(0, bool)
+
+
 def plain(strings: pa.Array) -> pa.Array:
     """Not dictionary-encoded, with 32-bit offsets."""
     decoded = strings.dictionary_decode() if pa.types.is_dictionary(strings.type) else strings
@@ -155,8 +158,14 @@ def plain(strings: pa.Array) -> pa.Array:
 
 
 def flags(result: pa.Array) -> Array:
-    values: Array = pc.fill_null(result, False).to_numpy(zero_copy_only=False)
-    return values
+    """True or false of each; of a NULL, false."""
+    return truths(pc.fill_null(result, False))
+
+
+def truths(array: pa.BooleanArray) -> Array:
+    """The same without NULLs. `to_numpy` would load pandas, where there is one: a tenth of a second."""
+    bytes_of = array.cast(pa.uint8())
+    return np.frombuffer(bytes_of.buffers()[1], bool)[bytes_of.offset :][: len(array)] if len(array) else NO_FLAGS
 
 
 def per_text(operand: Operand, function: Callable[[pa.Array], tuple[Array, Array | None]]) -> Operand:

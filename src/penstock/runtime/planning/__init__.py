@@ -3,6 +3,8 @@
 | module | has |
 | --- | --- |
 | `planners` | who plans for a run; the observer that changes plans between batches |
+| `waiting` | whether a run is long enough to be planned for |
+| `first_look` | the planner of a run, made while its engine starts |
 | `join_costs` | what joins cost on this machine |
 | `joins` | plans of joins, chosen by samples and by what merge tasks count |
 | `figures` | what says that data have changed, and what tasks took |

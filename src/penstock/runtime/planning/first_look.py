@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from threading import Thread
 
 from penstock.logical.query import QuerySet
 from penstock.runtime.planning.planners import RunPlanner, planner_of
-from penstock.runtime.settings import TaskSettings
+from penstock.runtime.planning.waiting import ends_of
+from penstock.runtime.settings import RunSettings
 from penstock.sharing.options import Planning
+from penstock.sources.base import Source
+from penstock.state.protocol import Offset
 
 
 class FirstLook:
-    """Loads the planner and has it look at the sources, beside whatever else this process does."""
+    """Loads the planner and has it look at the sources, of which this much is read, beside whatever else this process
+    does."""
 
     def __init__(
         self,
         planning: Planning,
         app: QuerySet,
-        look: Callable[[RunPlanner], None],
-        task_memory: int = TaskSettings().task_memory,
+        sources: Mapping[str, Source],
+        settings: RunSettings,
+        tasks: int,
+        read: Offset,
     ) -> None:
-        self._planning, self._app, self._look, self._task_memory = planning, app, look, task_memory
+        self._planning, self._app, self._sources, self._settings = planning, app, sources, settings
+        self._tasks, self._read = tasks, read
         self._planner: RunPlanner | None = None
         self._failure: BaseException | None = None
         self._thread = Thread(target=self._work, name="penstock-look", daemon=True)
@@ -29,8 +36,9 @@ class FirstLook:
 
     def _work(self) -> None:
         try:
-            planner = planner_of(self._planning, self._app, self._task_memory)
-            self._look(planner)
+            settings, ends = self._settings, ends_of(self._sources, self._settings.until)
+            planner = planner_of(self._planning, self._app, settings.task.task_memory, ends, self._read)
+            planner.look(self._app, self._sources, settings.batch_rows, self._tasks)
             self._planner = planner
         except BaseException as failure:
             self._failure = failure

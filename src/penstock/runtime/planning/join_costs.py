@@ -7,7 +7,6 @@ differ. Kept beside the costs of tables (`runtime.profile.calibrate`).
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -19,7 +18,6 @@ from time import thread_time_ns
 import numpy as np
 import pyarrow as pa
 
-from penstock.kernels.tables import joining, living, merge
 from penstock.logical.query import Query, QuerySet
 from penstock.logical.resolve.app import resolve_app
 from penstock.relations.joining import side_relation
@@ -29,7 +27,6 @@ from penstock.relations.storage import StoredSource
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.merge.items import Cut, Part
 from penstock.runtime.merge.join import item
-from penstock.runtime.merge.join.living import folding
 from penstock.runtime.merge.join.reading import JoinReading, JoinWanting, SideReading
 from penstock.runtime.merge.windows import TaskSegments
 from penstock.runtime.profile.calibrate import calibrated, place_of, store
@@ -56,6 +53,11 @@ GROUPS = (64, 16)  # of both sides: more than there are keys, so that pairs of r
 LEAST_PART = 0.5  # of what a row takes together with its pair: its own
 CELL, CELL_PAIR = 0.35, 0.25  # of an aggregate of a pair, more or less
 REPEATED = 8  # records of a key, where there are many pairs
+# Modules of what is measured; measured in another way, costs are others.
+MEASURED = (
+    *("kernels.tables.joining", "kernels.tables.living", "kernels.tables.merge", "runtime.merge.join.living.folding"),
+    *("runtime.merge.join.item", "runtime.task.task", "runtime.planning.join_costs"),
+)
 
 
 @lru_cache(maxsize=1)
@@ -71,8 +73,8 @@ def calibrated_joins(fresh: bool = False) -> JoinCosts:
 
 
 def kept_at() -> Path | None:
-    """Where they are kept; measured in another way, they are others."""
-    return place_of("joins", (joining, living, merge, folding, item, tasks, sys.modules[__name__]))
+    """Where they are kept."""
+    return place_of("joins", MEASURED)
 
 
 def _load(path: Path) -> JoinCosts | None:

@@ -25,7 +25,7 @@ from penstock.sharing.options import AUTO, NONE, Planning
 from penstock.sharing.plan import SharedPlan, joins_in, running_choices, unshared_plans, with_joins
 from penstock.sources.base import Source
 from penstock.state.manifest import Manifest
-from penstock.state.protocol import JoinCounts, TaskReport, Work
+from penstock.state.protocol import JoinCounts, Offset, TaskReport, Work
 from penstock.state.versions import Version
 
 
@@ -89,13 +89,30 @@ class Unplanned:
         return None
 
 
-def planner_of(planning: Planning, app: QuerySet, task_memory: int = TaskSettings().task_memory) -> RunPlanner:
-    """The one that can do what is asked, for tasks that may take so much memory."""
+def planner_of(
+    planning: Planning,
+    app: QuerySet,
+    task_memory: int = TaskSettings().task_memory,
+    ends: Mapping[str, float] | None = None,
+    read: Offset | None = None,
+) -> RunPlanner:
+    """The one that can do what is asked, for tasks that may take so much memory. In a run over streams of so many
+    records, of which this much is read, it may wait until there is enough to plan for."""
     if planning.plan == NONE and (planning.joins != AUTO or not joins_of(app)):
         return Unplanned(planning)
-    from penstock.runtime.planning.replan import Planner
 
-    return Planner(planning, task_memory)
+    def load() -> RunPlanner:
+        from penstock.runtime.planning.replan import Planner
+
+        return Planner(planning, task_memory, ends or {})
+
+    if ends:
+        from penstock.runtime.planning.waiting import LEAST, Waiting, promise
+
+        promised = promise(planning, app, ends, read or Offset())
+        if promised < 1.0:
+            return Waiting(planning, ends, load) if promised >= LEAST else Unplanned(planning)
+    return load()
 
 
 @dataclass(frozen=True)

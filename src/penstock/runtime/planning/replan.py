@@ -23,9 +23,9 @@ from penstock.relations.storing import Stored, stored
 from penstock.relations.uniting import Union
 from penstock.runtime.machine import cache_size
 from penstock.runtime.planning.figures import Signature, Tasks, drift, signature, spent, taken
-from penstock.runtime.planning.join_costs import calibrated_joins
 from penstock.runtime.planning.joins import JoinPlanner
 from penstock.runtime.planning.restoring import Counted, Stay, counted_groups, made_of, moving, restated, stored_in
+from penstock.runtime.planning.waiting import WORTH, left, paid
 from penstock.runtime.profile.calibrate import calibrated
 from penstock.runtime.profile.fitting import fitted
 from penstock.runtime.profile.joined import Sampled
@@ -35,6 +35,7 @@ from penstock.runtime.settings import TaskSettings
 from penstock.runtime.task import sampling
 from penstock.sharing import planner as sharing
 from penstock.sharing.graph.lattice import lattice
+from penstock.sharing.joins.cost import JoinCosts
 from penstock.sharing.joins.plans import joins_of, side_tables
 from penstock.sharing.model.unit_costs import Costs
 from penstock.sharing.options import AUTO, EACH, NONE, OFF, ONE, Planning
@@ -52,11 +53,12 @@ MOST_REST = 16  # batches between looks that change nothing
 GAIN = 0.9  # of the old cost: what a new plan must promise to stay below, and other ways to store as well
 SWITCH = 5e6  # ns that a change of plans may cost: a file, and tables that get a new layout
 LASTS = 8  # batches that a plan is expected to last
-LOOK = 2.5e6  # ns that a look at the plan takes for each query
+LOOK = 2.5e6  # ns that a look at the plan takes for each query,
+LOOKING = 5e7  # and so many in any case
 HOPE = 0.25  # of the part by which figures have changed: what a look may save at most
 SPENT = 0.05  # of what probes take without sharing while a plan lasts: what planning again may take,
 PROBE = 30e-9  # seconds each, about,
-LEAST_TIME = 0.05  # and so many seconds in any case
+LEAST_TIME = 0.05  # and so many seconds in any case; the first plan of a run that is known to end as well
 TABLES = 0.25  # of a task's memory: what the tables before the leaves may take
 LEAST_TUPLES = 1_000  # of a sample, unless tasks have fewer
 
@@ -92,10 +94,12 @@ class Planner:
     """`known` has the statistics of each stream, `looked` what its plan was last thought about with, `taken` the
     relations by rule when its sample was taken. `costs` are unit costs that its tasks were found to have, `counted` has
     the groups of all that was stored, `stays` since when that is stored which is. `totals` are the records that there
-    were when it began. `task_memory` is that of a task, with its leaves."""
+    were when it began, `ends` those that there are in all where a run knows that. `task_memory` is that of a task, with
+    its leaves."""
 
     planning: Planning
     task_memory: int = TaskSettings().task_memory
+    ends: Mapping[str, float] = field(default_factory=dict)
     known: dict[str, Known] = field(default_factory=dict)
     looked: dict[str, Look] = field(default_factory=dict)
     taken: dict[str, tuple[Relation, ...]] = field(default_factory=dict)
@@ -107,7 +111,7 @@ class Planner:
     _rules: dict[str, tuple[int, Stored]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        self.joins = JoinPlanner(self.planning.joins, lambda: (calibrated_joins(), calibrated()))
+        self.joins = JoinPlanner(self.planning.joins, _costs_of_joins)
 
     @property
     def memory(self) -> float:
@@ -143,7 +147,7 @@ class Planner:
         if self.planning.plan != NONE or joined:
             calibrated()
         if joined:
-            calibrated_joins()
+            _costs_of_joins()
 
     def plans(self, app: QuerySet, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
         """A plan for every stream, and for every query whose results are read; `since` are the versions of the app that
@@ -197,7 +201,8 @@ class Planner:
         """A plan that stores these as one; `known` is of relations by rule."""
         (mine, of), costs = stored_in(kept, unions, known), self._costs(stream.name)
         total = self.totals.get(stream.name, inf)
-        plan = plan_stream(stream, mine, planning, of, costs, self.memory, before, self.most, total)
+        always = LEAST_TIME if self.ends else sharing.ALWAYS
+        plan = plan_stream(stream, mine, planning, of, costs, self.memory, before, self.most, total, always)
         cost = 0.0 if plan.basis is None else plan.basis.cost
         return Way(replace(plan, unions=unions), cost + (0.0 if plan.behind is None else plan.behind.cost))
 
@@ -232,9 +237,13 @@ class Planner:
         for stream in version.app.streams:
             mine = [task for task in tasks if task.stream == stream.name]
             survey = sampling.load(sampling.path_of(checkpoint, stream.name))
-            if survey is None or not survey.tuples or not rows_of(mine) or _bare(version.plans[stream.name].relations):
+            plan = version.plans[stream.name]
+            if survey is None or not survey.tuples or not rows_of(mine) or _bare(plan.relations):
                 continue
-            better = self._better(version, version.plans[stream.name], mine, survey, closing)
+            more = inf if manifest is None else left(self.ends.get(stream.name, inf), manifest.offset, stream.name)
+            if self.planning.plan_budget is None and not _worth_it(plan, mine, closing, more):
+                continue
+            better = self._better(version, plan, mine, survey, closing, more)
             if better is not None:
                 changed[stream.name] = better
         if not changed:
@@ -264,8 +273,9 @@ class Planner:
         return restored(version, with_joins(plans, version.app, choices), manifest)
 
     def _better(
-        self, version: Version, plan: SharedPlan, tasks: Tasks, survey: Survey, closing: Sequence[Work]
+        self, version: Version, plan: SharedPlan, tasks: Tasks, survey: Survey, closing: Sequence[Work], more: float
     ) -> SharedPlan | None:
+        """A better plan for the records that are left, if one shows."""
         name, rows = plan.stream.name, rows_of(tasks)
         kept = self._by_rule(version, name)
         net, survey = lattice(kept.relations), with_sieves(survey, plan.relations, kept.relations)
@@ -286,7 +296,8 @@ class Planner:
         if costs is not None:
             self.costs[name] = costs
         try:
-            found = self._again(plan, kept, running, tasks, stay is not None and stay.rest > 0)
+            records = min(more, rows * len(tasks) * LASTS)
+            found = self._again(plan, kept, running, tasks, stay is not None and stay.rest > 0, records)
         except ConfigError:  # more candidates than the chooser takes: at the start a user is told, now the plan stays
             return None
         if found is None:
@@ -303,12 +314,13 @@ class Planner:
             self._rules[name] = version.number, stored(version.app, name, version.since, sides)
         return self._rules[name][1]
 
-    def _again(self, plan: SharedPlan, kept: Stored, running: Known, tasks: Tasks, stays: bool) -> SharedPlan | None:
-        """A plan that is enough cheaper than the one that runs, with what it stores or, unless that `stays`, stored in
-        another way. It takes no longer than it may, whatever is asked for: a batch waits."""
+    def _again(
+        self, plan: SharedPlan, kept: Stored, running: Known, tasks: Tasks, stays: bool, records: float
+    ) -> SharedPlan | None:
+        """A plan that is enough cheaper for so many records than the one that runs, with what it stores or, unless that
+        `stays`, stored in another way. It takes no longer than it may, whatever is asked for: a batch waits."""
         name, planning = plan.stream.name, self.planning
         known, costs = self.known[name], self._costs(name)
-        records = rows_of(tasks) * len(tasks) * LASTS
         if planning.plan_budget is None:
             worth = max(LEAST_TIME, SPENT * PROBE * records * len(kept.relations))
             planning = replace(planning, plan_budget=min(sharing.BUDGET, worth))
@@ -359,6 +371,21 @@ class Planner:
         pause = 0 if last is None else min(MOST_REST, 2 * last.pause + 1)
         self.looked[name] = Look(now, pause, pause)
         return True
+
+
+def _worth_it(plan: SharedPlan, tasks: Tasks, closing: Sequence[Work], more: float) -> bool:
+    """Whether a look promises to save more than it takes, of so many records that are left."""
+    mine = {relation.name for relation in plan.relations}
+    merged = [{name: counts for name, counts in work.items() if name in mine} for work in closing]
+    each = paid(tasks, merged) / sum(task.rows for task in tasks)
+    return more == inf or HOPE * each * more >= WORTH * (LOOKING + LOOK * len(plan.readers))
+
+
+def _costs_of_joins() -> tuple[JoinCosts, Costs]:
+    """Loaded where something is joined: what measures them loads all that joins."""
+    from penstock.runtime.planning.join_costs import calibrated_joins
+
+    return calibrated_joins(), calibrated()
 
 
 def _pays(old: float, new: float, records: float, moved: float = 0.0) -> bool:

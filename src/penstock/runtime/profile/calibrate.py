@@ -17,16 +17,14 @@ from functools import lru_cache
 from math import isfinite
 from pathlib import Path
 from time import thread_time_ns
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import xxhash
 
-from penstock.kernels import hashing
+import penstock
 from penstock.kernels.tables import fold, lru
 from penstock.kernels.tables import probe as tables
-from penstock.runtime.profile import partials, rollups
 from penstock.sharing.model.collision import rate
 from penstock.sharing.model.engine_problem import INDEX
 from penstock.sharing.model.kinds.lru import LRU
@@ -43,6 +41,16 @@ ENTRY = 8 * WIDTH
 ROWS = ("segment", "merge", "rolled")  # of the costs, those of rows and their columns
 # And those that are one number.
 NUMBERS = ("fold", "word", "passing", "appended", "fresh", "block", "grouped", "read", "finish", "shown", "close")
+# What is measured here and by `partials` and `rollups`: others cost something else. These are names, since a run that
+# finds costs measured has no use for the modules.
+MEASURED = (
+    *(f"kernels.{name}" for name in ("hashing", "tables.probe", "tables.lru", "tables.fold", "tables.columns")),
+    *(f"kernels.tables.{name}" for name in ("merge", "order", "rolling")),
+    *(f"runtime.merge.{name}" for name in ("merge", "shares", "windows", "item", "results.finish", "results.finisher")),
+    *(f"runtime.merge.rolling.{name}" for name in ("rolling", "coding", "attributes", "rollup")),
+    *(f"runtime.profile.{name}" for name in ("partials", "rollups", "trials")),
+    *("runtime.tables.leaf", "runtime.tables.append", "state.segments.write"),
+)
 
 
 @lru_cache(maxsize=1)
@@ -58,6 +66,8 @@ def calibrated(fresh: bool = False) -> Costs:
 
 
 def measure() -> Costs:
+    from penstock.runtime.profile import partials, rollups
+
     rng = np.random.default_rng(1)
     passing = _passing(rng)
     probe = tuple((float(size), _probing(size, rng, passing)) for size in PROBED)
@@ -211,10 +221,10 @@ def _rising(curve: CostBySize) -> CostBySize:
 
 def kept_at() -> Path | None:
     """Where the costs of tables are kept."""
-    return place_of("costs", (tables, lru, fold, hashing, partials, *partials.MEASURED, rollups, *rollups.MEASURED))
+    return place_of("costs", MEASURED)
 
 
-def place_of(name: str, measured: Iterable[ModuleType]) -> Path | None:
+def place_of(name: str, measured: Iterable[str]) -> Path | None:
     """Where costs of this machine are kept; None for a user without a home."""
     try:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -223,12 +233,12 @@ def place_of(name: str, measured: Iterable[ModuleType]) -> Path | None:
     return home / "penstock" / f"{name}-{_content(measured)}-{platform.machine()}-{_processor()}.json"
 
 
-def _content(modules: Iterable[ModuleType]) -> str:
-    """What is measured, in short: other kernels cost something else."""
-    digest = xxhash.xxh3_64()
-    for module in modules:
+def _content(modules: Iterable[str]) -> str:
+    """What is measured, in short."""
+    digest, package = xxhash.xxh3_64(), Path(penstock.__file__).parent
+    for name in modules:
         with suppress(OSError):
-            digest.update(Path(str(module.__file__)).read_bytes())
+            digest.update(package.joinpath(*name.split(".")).with_suffix(".py").read_bytes())
     return digest.hexdigest()
 
 

@@ -12,32 +12,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import thread_time_ns
-from types import ModuleType
 
 import numpy as np
 
-from penstock.kernels.tables import columns as column_kernels
-from penstock.kernels.tables import merge as merge_kernels
-from penstock.kernels.tables import order
 from penstock.relations.layout import snug
 from penstock.relations.relation import APPEND, Relation
-from penstock.runtime.merge import merge as merging
-from penstock.runtime.merge import windows
-from penstock.runtime.merge.results import finish as finishing
-from penstock.runtime.profile import trials
 from penstock.runtime.profile.trials import FEW, LEAST, LEAST_COLUMN, Trial, asked, chunk_of, middle, resolved
-from penstock.runtime.tables import append, leaf
 from penstock.runtime.tables.append import leaf_of
 from penstock.runtime.tables.leaf import Leaf
 from penstock.sharing.model.unit_costs import PerRow
-from penstock.state.segments import write
 
 GROUPS, FEWER = 131_072, 16_384
 STEPS = 2  # chunks that are appended: together they do not fit the cache of a core
-# What is measured here: others cost something else.
-MEASURED: tuple[ModuleType, ...] = (
-    column_kernels, merge_kernels, order, leaf, append, write, merging, windows, finishing, trials,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)

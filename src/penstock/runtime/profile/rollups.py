@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from statistics import median
-from types import ModuleType
 
 import numpy as np
 
-from penstock.kernels.tables import rolling as kernels
 from penstock.logical.query import Query
 from penstock.relations.relation import Relation, relation_of
 from penstock.relations.storage import StoredSource
@@ -26,7 +24,6 @@ from penstock.runtime.merge.inputs import Piece
 from penstock.runtime.merge.item import merge_item
 from penstock.runtime.merge.items import Cut, Part, Reading, Wanting
 from penstock.runtime.merge.merge import Merge
-from penstock.runtime.merge.rolling import attributes, coding, rolling
 from penstock.runtime.merge.rolling.rolling import Rolling
 from penstock.runtime.merge.windows import TaskSegments, pane_pieces
 from penstock.runtime.meter import FINISH, ROLL
@@ -57,7 +54,6 @@ KEYS = 6
 # How many values attributes have: pairs with the first give as many groups as there are rows, the next two determine
 # each other, the rest have so few that an array holds their pairs.
 VALUES = (EVERY, 1 << 12, 1 << 12, 1 << 7, 1 << 5, 1 << 2, SPAN, EVERY)
-MEASURED: tuple[ModuleType, ...] = (kernels, rolling, coding, attributes)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from penstock.kernels import inet
 from penstock.kernels.tables.fold import order_bits
 from penstock.kernels.tables.pack import ALL_VALID
 from penstock.logical.types import Kind, Type
-from penstock.runtime.expressions.operands import Addresses
+from penstock.runtime.expressions.operands import Addresses, truths
 from penstock.sources.base import ADDRESS
 from penstock.sources.decimals import day_times, float_decimals, whole_decimals
 
@@ -55,8 +55,7 @@ def present(array: pa.Array) -> Array:
     """Which values are not NULL (uint8); empty where all are."""
     if array.null_count == 0:
         return ALL_VALID
-    present: Array = pc.is_valid(array).to_numpy(zero_copy_only=False).view(np.uint8)
-    return present
+    return truths(pc.is_valid(array)).view(np.uint8)
 
 
 def plain(array: pa.Array) -> pa.Array:

@@ -16,6 +16,7 @@ from penstock.kernels import inet
 from penstock.kernels.dictionary import Dictionary
 from penstock.logical.types import Kind, Type
 from penstock.relations.component import Component, inet6_component, value_component
+from penstock.runtime.expressions.operands import truths
 from penstock.runtime.task.arrow import (
     Ingested,
     encoded,
@@ -84,7 +85,7 @@ class Codes:
         if array.field(1).null_count == len(array):
             return Ingested(numbers, valid)
         component, long = self._inet6[name], array.field(1)
-        six = long.is_valid().to_numpy(zero_copy_only=False)
+        six = truths(long.is_valid())
         whole = np.frombuffer(long.buffers()[1], np.uint8).reshape(-1, 16)[long.offset : long.offset + len(long)]
         data = whole[six].reshape(-1)
         codes = np.zeros(len(numbers), np.int64)

@@ -25,7 +25,7 @@ from penstock.logical.window import ALL, ROWS, TIME
 from penstock.relations.component import Component, inet6_component
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.expressions.evaluate import Operand, Scope, evaluate
-from penstock.runtime.expressions.operands import decoded
+from penstock.runtime.expressions.operands import decoded, flags, truths
 from penstock.runtime.task.arrow import Ingested, address_array, doubles, numeric, with_nulls
 from penstock.runtime.task.codes import Codes
 from penstock.runtime.task.times import Faults, Times
@@ -157,7 +157,7 @@ class Columns:
             column = numeric(field.type, array)
         flag = BAD + field.name
         if flag in batch.schema.names:  # values that the source found bad
-            bad = batch.column(flag).to_numpy(zero_copy_only=False)
+            bad = truths(batch.column(flag))
             column.bad = bad if column.bad is None else column.bad | bad
         return column
 
@@ -218,7 +218,7 @@ def _given(batch: pa.RecordBatch) -> Faults:
         if flag in batch.schema.names:
             reasons = batch.column(flag)
             for reason in reasons.unique().drop_null().to_pylist():
-                marked = pc.fill_null(pc.equal(reasons, reason), False).to_numpy(zero_copy_only=False)
+                marked = flags(pc.equal(reasons, reason))
                 faults.append((prefix + reason, marked))
     return faults
 
@@ -226,8 +226,7 @@ def _given(batch: pa.RecordBatch) -> Faults:
 def _readable(batch: pa.RecordBatch) -> Array | None:
     if UNREADABLE not in batch.schema.names:
         return None
-    readable: Array = batch.column(UNREADABLE).is_null().to_numpy(zero_copy_only=False)
-    return readable
+    return truths(batch.column(UNREADABLE).is_null())
 
 
 def _any_of(faults: Faults, rows: int) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ from penstock.sharing.options import NONE, OFF, Planning
 from penstock.sharing.plan import unshared_plan, unshared_plans
 from penstock.sources.base import fields
 from penstock.sources.registry import open_source
-from penstock.state.protocol import TaskReport
+from penstock.state.manifest import first_manifest
+from penstock.state.protocol import Offset, TaskReport
 from penstock.state.versions import Version, first_version
 from support.alone import read_names
 from support.reports import task_report
@@ -236,6 +238,18 @@ def test_a_cheaper_plan_is_taken_up_once(stream: Path, tmp_path: Path) -> None:
     assert better.app == app
     for _ in range(9):
         assert planner.next(tmp_path, better, tasks) is None
+
+
+def test_no_look_at_what_is_nearly_done(stream: Path, tmp_path: Path) -> None:
+    """A look has to be paid for by the records that are left."""
+    app, sources = made(stream)
+    version = unshared_version(app)
+    sampling.store(sampling.path_of(tmp_path, "s"), sample_of(app, sources))
+    for ends, looked in (({"s": 1_100_000}, False), ({"s": 100_000_000}, True), ({"s": inf}, True), ({}, True)):
+        planner = Planner(Planning(memory=64 << 10, stored="each"), ends=ends)
+        manifest = replace(first_manifest(), offset=Offset().moved("s", 1_000_000))
+        assert (planner.next(tmp_path, version, [task(app, 200)], manifest=manifest) is not None) == looked
+        assert ("s" in planner.looked) == looked
 
 
 def test_no_change_without_a_gain_worth_it(stream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

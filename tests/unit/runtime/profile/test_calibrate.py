@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from penstock.runtime.planning import join_costs
 from penstock.runtime.profile import calibrate
 from penstock.sharing.model.unit_costs import USUAL, Costs
 
@@ -112,6 +114,12 @@ def test_other_kernels_are_measured_anew(cache: Path, measured: list[Costs], mon
     calibrate.calibrated.cache_clear()
     assert calibrate.calibrated() == measured[1]
     assert len(list(cache.iterdir())) == 2
+
+
+def test_what_is_measured_is_there() -> None:
+    """A module that was renamed would no longer count."""
+    for name in (*calibrate.MEASURED, *join_costs.MEASURED):
+        assert find_spec(f"penstock.{name}") is not None, name
 
 
 def test_what_is_measured_makes_sense() -> None:
