@@ -15,13 +15,13 @@ from functools import cached_property
 
 from penstock.aggregates.registry import accumulator_of
 from penstock.logical.query import WEIGHT, Field, QuerySet, Stream
-from penstock.logical.window import ALL
+from penstock.logical.window import ALL, Panes
 from penstock.relations.closing import Reader
 from penstock.relations.relation import EXACT, Relation
 from penstock.relations.sides import ALL_EARLY, SideTables
 from penstock.relations.storage import Storage, side_table
 from penstock.relations.storing import Stored, stored
-from penstock.relations.uniting import Union
+from penstock.relations.uniting import Union, unitable, united
 from penstock.sharing.graph.configuration import STREAM, Configuration
 from penstock.sharing.joins.asked import unpriced_choices
 from penstock.sharing.joins.choice import JoinChoice
@@ -159,6 +159,9 @@ def _without_picks(relation: Relation) -> Relation:
     return relation if states == relation.states else replace(relation, states=states)
 
 
+MANY = 4  # relations that are stored as one where nothing is known of the data
+
+
 def unshared_plan(
     app: QuerySet,
     stream: str,
@@ -174,6 +177,27 @@ def unshared_plan(
     fronts = [(r, share // (8 * (2 + len(r.attributes) + 2 * len(r.states)))) for r in booked]
     tables = tuple(Table(kept.labels[r.name], STREAM, (r.name,), buckets) for r, buckets in fronts if buckets)
     return SharedPlan(app.stream(stream), kept, " ".join(kept.labels[r.name] for r in booked), tables)
+
+
+def united_plans(
+    app: QuerySet, since: Mapping[str, int] | None = None, sides: SideTables = ALL_EARLY
+) -> dict[str, SharedPlan]:
+    """Plans for data that nobody has looked at: `MANY` relations or more of the same panes that may be stored as one
+    are, so that a record makes one operation for all of them. Others have a leaf each."""
+    return {name: _united(plan) for name, plan in unshared_plans(app, 0, since, sides).items()}
+
+
+def _united(plan: SharedPlan) -> SharedPlan:
+    alike: dict[tuple[int, Panes], list[str]] = {}
+    for number, chain in enumerate(unitable(plan.stored)):
+        for relation in chain:
+            alike.setdefault((number, relation.panes), []).append(relation.name)
+    unions = tuple(Union(tuple(names)) for names in alike.values() if len(names) >= MANY)
+    if not unions:
+        return plan
+    stored = united(plan.stored, unions)
+    booked = (relation for relation in stored.relations if relation.booked)
+    return replace(plan, stored=stored, configuration=" ".join(stored.labels[r.name] for r in booked), unions=unions)
 
 
 def unshared_plans(

@@ -22,7 +22,7 @@ from penstock.sharing.joins.asked import unpriced_choices
 from penstock.sharing.joins.choice import JoinChoice
 from penstock.sharing.joins.plans import joins_of, plan_name, side_tables
 from penstock.sharing.options import AUTO, NONE, Planning
-from penstock.sharing.plan import SharedPlan, joins_in, running_choices, unshared_plans, with_joins
+from penstock.sharing.plan import SharedPlan, joins_in, running_choices, united_plans, unshared_plans, with_joins
 from penstock.sources.base import Source
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import JoinCounts, Offset, TaskReport, Work
@@ -64,10 +64,12 @@ class RunPlanner(Protocol):
 
 @dataclass
 class Unplanned:
-    """Every relation has a table of its own, whatever the data are like."""
+    """Every relation has a leaf of its own, or those of the same panes have one together (`united`), whatever the data
+    are like."""
 
     planning: Planning
     sampling: bool = False
+    united: bool = False
 
     def look(self, app: QuerySet, sources: Mapping[str, Source], batch_rows: int, parallelism: int) -> None:
         """Nothing depends on them."""
@@ -75,7 +77,8 @@ class Unplanned:
     def plans(self, app: QuerySet, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
         choices = unpriced_choices(self.planning.joins, app)
         memory, sides = self.planning.memory or 0, side_tables(choices.values())
-        return with_joins(unshared_plans(app, memory, since, sides), app, choices)
+        made = united_plans(app, since, sides) if self.united else unshared_plans(app, memory, since, sides)
+        return with_joins(made, app, choices)
 
     def next(
         self,
@@ -111,7 +114,7 @@ def planner_of(
 
         promised = promise(planning, app, ends, read or Offset())
         if promised < 1.0:
-            return Waiting(planning, ends, load) if promised >= LEAST else Unplanned(planning)
+            return Waiting(planning, ends, load) if promised >= LEAST else Unplanned(planning, united=True)
     return load()
 
 

@@ -5,7 +5,8 @@
       after each batch: by what it took               ▼
                                         the planner, with the samples that tasks left
 
-Until then every relation has a leaf of its own. A stream that does not end is planned for at once.
+Until then relations are stored as a look at the queries alone says (`sharing.plan.united_plans`). A stream that does
+not end is planned for at once.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Waiting:
         """Nothing depends on them as yet."""
 
     def plans(self, app: QuerySet, since: Mapping[str, int] | None = None) -> dict[str, SharedPlan]:
-        return (self.begun or Unplanned(self.planning)).plans(app, since)
+        return (self.begun or Unplanned(self.planning, united=True)).plans(app, since)
 
     def next(
         self,

@@ -122,6 +122,21 @@ def test_who_plans() -> None:
     assert isinstance(planner_of(Planning(), app), Planner)  # to explain a plan there must be one
 
 
+def test_nobody_looks_at_a_short_run_but_equal_panes_are_one() -> None:
+    """Four relations or more; those of other panes, joins and landmark windows have a leaf each."""
+    app = app_of(PAIRS[:4], "CREATE QUERY slow AS SELECT a, count(*) AS n FROM s [RANGE '2 s'] GROUP BY a;")
+    planner = planner_of(Planning(), app, ends={"s": 10})
+    (plan,) = planner.plans(app).values()
+    (union,) = plan.unions
+    assert len(union.relations) == 4
+    assert len(plan.relations) == 2
+    assert not plan.tables
+    (few,) = planner.plans(app_of(PAIRS[:3])).values()
+    assert (len(few.unions), len(few.relations)) == (0, 3)
+    (alone,) = planner_of(Planning(NONE), app, ends={"s": 10}).plans(app).values()
+    assert (len(alone.unions), len(alone.relations)) == (0, 5)
+
+
 def test_the_planner_comes_when_batches_take_long_enough(tmp_path: Path) -> None:
     app, told, loaded = app_of(), Told(), list[int]()
     waiting = Waiting(Planning(), {"s": 1_000_000}, lambda: loaded.append(1) or told)  # type: ignore[func-returns-value]
