@@ -19,6 +19,8 @@ from benchmarks.measure.job import Answer
 
 # Two-sided 95 % of Student's t, by degrees of freedom.
 STUDENT = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
+STUDENT |= {10: 2.228, 11: 2.201, 12: 2.179, 13: 2.160, 14: 2.145, 15: 2.131, 16: 2.120, 17: 2.110, 18: 2.101}
+MANY = 2.093  # and for more
 
 
 ALL, BATCHES = "all", "batches"
@@ -93,5 +95,5 @@ def interval(ratios: Sequence[float]) -> tuple[float, float]:
     logs = [log(ratio) for ratio in ratios]
     if len(logs) < 2:
         return 0.0, float("inf")
-    spread = STUDENT.get(len(logs) - 1, 2.0) * stdev(logs) / sqrt(len(logs))
+    spread = STUDENT.get(len(logs) - 1, MANY) * stdev(logs) / sqrt(len(logs))
     return exp(fmean(logs) - spread), exp(fmean(logs) + spread)
