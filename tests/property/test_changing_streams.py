@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from measured import EXTRA, ROW, Fixed, Measured, app_text, clustered, cost_of, joined, resolved, uniform, write, zipf
 
+from penstock.logical.window import Panes
 from penstock.runtime.planning.replan import Planner
 from penstock.runtime.profile.statistics import Known
 from penstock.runtime.profile.turns import every
@@ -131,6 +132,13 @@ class Wrong:
 
     def locality(self, grain: Grain) -> float:
         return self.known.locality(grain)
+
+    @property
+    def tasks(self) -> int:
+        return self.known.tasks
+
+    def moved(self, grain: Grain, panes: Panes) -> float:
+        return self.known.moved(grain, panes)
 
     def turns(self, grain: Grain) -> float:
         return self.known.turns(grain)

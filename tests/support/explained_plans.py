@@ -111,7 +111,7 @@ def closing(rows: int, times: float = 1.0) -> Work:
     """What a merge task of so many records could have counted, so many times as dear."""
     of = relations_of(app(), "flows")
     counts = {
-        "merges": 1, "merged": rows // 20, "merge": round(times * (120_000 + 45 * (rows // 20))),
+        "merges": 1, "merged": rows // 20, "merge": round(times * (250_000 + 45 * (rows // 20))),
         "closed": 1, "finished": rows // 25, "cells": rows // 8, "finish": round(times * (150_000 + 2 * (rows // 8))),
         "staged": rows // 25, "sink": rows // 2,
     }  # fmt: skip

@@ -106,6 +106,7 @@ def parameters_of(aggregate: Aggregate) -> tuple[Any, ...]:
     return function_of(aggregate).completed([parameter.value for parameter in aggregate.parameters])
 
 
-def planned_words(state: State, kind: Kind) -> int:
-    """Words of a state in a row, as long as it has met no NULL and nothing that makes it wide."""
-    return accumulator_of(state).words(Facts(kind))
+def planned_words(state: State, kind: Kind, nullable: bool = False) -> int:
+    """Words of a state in a row, as long as it has met nothing that makes it wide, and no NULL unless those are to be
+    expected."""
+    return accumulator_of(state).words(Facts(kind, nullable))

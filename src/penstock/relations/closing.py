@@ -47,7 +47,7 @@ Closing = Finish | RollUp
 class Reader:
     """A query as tasks and planning see it: which records it takes, what it groups them by, in its own order, from what
     it closes, and from what its details come; `asked` are the aggregates that need each of those, as text. Of a side of
-    a join, `joined` says with what and by what."""
+    a join, `joined` says with what and by what. `ordered`: its results are put in order."""
 
     query: str
     window: Window
@@ -57,6 +57,7 @@ class Reader:
     details: tuple[Closing, ...] = ()
     asked: tuple[tuple[str, ...], ...] = ()
     joined: str = ""
+    ordered: bool = False
 
     def asks(self, relation: str) -> tuple[str, ...]:
         """The aggregates that are made of the rows of a relation."""

@@ -21,7 +21,7 @@ from penstock.aggregates.extremes import GREATEST, LEAST
 from penstock.aggregates.registry import detail_of, squares_of, states_of
 from penstock.aggregates.shape import Shape
 from penstock.aggregates.squares import REPEATED
-from penstock.logical.expressions import Aggregate, Column, Computed, Expression, Prefix
+from penstock.logical.expressions import Aggregate, Case, Column, Computed, Expression, Prefix
 from penstock.logical.query import WEIGHT, Attribute, Query
 from penstock.logical.render import render
 from penstock.logical.types import TIMESTAMP, Kind, Type
@@ -151,6 +151,12 @@ class Relation:
         """The columns that the relation makes itself."""
         found = (a for a in (*self.attributes, *self.arguments) if isinstance(a, Computed))
         return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def lacking(self) -> frozenset[str]:
+        """Arguments without a value for some records, as FILTER makes them: states keep how many there were."""
+        made = ((a.name, a.expression) for a in self.arguments if isinstance(a, Computed))
+        return frozenset(name for name, one in made if isinstance(one, Case) and one.default is None)
 
 
 def named(relation: Relation) -> Relation:

@@ -147,7 +147,11 @@ class StoredSide:
 
 def _reader(query: Query, wanted: Wanted, kept: tuple[Relation, ...]) -> Reader:
     first, *details = (closing_of(one, _nearest(one, kept)) for one in wanted.relations)
-    return Reader(query.name, query.window, wanted.groups.choice, query.attributes, first, tuple(details), wanted.asked)
+    ordered = bool(query.order) or query.limit is not None
+    choice = wanted.groups.choice
+    return Reader(
+        query.name, query.window, choice, query.attributes, first, tuple(details), wanted.asked, ordered=ordered
+    )
 
 
 def _stored_side(query: Query, side: Side, wanted: Wanted, since: int, table: str) -> StoredSide:

@@ -18,9 +18,9 @@ WIDTH = 118
 LABEL = 15  # columns of what stands at the left of the first lines
 MANY_ROWS, MANY_SHARE = 10_000, 0.1  # details that are worth a warning: so many rows, and so many of a task's tuples
 LONGEST = 44  # columns of a relation's name in the tree
-NAMES = {"probe": "c1, a probe", "recent": "c1 of LRU tables", "insert": "c2, an insert"}
+NAMES = {"probe": "c1, a probe", "recent": "c1 of LRU tables", "insert": "c2, an insert", "lone": "c2, one leaf"}
 COLUMNS = ("", "buckets", "memory", "groups", "fed", "collide", "evicted", "flushed", "ns")
-GROUP = ("segment", "merge")
+GROUP = ("segment", "merge", "overlapping")
 
 
 def explained_text(explained: Iterable[Explained]) -> str:
@@ -137,9 +137,12 @@ def _calibrated(costs: Explained) -> Iterator[str]:
     rolled = f"{costs['rolled']['row']:.1f} for a query, {costs['rolled']['column']:.1f} for an attribute"
     yield _labelled("", f"of a row that is rolled up {rolled}; {costs['grouped']:.1f} a column of what comes out")
     shown = f"{costs['finish']:.1f} a column of a result, {costs['shown']:.1f} an address"
-    each = f"{costs['read'] / 1000:.0f} µs to read or roll up, {costs['close'] / 1000:.0f} to finish"
+    shown += f", {costs['ordered']:.1f} a row that is put in order"
     yield _labelled("", shown)
-    yield _labelled("", f"of each item a query takes {each}")
+    names = "merging", "read", "coding", "close", "spelled"
+    merging, read, coding, close, spelled = (f"{costs[name] / 1000:.0f}" for name in names)
+    taken = f"a merge {merging} µs, a roll-up {read} and {coding} an attribute"
+    yield _labelled("", f"of each item {taken}, a query {close} and {spelled} an address")
 
 
 def _fitted(fitted: Explained) -> Iterator[str]:

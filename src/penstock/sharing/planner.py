@@ -89,7 +89,7 @@ def plan_stream(
     best = min(considered, key=lambda name: considered[name].cost)
     if planning.plan == AUTO and considered[best].cost > WORTH * considered[NONE].cost:
         best = NONE
-    return replace(_built(stream, kept, engine, best, considered), behind=way_behind(kept, known, costs, stream))
+    return replace(_built(stream, kept, engine, best, considered), behind=way_behind(kept, known, costs, stream, total))
 
 
 def reprice(plan: SharedPlan, known: Statistics, costs: Costs) -> float:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from penstock.logical.expressions import Prefix
 from penstock.logical.query import Stream
@@ -27,9 +28,11 @@ from penstock.relations.storing import Stored
 from penstock.relations.uniting import Union, finest, shortest, unitable, united
 from penstock.sharing.graph.grain import Grain, union
 from penstock.sharing.graph.lattice import lattice
+from penstock.sharing.model.closings import windows_of
 from penstock.sharing.model.partial_groups import (
     Behind,
     Made,
+    Pace,
     behind,
     columns_of,
     grouping,
@@ -72,24 +75,32 @@ class Pricing:
 
     def _by_itself(self, relation: Relation) -> float:
         rows, columns = self.groups([relation.name]), columns_of(relation)
-        merged = merged_for(self.windows[relation.name], relation.panes, self.turns([relation.name]))
-        each = self.costs.fresh + self.costs.segment.of(columns) + self.costs.merge.of(columns) * merged
-        return self.insert(rows, columns) + rows * each + self.block + self.read
+        merged = merged_for(self.windows[relation.name])
+        way = self.costs.merge if merged <= 1.0 else self.costs.overlapping
+        each = self.costs.fresh + self.costs.segment.of(columns) + way.of(columns) * merged
+        merging = self.costs.merging * self.closings(relation) / max(1.0, self.known.rows)
+        return self.insert(rows, columns) + rows * each + self.block + merging
 
-    def turns(self, names: Iterable[str]) -> float:
-        """Of the panes, in a task."""
-        return self.known.turns(union(*(self.grains[name] for name in names)))
+    def closings(self, relation: Relation) -> float:
+        """In how many items its windows close, for each task: in one, if that many do."""
+        moved, tasks = self.moved([relation]), self.known.tasks
+        return sum(min(1.0, windows_of(one, relation.panes, moved) / tasks) for one in set(self.windows[relation.name]))
+
+    def moved(self, relations: Sequence[Relation]) -> float:
+        """So many panes go by in a batch."""
+        return self.known.moved(union(*(self.grains[one.name] for one in relations)), shortest(relations))
 
     def insert(self, rows: float, columns: int) -> float:
         """Of a record into an exact leaf with so many groups for each record."""
-        return self.costs.insert_at(rows * self.known.rows * (KEY_BYTES * columns + PROBE_BYTES))
+        size = rows * self.known.rows * (KEY_BYTES * columns + PROBE_BYTES)
+        return self.costs.insert_at(size, size)
 
     def union(self, relations: Sequence[Relation]) -> tuple[float, str]:
         """Nanoseconds a record of relations that are stored as one, and by which table that is cheaper."""
         names, attributes = [one.name for one in relations], finest({a for one in relations for a in one.attributes})
         rows, columns = self.groups(names), len(attributes) + 1 + sum(words_of(relations).values())
         windows = [window for name in names for window in self.windows[name]]
-        read = read_for(windows, shortest(relations), self.turns(names))
+        read = read_for(windows, shortest(relations), self.moved(relations))
         each = self.costs.segment.of(columns) + rolling(*read, len(attributes), self.costs)
         rest = self.block + sum(map(self.made, relations)) / max(1.0, self.known.rows)
         exact = self.insert(rows, columns) + rows * (self.costs.fresh + each)
@@ -100,19 +111,14 @@ class Pricing:
         """Nanoseconds of the groups that a task's rows are rolled up to."""
         if relation.name not in self._made:
             groups = self.known.groups(self.grains[relation.name])
-            self._made[relation.name] = grouping(Made(relation, groups), self.costs)
+            self._made[relation.name] = grouping(Made(relation, groups, items=self.closings(relation)), self.costs)
         return self._made[relation.name]
 
     def spared(self, relation: Relation) -> float:
         """Nanoseconds a record that a union costs less without a relation, at most, where all else stays: each record
         makes a row."""
-        rolled, _ = read_for(self.windows[relation.name], relation.panes, self.turns([relation.name]))
+        rolled, _ = read_for(self.windows[relation.name], relation.panes, self.moved([relation]))
         return rolling(rolled, 0.0, 0, self.costs) + self.made(relation) / max(1.0, self.known.rows)
-
-    @property
-    def read(self) -> float:
-        """Of one more relation that is merged."""
-        return self.costs.read / max(1.0, self.known.rows)
 
     @property
     def block(self) -> float:
@@ -217,15 +223,18 @@ def _has_prefixes(one: Relation) -> bool:
     return any(isinstance(attribute, Prefix) for attribute in one.attributes)
 
 
-def way_behind(kept: Stored, known: Statistics, costs: Costs, stream: Stream) -> Behind:
-    """What a record of a stream costs behind the leaves. Without a watermark, windows close but once."""
+def way_behind(kept: Stored, known: Statistics, costs: Costs, stream: Stream, total: float = inf) -> Behind:
+    """What a record of a stream costs behind the leaves. Without a watermark, windows close but once, at the end of so
+    many records."""
     grains = lattice(kept.relations).grains
 
     def groups(relation: Relation) -> float:
         return known.groups(grains[relation.name]) if relation.name in grains else known.made(relation)
 
-    found = handed(kept, groups, known.rows, lambda one: known.turns(grains[one.name]))
-    return behind(found, known.rows, costs, 0.0 if stream.delay is None else 1.0)
+    every = max(1.0, total / (known.rows * known.tasks))
+    batches = every if stream.delay is None else 1.0
+    pace = Pace(known.tasks, lambda one: known.moved(grains[one.name], one.panes), batches, every)
+    return behind(handed(kept, groups, known.rows, pace), known.rows, costs)
 
 
 def stored_as(kept: Stored, unions: Sequence[Union]) -> Stored:

@@ -12,6 +12,7 @@ import pytest
 from penstock.errors import ConfigError
 from penstock.logical.query import QuerySet, Stream
 from penstock.logical.resolve.app import resolve_app
+from penstock.logical.window import Panes
 from penstock.relations.storing import Stored
 from penstock.sharing.graph.configuration import STREAM
 from penstock.sharing.graph.grain import Grain
@@ -58,6 +59,13 @@ class Guessed:
 
     def locality(self, grain: Grain) -> float:
         return self._dice("locality", sorted(grain)).choice([1.0, 1.0, 10.0]) if self.long else 1.0
+
+    @property
+    def tasks(self) -> int:
+        return 2
+
+    def moved(self, grain: Grain, panes: Panes) -> float:
+        return self.tasks * self.turns(grain)
 
     def turns(self, grain: Grain) -> float:
         return self._dice("turns").choice([1.0, 1.0, 4.0]) if self.long else 1.0

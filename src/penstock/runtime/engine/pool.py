@@ -6,7 +6,6 @@ What is run travels once to each worker that takes a task of it, pickled. Whatev
 
 from __future__ import annotations
 
-import os
 import pickle
 import signal
 import socket
@@ -18,13 +17,10 @@ from multiprocessing.connection import Connection, wait
 
 from penstock.errors import RunError
 from penstock.runtime.engine.zygote import Run
+from penstock.runtime.machine import worker_environment
 
 AGAIN = "run again: it goes on from the checkpoint"
 PATIENCE = 10.0  # seconds for the zygote to say how a worker died, or to end: it has nothing else to do
-# Libraries of linear algebra start threads of their own when they are loaded; tasks have no use for them. What a task
-# frees, the next one needs: the GNU C library would give it back to the system, which takes longer than using it does.
-ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-ENVIRONMENT |= {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(512 << 20)}
 
 
 class Pool:
@@ -34,12 +30,10 @@ class Pool:
     def __init__(self, size: int, modules: Sequence[str] = ()) -> None:
         pairs = [socket.socketpair() for _ in range(size + 1)]
         theirs = [other.fileno() for _, other in pairs]
-        path = os.pathsep.join(place or os.getcwd() for place in sys.path)
-        environment = ENVIRONMENT | os.environ | {"PYTHONPATH": path}
         control, *sockets = map(str, theirs)
         self._zygote = subprocess.Popen(
             [sys.executable, "-P", "-m", "penstock.runtime.engine.zygote", control, ",".join(sockets), *modules],
-            stdin=subprocess.DEVNULL, pass_fds=theirs, env=environment,
+            stdin=subprocess.DEVNULL, pass_fds=theirs, env=worker_environment(),
             process_group=0,  # Ctrl-C is for the driver, which ends between two batches
         )  # fmt: skip
         for _, other in pairs:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from penstock.runtime.merge.items import ITEMS_PER_TASK, LEAST_ROWS, Due, MergeItem, due_items
+from penstock.runtime.merge.items import Due, MergeItem, due_items
 from penstock.runtime.merge.join.items import join_items
 from penstock.runtime.merge.join.reading import JoinDue
 from penstock.runtime.merge.rolling.items import rolled_items, rolled_up
 from penstock.runtime.settings import TaskSettings
+from penstock.sharing.model.closings import share_of
 from penstock.state.protocol import Results
 
 AnyDue = Due | JoinDue
@@ -22,7 +23,7 @@ def items(
     """All items of a batch; `before` are the results of queries in the batches before it."""
     closed = list(dues)
     total = sum(int(one.rows.sum()) for one in closed)
-    share = max(LEAST_ROWS, total // (ITEMS_PER_TASK * parallelism))
+    share = share_of(total, parallelism)
 
     def of(number: int, one: AnyDue) -> Iterator[MergeItem]:
         if isinstance(one, JoinDue):

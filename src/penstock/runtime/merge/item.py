@@ -208,8 +208,10 @@ def part_rows(part: Part, merged: Callable[[], MergedOnce]) -> PartRows:
 def finished(item: Item, one: Wanting, groups: Groups, parts: Shares) -> Finished:
     """The result rows of groups that are complete; `parts` has the rows of what else the query is made of."""
     wanted, meter = one.groups.wanted, item.segments.meter
-    cells, shown = len(groups) * columns_of(wanted), len(groups) * addresses_of(wanted)
-    meter.count(one.charged, closed=1, finished=len(groups), cells=cells, shown=shown)
+    rows, spelled = len(groups), addresses_of(wanted)
+    meter.count(one.charged, closed=1, finished=rows, cells=rows * columns_of(wanted))
+    ordered = rows if one.query.order or one.query.limit is not None else 0
+    meter.count(one.charged, spelled=spelled, shown=rows * spelled, ordered=ordered)
     with meter.part(one.charged, FINISH):
         return ranked_rows(item, one, groups, parts), per_window(groups.panes, groups.count, groups.runs)
 

@@ -21,11 +21,9 @@ from penstock.relations.closing import RollUp, closing_of, slots_hold
 from penstock.relations.relation import Relation, Wanted, bounds_relation
 from penstock.relations.storage import StoredSource
 from penstock.runtime.settings import TaskSettings
+from penstock.sharing.model.closings import LEAST_ROWS, rolled_bytes
 from penstock.state.segments.read import Block
 
-CODE, STATE, ROW = 4, 24, 64  # bytes of a row that is rolled up: of an attribute, of a state in two orders, and besides
-LEAST_ROWS = 50_000  # below this, one more item costs more than it shares
-ITEMS_PER_TASK = 4
 FOREVER = 1 << 64
 TOGETHER = 64  # overlapping windows in one item at most
 
@@ -227,12 +225,6 @@ def read_bytes(one: Due, relation: Relation) -> int:
     if plain and all(isinstance(closing_of(each.groups.wanted, relation), RollUp) for each in one.wanting):
         return max(rolled_bytes(each.groups.wanted) for each in one.wanting)
     return row_bytes(relation)
-
-
-def rolled_bytes(relation: Relation) -> int:
-    """Memory that a row takes while queries of these attributes and states are rolled up from it."""
-    words = sum(max(1, form.words) for form in relation.shape.forms(relation.states).values())
-    return CODE * len(relation.attributes) + STATE * (1 + words) + ROW
 
 
 def row_bytes(bare: Relation) -> int:

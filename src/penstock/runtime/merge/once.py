@@ -46,15 +46,16 @@ class Rows:
     relation: Relation
     groups: Groups | None
     stored: Stacked | None = None
-    coded: set[Attribute] = field(default_factory=set)
+    coded: set[tuple[object, Attribute]] = field(default_factory=set)
 
     def __len__(self) -> int:
         return self.rolling.rows if self.groups is None else len(self.groups)
 
     def code(self, wanted: Relation) -> int:
-        """How many attributes have no codes yet that this needs; now they have."""
+        """How many attributes have no codes yet that this needs; now they have. What is chosen of the rows is coded by
+        itself."""
         before = len(self.coded)
-        self.coded.update(wanted.attributes)
+        self.coded.update((wanted.choice.where, one) for one in wanted.attributes)
         return len(self.coded) - before
 
     @cached_property

@@ -141,7 +141,10 @@ class Planner:
             survey = sample_source(app, name, source, batch_rows)
             if survey is not None and survey.tuples:
                 relations, rows = stored(app, name).relations, source.cut(START, batch_rows)  # it may end before
-                self.known[name] = Known(lattice(relations), survey, max(1.0, rows / max(1, parallelism)))
+                tasks = max(1, parallelism)
+                spans = tasks if source.abilities.random_access else 1  # else of the first records alone
+                known = Known(lattice(relations), survey, max(1.0, rows / tasks), tasks=tasks, spans=spans)
+                self.known[name] = known
                 self.taken[name], self.totals[name] = relations, source.rows()
                 self.joins.samples[name] = Sampled(relations, survey, rows, source.rows())
         if self.planning.plan != NONE or joined:
@@ -177,7 +180,7 @@ class Planner:
         unions = self._unions(kept, known, costs)
         each = [()] if asked == AUTO or not unions else []
         found: list[Way] = []
-        behind = {ways: way_behind(*stored_in(kept, ways, known), costs, stream).cost for ways in [*each, unions]}
+        behind = {ways: self._behind(stream, *stored_in(kept, ways, known)) for ways in [*each, unions]}
         for ways in sorted(behind, key=lambda one: behind[one]):
             if not found or asked != AUTO or behind[ways] < found[0].cost:  # else it is dearer whatever the tables
                 found.append(self._way(stream, kept, ways, known, self.planning))
@@ -205,6 +208,10 @@ class Planner:
         plan = plan_stream(stream, mine, planning, of, costs, self.memory, before, self.most, total, always)
         cost = 0.0 if plan.basis is None else plan.basis.cost
         return Way(replace(plan, unions=unions), cost + (0.0 if plan.behind is None else plan.behind.cost))
+
+    def _behind(self, stream: Stream, kept: Stored, known: Known) -> float:
+        """Nanoseconds of a record behind the leaves."""
+        return way_behind(kept, known, self._costs(stream.name), stream, self.totals.get(stream.name, inf)).cost
 
     def _costs(self, stream: str) -> Costs:
         return self.costs.get(stream) or calibrated()
@@ -279,7 +286,7 @@ class Planner:
         name, rows = plan.stream.name, rows_of(tasks)
         kept = self._by_rule(version, name)
         net, survey = lattice(kept.relations), with_sieves(survey, plan.relations, kept.relations)
-        known = Known(net, survey, rows)
+        known = Known(net, survey, rows, tasks=sum(1 for task in tasks if task.rows))
         if survey.tuples < min(LEAST_TUPLES, rows) or not self._covers(known, kept.relations):
             return None
         figures, stay = signature(net, survey.thinned()), self.stays.get(name)
@@ -325,7 +332,7 @@ class Planner:
             worth = max(LEAST_TIME, SPENT * PROBE * records * len(kept.relations))
             planning = replace(planning, plan_budget=min(sharing.BUDGET, worth))
         old = min(reprice(plan, running, costs), taken(tasks))
-        behind = way_behind(plan.stored, running, costs, plan.stream).cost
+        behind = self._behind(plan.stream, plan.stored, running)
         if not stays:
             for way in self._other_ways(plan, kept, known, planning, old + behind, records):
                 moved = moving(kept, plan, way.plan, known, costs, len(tasks))
@@ -348,7 +355,7 @@ class Planner:
         budget = sharing.BUDGET if planning.plan_budget is None else planning.plan_budget
         found = []
         for unions in tried:
-            least = way_behind(*stored_in(kept, unions, known), costs, plan.stream).cost
+            least = self._behind(plan.stream, *stored_in(kept, unions, known))
             if asked != AUTO or least <= GAIN * whole:
                 worth = max(LEAST_TIME / 2, SPENT * 1e-9 * (whole - least) * records)
                 begins = replace(planning, plan_budget=min(budget, worth) / sharing.FIRST)  # with nothing

@@ -19,7 +19,7 @@ from penstock.relations.relation import EXACT, Relation
 from penstock.relations.storing import Stored
 from penstock.relations.uniting import Union, union_of
 from penstock.runtime.profile.statistics import Known, exact_groups
-from penstock.runtime.profile.survey import Survey, with_sieves
+from penstock.runtime.profile.survey import with_sieves
 from penstock.sharing.graph.grain import Grain, union
 from penstock.sharing.graph.lattice import Lattice, lattice
 from penstock.sharing.model.partial_groups import columns_of
@@ -53,7 +53,7 @@ def restated(known: Known, made: Mapping[str, Parts], net: Lattice) -> Known:
     """The same statistics for relations that are made of those that they are of."""
     grains = {name: grain_of(known.net, parts) for name, parts in made.items()}
     exact = {net.grains[name]: known.exact[grain] for name, grain in grains.items() if grain in known.exact}
-    return Known(net, afresh(known.survey), known.rows, exact, known.depths)
+    return known.restated(net, exact)
 
 
 def stored_in(kept: Stored, unions: Sequence[Union], known: Known) -> tuple[Stored, Known]:
@@ -61,11 +61,6 @@ def stored_in(kept: Stored, unions: Sequence[Union], known: Known) -> tuple[Stor
     mine = stored_as(kept, unions)
     sieved = replace(known, survey=with_sieves(known.survey, kept.relations, mine.relations))
     return mine, restated(sieved, made_of(kept, unions), lattice(mine.relations))
-
-
-def afresh(survey: Survey) -> Survey:
-    """The same without what was counted in it: what a grain stands for depends on all relations of a lattice."""
-    return Survey(survey.layout, survey.words)
 
 
 def counted_groups(plan: SharedPlan, tasks: Tasks) -> dict[str, float]:

@@ -63,7 +63,7 @@ def factors(plan: SharedPlan, tasks: Tasks, closing: Sequence[Work] = ()) -> dic
 
 def scaled(costs: Costs, probes: float, inserts: float, behind: Mapping[str, float]) -> Costs:
     """With tables, leaves and the parts behind these so many times as dear. What both tables and leaves do is as much
-    dearer as the two on average, and so is what merges and roll-ups do; of what was not counted, as segments are."""
+    dearer as the two on average; what was not counted, as segments are."""
     both, written = sqrt(probes * inserts), behind.get(SEGMENT, 1.0)
     merged, rolled, finished = (behind.get(part, written) for part in (MERGE, ROLL, FINISH))
     return replace(
@@ -72,6 +72,7 @@ def scaled(costs: Costs, probes: float, inserts: float, behind: Mapping[str, flo
         recent=_curve(costs.recent, probes),
         passing=costs.passing * probes,
         insert=_curve(costs.insert, inserts),
+        lone=_curve(costs.lone, inserts),
         appended=costs.appended * inserts,
         fresh=costs.fresh * inserts,
         fold=costs.fold * both,
@@ -79,12 +80,17 @@ def scaled(costs: Costs, probes: float, inserts: float, behind: Mapping[str, flo
         segment=_per_row(costs.segment, written),
         block=costs.block * written,
         merge=_per_row(costs.merge, merged),
+        overlapping=_per_row(costs.overlapping, merged),
+        merging=costs.merging * merged,
         rolled=_per_row(costs.rolled, rolled),
         grouped=costs.grouped * rolled,
-        read=costs.read * sqrt(merged * rolled),
+        read=costs.read * rolled,
+        coding=costs.coding * rolled,
         finish=costs.finish * finished,
         shown=costs.shown * finished,
         close=costs.close * finished,
+        spelled=costs.spelled * finished,
+        ordered=costs.ordered * finished,
     )
 
 
@@ -96,16 +102,18 @@ def _closing(part: str, kept: Mapping[str, Relation], work: Work, costs: Costs) 
 
 
 def _merged(columns: int, did: Counts, costs: Costs) -> float:
-    return did["merged"] * costs.merge.of(columns) + did["merges"] * costs.read
+    return did["merged"] * costs.merge.of(columns) + did["merges"] * costs.merging
 
 
 def _rolled(columns: int, did: Counts, costs: Costs) -> float:
     rows = did["rolled"] * costs.rolled.row + did["coded"] * costs.rolled.column
-    return rows + did["filled"] * costs.grouped + did["rollups"] * costs.read
+    each = did["rollups"] * costs.read + did["codings"] * costs.coding
+    return rows + did["filled"] * costs.grouped + each
 
 
 def _finished(columns: int, did: Counts, costs: Costs) -> float:
-    return did["cells"] * costs.finish + did["shown"] * costs.shown + did["closed"] * costs.close
+    rows = did["cells"] * costs.finish + did["shown"] * costs.shown + did["ordered"] * costs.ordered
+    return rows + did["closed"] * costs.close + did["spelled"] * costs.spelled
 
 
 def _of_tables(plan: SharedPlan, basis: Basis) -> Priced:

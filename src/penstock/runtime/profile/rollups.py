@@ -1,14 +1,17 @@
 """Measure what roll-ups and results cost on this machine, and what both take of each item, however few rows it has.
 
-The engine's own `Rolling` runs here over stored rows of several attributes, some of many values and some of few. A
-roll-up that gives few groups and one that gives many tell what a row costs and what a group. A window that closes with
-a query for each pair of attributes, from the files to the files of results, tells the rest: what coding an attribute
-costs, and what a query takes.
+The engine's own items are closed here over stored rows of several attributes, some of many values and some of few, with
+a query for each pair of them: from the files to the files of results. What a merge task counts of that is what prices
+are of, so they follow from a few of such items:
+
+    each query again, which finds codes and order    a row, and a column of a group that comes out
+    many rows, and fewer                             an attribute of a row that is coded; a column of a result
+    fewer rows, and one query in place of many       what each query takes, and each attribute, however few the rows
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -29,11 +32,9 @@ from penstock.runtime.merge.windows import TaskSegments, pane_pieces
 from penstock.runtime.meter import FINISH, ROLL
 from penstock.runtime.profile.trials import (
     EVERY,
-    FEW,
     LEAST,
     LEAST_COLUMN,
     NAMES,
-    SPAN,
     Trial,
     asked,
     middle,
@@ -49,11 +50,11 @@ from penstock.state.protocol import Counts
 from penstock.state.segments.vocabulary import Vocabulary
 
 Array = np.ndarray
-ROWS = 1 << 17
-KEYS = 6
-# How many values attributes have: pairs with the first give as many groups as there are rows, the next two determine
-# each other, the rest have so few that an array holds their pairs.
-VALUES = (EVERY, 1 << 12, 1 << 12, 1 << 7, 1 << 5, 1 << 2, SPAN, EVERY)
+ROWS, FEWER = 1 << 17, 1 << 13
+KEYS = NAMES[1:7]
+# How many values they have, low ones more frequently: some pairs have nearly as many groups as there are rows, others
+# fewer, down to a few that an array holds.
+VALUES, SKEW = (EVERY, 1 << 17, 1 << 15, 1 << 12, 1 << 9, 1 << 6, 1 << 3, EVERY), 3
 
 
 @dataclass(frozen=True)
@@ -63,40 +64,56 @@ class RollUps:
     rolled: PerRow
     grouped: float
     read: float
+    coding: float
     finish: float
     close: float
 
 
 def measured_roll_ups(folder: Path) -> RollUps:
-    """All of them, in a fifth of a second."""
-    names = NAMES[:KEYS]
-    texts = (asked("".join(pair), pair, "g") for pair in combinations(names, 2))
-    pairs = resolved(texts)
-    wanted = [relation_of(query) for query in pairs]
-    trial, few = (_Stored(folder, pairs[0], union_of(wanted), rows) for rows in (ROWS, FEW))
-    made = trial.rolling()
-    each = [(trial.again(made, one), len(made.groups(one)) * columns_of(one)) for one in wanted]
-    row, grouped = _row_and_group(each)
-    closed, hardly = trial.closed(pairs), few.closed(pairs)
-    column = max(LEAST_COLUMN, (closed[ROLL] - sum(spent for spent, _ in each)) / (ROWS * KEYS))
-    finish = max(LEAST_COLUMN, (closed[FINISH] - hardly[FINISH]) / sum(columns for _, columns in each))
-    read, close = (max(LEAST, hardly[part] / len(pairs)) for part in (ROLL, FINISH))
-    return RollUps(PerRow(row, column), grouped, read, finish, close)
+    """All of them, in a third of a second."""
+    pairs = resolved(asked("".join(pair), pair, "a") for pair in combinations(KEYS, 2))
+    widest = resolved([asked("widest", KEYS[:-1], "a")])
+    union = union_of([relation_of(query) for query in pairs])
+    many, fewer = (_Stored(folder, pairs[0], union, rows) for rows in (ROWS, FEWER))
+    row, grouped = row_and_group(many.again(pairs), fewer.again(pairs))
+    closed, hardly = many.closed(pairs), fewer.closed(pairs)
+    column, read, coding = of_items((closed, hardly, fewer.closed(widest)), row, grouped)
+    finish = max(LEAST_COLUMN, (closed[FINISH] - hardly[FINISH]) / (closed["cells"] - hardly["cells"]))
+    close = max(LEAST, (hardly[FINISH] - finish * hardly["cells"]) / hardly["closed"])
+    return RollUps(PerRow(row, column), grouped, read, coding, finish, close)
 
 
-def _row_and_group(each: Sequence[tuple[float, int]]) -> tuple[float, float]:
-    """By the nanoseconds and the columns of groups of roll-ups: those that give few, and those that give many."""
-    edge = np.mean([columns for _, columns in each])
-    few, many = (np.mean([one for one in each if bool(one[1] > edge) == more], axis=0) for more in (False, True))
-    grouped = max(LEAST_COLUMN, float((many[0] - few[0]) / (many[1] - few[1])))
-    return max(LEAST, float(few[0] - grouped * few[1]) / ROWS), grouped
+@dataclass(frozen=True)
+class Again:
+    """Nanoseconds of a roll-up that finds codes and the order of rows, its rows, and columns of its groups."""
+
+    spent: float
+    rows: int
+    columns: int
+
+
+def row_and_group(many: Sequence[Again], fewer: Sequence[Again]) -> tuple[float, float]:
+    """What a row costs, and a column of a group: by least squares, of what the same roll-ups take more of more rows."""
+    more = [(a.rows - b.rows, a.columns - b.columns, a.spent - b.spent) for a, b in zip(many, fewer, strict=True)]
+    rows, columns, spent = np.array(more, np.float64).T
+    (row, grouped), *_ = np.linalg.lstsq(np.stack([rows, columns], axis=1), spent)
+    return max(LEAST, float(row)), max(LEAST_COLUMN, float(grouped))
+
+
+def of_items(items: Sequence[Mapping[str, float]], row: float, grouped: float) -> tuple[float, float, float]:
+    """What an attribute of a row costs that is coded; what each roll-up takes, and each attribute, however few the
+    rows: by what three items take beside their rows and groups."""
+    counts = [[one["coded"], one["rollups"], one["codings"]] for one in items]
+    spent = [one[ROLL] - row * one["rolled"] - grouped * one["filled"] for one in items]
+    column, read, coding = np.linalg.solve(np.array(counts, np.float64), np.array(spent, np.float64))
+    return max(LEAST_COLUMN, float(column)), max(LEAST, float(read)), max(LEAST, float(coding))
 
 
 class _Stored:
     """Rows in a segment, and what is rolled up from them."""
 
     def __init__(self, folder: Path, query: Query, relation: Relation, rows: int) -> None:
-        self._trial = Trial(folder, query, VALUES, relation)
+        self._trial = Trial(folder, query, VALUES, relation, SKEW)
         self._folder, self._read = folder, self._trial.stored(rows)
 
     def rolling(self) -> Rolling:
@@ -107,18 +124,22 @@ class _Stored:
             found.lead(relation)  # reads and codes all attributes, while the files are open
             return found
 
-    def again(self, made: Rolling, wanted: Relation) -> float:
-        """ns of one that finds codes and the order of rows."""
-        made.groups(wanted)
-        return middle(lambda: timed(lambda: made.groups(wanted)))
+    def again(self, queries: Sequence[Query]) -> list[Again]:
+        """Roll-ups that find codes and the order of rows."""
+        made, found = self.rolling(), list[Again]()
+        for wanted in map(relation_of, queries):
+            groups = made.groups(wanted)
+            spent = middle(lambda wanted=wanted: timed(lambda: made.groups(wanted)))  # type: ignore[misc]
+            found.append(Again(spent, made.rows, len(groups) * columns_of(wanted)))
+        return found
 
-    def closed(self, pairs: Sequence[Query]) -> dict[str, float]:
-        """ns of each part of closing a window of these queries, whose results are written as those of a run are."""
+    def closed(self, queries: Sequence[Query]) -> dict[str, float]:
+        """What closing a window of these queries counts, whose results are written as those of a run are."""
         source, work = StoredSource(self._trial.relation), list[Counts]()
-        reading = Reading(pairs[0].window, (source,), pairs[0].stream, "ts")
-        wanting = [Wanting(query, Part(relation_of(query), (source,))) for query in pairs]
+        reading = Reading(queries[0].window, (source,), queries[0].stream, "ts")
+        wanting = [Wanting(query, Part(relation_of(query), (source,))) for query in queries]
         cut = Cut(0, 0, 1, 0, self._trial.slots)
-        sinks = {query.name: self._sink(query) for query in pairs}
+        sinks = {query.name: self._sink(query) for query in queries}
 
         def run() -> int:
             with TaskSegments(self._folder, self._read) as segments:
@@ -128,7 +149,7 @@ class _Stored:
             return 0
 
         middle(run)
-        return {part: median(counts[part] for counts in work) for part in (ROLL, FINISH)}
+        return {name: float(median(counts[name] for counts in work)) for name in work[0]}
 
     def _sink(self, query: Query) -> ParquetSink:
         folder = self._folder / "results" / query.name

@@ -14,6 +14,7 @@ from math import inf
 
 import numpy as np
 
+from penstock.logical.window import ROWS, TIME, Panes
 from penstock.relations.component import sieve_component
 from penstock.relations.relation import Relation
 from penstock.runtime.profile.survey import Survey
@@ -34,13 +35,16 @@ LONGEST, SHORTEST = 1000.0, 0.3
 
 @dataclass(frozen=True)
 class Known:
-    """Statistics of one stream. `exact` has the groups of queries, `depths` flow lengths that were measured."""
+    """Statistics of one stream, whose batches have so many `tasks`. `exact` has the groups of queries, `depths` flow
+    lengths that were measured. The sample is from all over a task, or from so many that it `spans`."""
 
     net: Lattice
     survey: Survey
     rows: float
     exact: Mapping[Grain, float] = field(default_factory=dict)
     depths: Mapping[int, float] = field(default_factory=dict)
+    tasks: int = 1
+    spans: int = 1
     _groups: dict[Grain, float] = field(default_factory=dict, repr=False, compare=False)
     _made: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
 
@@ -51,7 +55,11 @@ class Known:
         exact = {
             net.grains[q]: self.exact[g] for q, g in self.net.grains.items() if q in net.grains and g in self.exact
         }
-        return Known(net, Survey(self.survey.layout, self.survey.words), self.rows, exact, self.depths)
+        return self.restated(net, exact)
+
+    def restated(self, net: Lattice, exact: Mapping[Grain, float]) -> Known:
+        """The same sample for other relations."""
+        return Known(net, self.survey.afresh(), self.rows, exact, self.depths, self.tasks, self.spans)
 
     def groups(self, grain: Grain) -> float:
         if grain not in self._groups:
@@ -107,8 +115,16 @@ class Known:
 
     def turns(self, grain: Grain) -> float:
         """No more than there are groups."""
-        found = self.survey.turns(grain, self.net).of(self.rows / max(1, self.survey.tuples))
+        found = self.survey.turns(grain, self.net).of(self.rows / max(1, self.survey.tuples), self.spans)
         return max(1.0, min(found, self.groups(grain)))
+
+    def moved(self, grain: Grain, panes: Panes) -> float:
+        """By how long the sample lasted, which may be of more tasks than one; or by its panes."""
+        if panes.axis == ROWS:
+            return self.rows * self.tasks * panes.per_slide / panes.slide
+        if panes.axis == TIME and self.survey.lasted:
+            return self.survey.lasted * self.tasks / self.spans * panes.per_slide / panes.slide
+        return self.survey.turns(grain, self.net).moved * self.tasks / self.spans
 
     def colliding(self, grain: Grain, depth: int) -> Curve:
         """What a direct-mapped table is expected to do; below the first, before anything is measured there."""

@@ -79,10 +79,12 @@ def _growth(fewer: float, more: float) -> float:
 
 @dataclass(frozen=True)
 class Survey:
-    """`words` are the packed keys of all relations of a plan, sieves among them, as `layout` says."""
+    """`words` are the packed keys of all relations of a plan, sieves among them, as `layout` says. The records `lasted`
+    so long in the stream's time (0: not known)."""
 
     layout: Layout
     words: Array
+    lasted: float = 0.0
     _counted: dict[Grain, CountedGroups] = field(default_factory=dict, repr=False, compare=False)
     _lengths: dict[Grain, float] = field(default_factory=dict, repr=False, compare=False)
     _localities: dict[Grain, float] = field(default_factory=dict, repr=False, compare=False)
@@ -98,7 +100,11 @@ class Survey:
     def thinned(self) -> Survey:
         """A part of the records, from all over: enough to see that something has changed."""
         blocks = np.arange(self.tuples) * BLOCKS // max(1, self.tuples)
-        return Survey(self.layout, np.ascontiguousarray(self.words[:, blocks % THIN == 0]))
+        return Survey(self.layout, np.ascontiguousarray(self.words[:, blocks % THIN == 0]), self.lasted)
+
+    def afresh(self) -> Survey:
+        """The same without what was counted in it: what a grain stands for depends on all relations of a lattice."""
+        return Survey(self.layout, self.words, self.lasted)
 
     def bits(self, grain: Grain, lattice: Lattice) -> int:
         """Width of the relation's packed key."""

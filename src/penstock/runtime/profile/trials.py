@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from time import thread_time_ns
@@ -19,6 +20,7 @@ from penstock.aggregates.values import EVERYTHING, Values
 from penstock.kernels.dictionary import Dictionary
 from penstock.logical.query import Query
 from penstock.logical.resolve.app import resolve_app
+from penstock.logical.window import Window
 from penstock.relations.component import Component, Tag
 from penstock.relations.layout import Range, snug
 from penstock.relations.relation import Relation, relation_of
@@ -26,6 +28,7 @@ from penstock.relations.storage import StoredSource
 from penstock.runtime.machine import cache_size
 from penstock.runtime.merge.items import Cut
 from penstock.runtime.merge.results import finish as finishing
+from penstock.runtime.merge.results.ordering import first_rows
 from penstock.runtime.merge.results.tally import per_window, tally
 from penstock.runtime.merge.shares import Share
 from penstock.runtime.merge.windows import TaskSegments, merge_windows
@@ -39,6 +42,7 @@ from penstock.state.segments.groups import Groups
 
 Array = np.ndarray
 PARTS = 2  # segments that are merged: half of the groups of one are in the other
+OVERLAP = 4  # windows that a pane is in
 TIMES = 5  # that something is measured
 FEW, BLOCKS = 64, 16  # groups of a block, and blocks, that tell what one costs without groups
 STREAM = "CREATE STREAM s (ts TIMESTAMP, {}, h INET) FROM 'csv:s' WATERMARK ts DELAY '0 s';"
@@ -52,10 +56,10 @@ LEAST = 1.0  # ns of a row
 LEAST_COLUMN = 0.2
 
 
-def asked(name: str, keys: Sequence[str], sums: Sequence[str] = ()) -> str:
-    """A query that counts and sums up by some columns."""
-    outputs = ", ".join([*keys, "count(*) AS n", *(f"sum({one}) AS {one}s" for one in sums)])
-    return QUERY.format(name, outputs, ", ".join(keys))
+def asked(name: str, keys: Sequence[str], sums: Sequence[str] = (), order: str = "") -> str:
+    """A query that counts and sums up by some columns, and may put its results in order."""
+    outputs = ", ".join([*keys, "count(*) AS n", *(f"sum({one}) AS sum_{one}" for one in sums)])
+    return QUERY.format(name, outputs, f"{', '.join(keys)} {order}".strip())
 
 
 def resolved(texts: Iterable[str]) -> tuple[Query, ...]:
@@ -67,9 +71,14 @@ class Trial:
     """Groups of a query in leaves, segments and windows; files are written into the folder."""
 
     def __init__(
-        self, folder: Path, query: Query, values: Sequence[int] = VALUES, relation: Relation | None = None
+        self,
+        folder: Path,
+        query: Query,
+        values: Sequence[int] = VALUES,
+        relation: Relation | None = None,
+        skew: int = 1,
     ) -> None:
-        self._folder, self._query, self._values = folder, query, values
+        self._folder, self._query, self._values, self._skew = folder, query, values, skew
         self.relation = relation or relation_of(query)
         self.slots = TaskSettings().slots
 
@@ -89,14 +98,21 @@ class Trial:
         full = self.filled(groups)
         return middle(lambda: self.written(full)[1])
 
-    def merged(self, groups: int) -> float:
-        """ns of merging so many stored groups."""
-        read = self.stored(groups)
+    def overlapping(self, groups: int) -> float:
+        """The same for windows that overlap, as many as a pane is in: each has all of these groups."""
+        before = Cut(0, -OVERLAP, 1, 0, self.slots)  # with one more that has none, they have nothing in common
+        window = replace(self._query.window, range=OVERLAP * self._query.window.slide)
+        return self.merged(groups // OVERLAP, window, before)
+
+    def merged(self, groups: int, window: Window | None = None, cut: Cut | None = None) -> float:
+        """ns of merging so many stored groups, of segments that are open."""
+        read, source = self.stored(groups), StoredSource(self.relation)
+        window, cut = window or self._query.window, cut or Cut(0, 0, 1, 0, self.slots)
 
         def once() -> int:
-            began = thread_time_ns()
-            self.windows(read)
-            return thread_time_ns() - began
+            with TaskSegments(self._folder, read) as segments:
+                list(segments.blocks(self.relation.name))
+                return timed(lambda: merge_windows(window, source, cut, segments, Share()))
 
         return middle(once)
 
@@ -106,7 +122,7 @@ class Trial:
 
         def once() -> int:
             began = thread_time_ns()
-            rows = finishing.finish(self._query, found, Bounds())
+            rows = first_rows(self._query, finishing.finish(self._query, found, Bounds()))
             tally([per_window(found.panes, found.count)], rows.windows, Bounds().of)
             return thread_time_ns() - began
 
@@ -134,7 +150,7 @@ class Trial:
 
     def filled(self, groups: int, part: int = 0) -> Leaf:
         """A leaf with so many groups; those of two parts are half the same."""
-        chunk, ranges = chunk_of(self.relation, groups, part, self._values)
+        chunk, ranges = chunk_of(self.relation, groups, part, self._values, self._skew)
         full = leaf_of(self.relation, snug(ranges), self.relation.shape, groups)
         assert full.absorb(full.arrivals(chunk, np.arange(groups, dtype=np.int32)))
         return full
@@ -148,17 +164,32 @@ class Bounds:
 
 
 def chunk_of(
-    relation: Relation, groups: int, part: int = 0, most: Sequence[int] = VALUES
+    relation: Relation, groups: int, part: int = 0, most: Sequence[int] = VALUES, skew: int = 1
 ) -> tuple[Chunk, Mapping[Component, Range]]:
     """Records of as many keys in any order, and what their components range over."""
     rng = np.random.default_rng(1)
     number = rng.permutation(PARTS * groups)[rng.permutation(groups) + part * groups // PARTS]
-    mixed = [number, *(number * (MIX * (2 * n + 1) % EVERY) >> SHIFT for n in range(1, len(NAMES)))]
-    found = {name: one % most[n] for n, (name, one) in enumerate(zip(NAMES, mixed, strict=True))}
-    held = {part.component: found[part.component.of] for part in relation.parts[1:] if part.component.tag is Tag.VALUE}
-    ranges = {part.component: (0, 0) for part in relation.parts} | dict.fromkeys(held, (0, PARTS * groups + SPAN))
-    words = pack_words(snug(ranges), held, groups)
-    values = {one.name: Values(found[one.name], EVERYTHING) for one in relation.arguments}
+    return records_of(relation, number, max(PARTS * groups, *most[1:-1]), most, skew)
+
+
+def records_of(
+    relation: Relation, number: Array, highest: int, most: Sequence[int] = VALUES, skew: int = 1
+) -> tuple[Chunk, Mapping[Component, Range]]:
+    """Records whose first column is this number, which the others follow from; no column's value is above the highest,
+    as keys are packed. With a `skew` low values of the others are more frequent, as in most streams."""
+
+    def column(name: str) -> Array:
+        n = NAMES.index(name)
+        values: Array = number if not n else number * (MIX * (2 * n + 1) % EVERY) >> SHIFT
+        if not n or skew == 1:
+            return values % most[n]
+        return (most[n] * (values % SPAN / SPAN) ** skew).astype(np.int64)
+
+    named = [part.component for part in relation.parts[1:] if part.component.tag is Tag.VALUE]
+    held = {component: column(component.of) for component in named}
+    ranges = {part.component: (0, 0) for part in relation.parts} | dict.fromkeys(held, (0, highest))
+    words = pack_words(snug(ranges), held, len(number))
+    values = {one.name: Values(column(one.name), EVERYTHING) for one in relation.arguments}
     return Chunk(words, values, {}), ranges
 
 

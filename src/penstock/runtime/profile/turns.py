@@ -41,9 +41,9 @@ class Turns:
         """Of the sample itself."""
         return max(1.0, self.even / self.alive)
 
-    def of(self, factor: float) -> float:
-        """Of a task that has `factor` times as many records as the sample."""
-        panes = max(float(self.met), min(self.moved, self.met * factor))
+    def of(self, factor: float, tasks: float = 1.0) -> float:
+        """Of a task that has `factor` times as many records as the sample, which is from all over so many."""
+        panes = max(float(self.met), min(self.moved, self.met * factor * tasks)) / tasks
         return max(1.0, self.even * panes / self.met / self.alive)
 
 
@@ -66,6 +66,15 @@ def turns_of(panes: Array, blocks: int) -> Turns:
     alive = max(1.0, even * float(share @ taken))
     alike = counts.max() - counts.min() <= ONE_MORE * n / blocks
     return Turns(float(len(found)) if alike else even, len(found), alive, moved)
+
+
+def lasting(times: Array, blocks: int) -> float:
+    """How long the records lasted that these are times of, in their order, from all over: from the middle of the first
+    block to that of the last, whatever is late in them."""
+    if len(times) < blocks:
+        return 0.0
+    first, *_, last = np.array_split(times, blocks)
+    return max(0.0, float(np.median(last)) - float(np.median(first))) * blocks / (blocks - 1)
 
 
 def every(values: Array, turns: float) -> Array:

@@ -22,12 +22,14 @@ import pyarrow as pa
 
 from penstock.aggregates.shape import Growth, Shape
 from penstock.faults import drag, reach
+from penstock.logical.window import TIME
 from penstock.relations.relation import Choice, sieve_of
 from penstock.runtime.epoch import Epoch
 from penstock.runtime.machine import memory_taken, note_baseline
 from penstock.runtime.merge.coarse import coarsened
 from penstock.runtime.merge.details.pruning import pruned
-from penstock.runtime.profile.survey import Survey
+from penstock.runtime.profile.survey import BLOCKS, Survey
+from penstock.runtime.profile.turns import lasting
 from penstock.runtime.settings import TaskSettings
 from penstock.runtime.tables.chunk import Chunk, chunk_values
 from penstock.runtime.tables.forest import Forest
@@ -123,7 +125,10 @@ class Task:
 
     def survey(self, batch: pa.RecordBatch) -> Survey:
         """What a planner wants to know of these records; nothing is aggregated."""
-        return survey_of(self.plan.relations, self._choose(batch)[1])
+        records, chosen = self._choose(batch)
+        timed = any(relation.panes.axis == TIME for relation in self.plan.relations)
+        lasted = lasting(records.places(TIME), BLOCKS) if timed else 0.0
+        return replace(survey_of(self.plan.relations, chosen), lasted=lasted)
 
     def _chunk(self, batch: pa.RecordBatch) -> None:
         records, chosen = self._choose(batch)

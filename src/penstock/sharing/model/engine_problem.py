@@ -28,7 +28,7 @@ from penstock.sharing.model.problem import Problem
 from penstock.sharing.model.statistics import Statistics
 from penstock.sharing.model.unit_costs import Costs
 
-States = frozenset[tuple[State, Kind]]
+States = frozenset[tuple[State, Kind, bool]]  # with the kind of its column, and whether that may be NULL
 EACH = 0.5  # ns a record of the stream for one more table, whatever little reaches it: calls for each chunk
 LEAST = 0.1  # ns of whatever is done with a record: costs that are fitted one by one may say less than nothing
 DOUBT = 4.0  # times as many groups as expected that a limit on flushes holds for (`runtime.profile.survey`)
@@ -89,7 +89,10 @@ class EngineProblem:
 
     @cached_property
     def _states(self) -> dict[str, States]:
-        return {r.name: frozenset((s, r.types[s.column].kind) for s in r.states) for r in self.relations}
+        return {
+            r.name: frozenset((s, r.types[s.column].kind, s.column in r.lacking) for s in r.states)
+            for r in self.relations
+        }
 
     @cached_property
     def _alike(self) -> dict[States, list[Grain]]:
@@ -113,7 +116,9 @@ class EngineProblem:
         `doubt` times as many as expected."""
         names = self.queries[grain]
         looked_up = sum(self._tables[name] == EXACT for name in names)
-        each = self.costs.insert_at(doubt * self.bulk) * looked_up + self.costs.appended * (len(names) - looked_up)
+        own = self.known.groups(grain) * (self.size(grain) + INDEX)
+        each = self.costs.insert_at(doubt * self.bulk, doubt * own) * looked_up
+        each += self.costs.appended * (len(names) - looked_up)
         each += self.costs.word * (self.words(grain) - 2) * len(names)
         return max(LEAST, each + self.costs.fold * sum(self.state_words([name]) for name in names))
 
@@ -227,4 +232,4 @@ def whole_buckets(tree: PlantedTree, spaces: Sequence[float]) -> list[float]:
 
 
 def _words_of(kept: Sequence[States]) -> int:
-    return sum(planned_words(state, kind) for state, kind in frozenset[tuple[State, Kind]]().union(*kept))
+    return sum(planned_words(*one) for one in frozenset[tuple[State, Kind, bool]]().union(*kept))

@@ -148,16 +148,21 @@ def pages_of(column: Described, array: pa.Array) -> Pages:
         array, coded = array.dictionary_encode(), True
     if coded and len(array.dictionary) > len(array):  # of rows that a LIMIT has left
         array = array.dictionary_decode().dictionary_encode()
-    valid: Array | None = pc.is_valid(array).to_numpy(zero_copy_only=False) if array.null_count else None
+    valid: Array | None = truths(pc.is_valid(array)) if array.null_count else None
     if coded:
         codes = buffer(array.indices).astype(np.int32, copy=False)
         return Pages(column, Encoding.CODES, codes, array.dictionary, valid)
     if column.physical is Physical.BOOLEAN:
-        flags = (array.fill_null(False) if array.null_count else array).to_numpy(zero_copy_only=False)
+        flags = truths(array.fill_null(False) if array.null_count else array)
         return Pages(column, Encoding.PLAIN, flags, None, valid)
     if column.physical is Physical.DOUBLE:
         return Pages(column, Encoding.PLAIN, buffer(array).astype(np.float64, copy=False), None, valid)
     return Pages(column, Encoding.DIFFERENCES, buffer(array).astype(np.int64, copy=False), None, valid)
+
+
+def truths(flags: pa.BooleanArray) -> Array:
+    """Flags without NULLs. `to_numpy` loads pandas."""
+    return buffer(flags.cast(pa.uint8())).view(bool)
 
 
 def buffer(array: pa.Array) -> Array:

@@ -31,6 +31,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[Costs]:
         done.append(replace(USUAL, fold=2.0 + len(done)))
         return done[-1]
 
+    monkeypatch.setattr(calibrate, "measured_apart", lambda: None)
     monkeypatch.setattr(calibrate, "measure", measure)
     return done
 
@@ -123,8 +124,14 @@ def test_what_is_measured_is_there() -> None:
 
 
 def test_what_is_measured_makes_sense() -> None:
-    """Positive, and a larger table never cheaper; no figure is compared with another run's."""
-    found = calibrate.measure()
+    """In a process of its own: positive, and a larger table never cheaper; no figure is compared with another run's."""
+    found = calibrate.measured_apart()
+    assert found is not None
     assert calibrate._sound(found)
-    for curve in (found.probe, found.insert):
+    for curve in (found.probe, found.recent, found.insert, found.lone):
         assert [cost for _, cost in curve] == sorted(cost for _, cost in curve)
+
+
+def test_where_no_process_can_be_started(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate.sys, "executable", str(cache / "nothing"))
+    assert calibrate.measured_apart() is None

@@ -84,14 +84,16 @@ def test_tables_leaves_and_what_is_behind_are_told_apart(plan: SharedPlan) -> No
 def closing(plan: SharedPlan, merge: float, roll: float, finish: float) -> Work:
     """A merge task that takes so many times as long as it should for what it does."""
     first, second, costs = *plan.relations[:2], USUAL
-    merged = 100_000 * costs.merge.of(columns_of(first)) + 3 * costs.read
-    rolled = 500_000 * costs.rolled.row + 200_000 * costs.rolled.column + 90_000 * costs.grouped + 5 * costs.read
-    finished = 400_000 * costs.finish + 1_000 * costs.shown + 7 * costs.close
+    merged = 100_000 * costs.merge.of(columns_of(first)) + 3 * costs.merging
+    rolled = 500_000 * costs.rolled.row + 200_000 * costs.rolled.column + 90_000 * costs.grouped
+    rolled += 5 * costs.read + 4 * costs.coding
+    finished = 400_000 * costs.finish + 1_000 * costs.shown + 7 * costs.close + 6 * costs.spelled + 500 * costs.ordered
     return {
         first.name: {"merged": 100_000, "merges": 3, "merge": int(merge * merged)},
         second.name: {
-            "rolled": 500_000, "coded": 200_000, "filled": 90_000, "rollups": 5, "roll": int(roll * rolled),
-            "cells": 400_000, "shown": 1_000, "closed": 7, "finish": int(finish * finished),
+            "rolled": 500_000, "coded": 200_000, "filled": 90_000, "rollups": 5, "codings": 4,
+            "roll": int(roll * rolled), "cells": 400_000, "shown": 1_000, "closed": 7, "spelled": 6, "ordered": 500,
+            "finish": int(finish * finished),
         },
         "of another stream": {"merged": 10, "merges": 1, "merge": 10**12},
     }  # fmt: skip
@@ -104,8 +106,10 @@ def test_merges_roll_ups_and_results_are_told_apart(plan: SharedPlan) -> None:
     assert found.merge.of(4) == pytest.approx(sqrt(3.0) * USUAL.merge.of(4), rel=1e-3)
     for name in ("row", "column"):
         assert getattr(found.rolled, name) == pytest.approx(sqrt(2.0) * getattr(USUAL.rolled, name), rel=1e-3)
-    assert found.grouped == pytest.approx(sqrt(2.0) * USUAL.grouped, rel=1e-3)
-    for name in ("finish", "shown", "close"):
+    for name in ("grouped", "read", "coding"):
+        assert getattr(found, name) == pytest.approx(sqrt(2.0) * getattr(USUAL, name), rel=1e-3)
+    assert found.merging == pytest.approx(sqrt(3.0) * USUAL.merging, rel=1e-3)
+    for name in ("finish", "shown", "close", "spelled", "ordered"):
         assert getattr(found, name) == pytest.approx(sqrt(0.5) * getattr(USUAL, name), rel=1e-3)
     assert found.segment == USUAL.segment
     times = factors(plan, tasks, merges)

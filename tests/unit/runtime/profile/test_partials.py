@@ -12,7 +12,7 @@ import pytest
 from penstock.relations.relation import relation_of
 from penstock.relations.uniting import union_of
 from penstock.runtime.meter import FINISH, ROLL
-from penstock.runtime.profile import partials, rollups
+from penstock.runtime.profile import partials, rollups, trials
 from penstock.runtime.profile.trials import LEAST, Trial, asked, chunk_of, middle, resolved, timed
 from penstock.sharing.model.unit_costs import USUAL, PerRow
 
@@ -61,25 +61,44 @@ def test_the_middle_of_several_counts() -> None:
 
 def test_rows_and_columns_are_told_apart() -> None:
     """By two queries whose costs are made up."""
-
-    class Made:
-        def __init__(self, columns: int) -> None:
-            self.columns = columns
-
-        def spent(self, groups: int) -> float:
-            return 7_000.0 + groups * (20.0 + 3.0 * self.columns)
-
-    found = partials._by_columns([Made(2), Made(8)], Made.spent)  # type: ignore[arg-type, list-item]
-    assert abs(found.row - 20.0) < 1e-9
-    assert abs(found.column - 3.0) < 1e-9
+    lines = [partials._line(lambda n, columns=columns: 7e3 + n * (20.0 + 3.0 * columns)) for columns in (2, 8)]  # type: ignore[misc]
+    assert all(abs(line.begin - 7e3) < 1e-3 for line in lines)
+    found = partials._by_columns((2, 8), [line.row for line in lines])
+    assert abs(found.row - 20.0) < 1e-6
+    assert abs(found.column - 3.0) < 1e-6
 
 
 def test_rows_and_groups_are_told_apart() -> None:
-    """By roll-ups whose costs are made up."""
-    each = [(rollups.ROWS * 3.0 + 2.0 * columns, columns) for columns in (100, 300, 200_000, 500_000)]
-    row, grouped = rollups._row_and_group(each)
+    """By roll-ups whose costs are made up, with what each of them takes besides."""
+    many, fewer = (
+        [rollups.Again(5e4 + 3.0 * rows + 2.0 * columns * rows, rows, int(columns * rows)) for columns in (0.5, 2, 3)]
+        for rows in (100_000, 8_000)
+    )
+    row, grouped = rollups.row_and_group(many, fewer)
     assert row == pytest.approx(3.0)
     assert grouped == pytest.approx(2.0)
+
+
+def test_what_items_take_is_told_apart() -> None:
+    """By three whose costs are made up."""
+
+    def item(rows: int, queries: int, attributes: int) -> dict[str, float]:
+        found = {"rolled": rows * queries, "filled": 2.5 * rows, "coded": rows * attributes, "rollups": queries}
+        spent = 3.0 * rows * queries + 2.0 * 2.5 * rows + 9.0 * rows * attributes + 1e5 * queries + 4e4 * attributes
+        return found | {"codings": attributes, ROLL: spent}
+
+    found = rollups.of_items([item(100_000, 15, 6), item(8_000, 15, 6), item(8_000, 1, 5)], 3.0, 2.0)
+    assert found == pytest.approx((9.0, 1e5, 4e4))
+
+
+def test_overlapping_windows_have_all_groups_each(tmp_path: Path) -> None:
+    one = trial(tmp_path, "a")
+    merged = list[int]()
+    with pytest.MonkeyPatch.context() as patched:
+        real = trials.merge_windows
+        patched.setattr(trials, "merge_windows", lambda *given: merged.append(len(real(*given))))
+        one.overlapping(GROUPS)
+    assert set(merged) == {GROUPS * 3 // 4}  # half of the groups of a segment are in the other
 
 
 def test_windows_are_closed_as_in_a_run(tmp_path: Path) -> None:
@@ -87,8 +106,8 @@ def test_windows_are_closed_as_in_a_run(tmp_path: Path) -> None:
     union = union_of([relation_of(query) for query in pairs])
     stored = rollups._Stored(tmp_path, pairs[0], union, GROUPS)
     spent = stored.closed(pairs)
-    assert set(spent) == {ROLL, FINISH}
-    assert all(one > 0 for one in spent.values())
+    assert all(spent[part] > 0 for part in (ROLL, FINISH))
+    assert (spent["rollups"], spent["closed"], spent["codings"], spent["rolled"]) == (3, 3, 5, 3 * GROUPS)
     written = sorted(path.parent.parent.name for path in (tmp_path / "results").glob("*/.penstock/*"))
     assert set(written) == {"ab", "bc", "de"}
     made = stored.rolling()
@@ -97,8 +116,9 @@ def test_windows_are_closed_as_in_a_run(tmp_path: Path) -> None:
 
 def test_no_cost_is_nothing(tmp_path: Path) -> None:
     found, made = partials.measured_partials(tmp_path), rollups.measured_roll_ups(tmp_path)
-    rows = (found.segment, found.merge, made.rolled)
-    numbers = [found.appended, found.fresh, found.shown, found.block, made.grouped, made.read, made.finish, made.close]
+    every = [*vars(found).values(), *vars(made).values()]
+    rows = [one for one in every if isinstance(one, PerRow)]
+    numbers = [one for one in every if not isinstance(one, PerRow)]
     assert all(isfinite(n) and n > 0 for n in [*numbers, *(n for one in rows for n in (one.row, one.column))])
 
 

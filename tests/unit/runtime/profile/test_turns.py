@@ -15,7 +15,7 @@ from penstock.relations.component import component_of, pane_component
 from penstock.relations.layout import Layout, Place
 from penstock.runtime.profile.statistics import Known
 from penstock.runtime.profile.survey import BLOCKS, Survey
-from penstock.runtime.profile.turns import ONE_TURN, every, turns_of
+from penstock.runtime.profile.turns import ONE_TURN, every, lasting, turns_of
 from penstock.runtime.task.sampling import RECORDS, RUN
 from penstock.sharing.graph.lattice import EVERY, Lattice
 from penstock.sharing.model.eviction import Curve
@@ -159,3 +159,19 @@ def test_every_turn_has_large_groups_and_small_ones() -> None:
     assert sorted(kept.tolist()) == [1] * 10 + [100]
     assert every(counts, 1.0) is counts
     assert len(every(np.array([5]), 3.0)) == 1
+
+
+def test_how_long_records_lasted() -> None:
+    """Whatever comes late; and of a task that is one of several which the sample is of."""
+    times = np.arange(16_000) * 10
+    assert lasting(times, 16) == pytest.approx(160_000, rel=1e-3)
+    times[::3] -= 100_000
+    assert lasting(times, 16) == pytest.approx(160_000, rel=0.02)
+    assert lasting(times[:5], 16) == 0.0
+    assert lasting(-times, 16) == 0.0
+
+
+def test_a_sample_of_a_batch_has_turns_of_all_its_tasks() -> None:
+    found = turns_of(np.repeat(np.arange(8), 100), 16)
+    assert found.of(50.0) == pytest.approx(8.0, rel=0.2)
+    assert found.of(50.0, 2) == pytest.approx(found.of(50.0) / 2)

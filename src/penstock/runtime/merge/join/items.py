@@ -19,10 +19,11 @@ from itertools import count, product
 
 import numpy as np
 
-from penstock.runtime.merge.items import LEAST_ROWS, TOGETHER, Cut, MergeItem, by_slots
+from penstock.runtime.merge.items import TOGETHER, Cut, MergeItem, by_slots
 from penstock.runtime.merge.join.living.fit import living_bytes, takes
 from penstock.runtime.merge.join.reading import JoinDue, JoinReading, SideReading
 from penstock.runtime.settings import TaskSettings
+from penstock.sharing.model.closings import LEAST_ROWS
 
 Array = np.ndarray
 ALONE = 500_000  # rows of an instant that several tasks share, if there are not as many instants as tasks

@@ -20,6 +20,7 @@ from penstock.logical.expressions import (
 )
 from penstock.logical.query import Order, Query
 from penstock.runtime.expressions.evaluate import evaluate, truth
+from penstock.runtime.expressions.operands import array_of
 from penstock.runtime.merge.estimates.estimated import Estimated
 from penstock.runtime.merge.results.finisher import NO_DETAILS, Details, Finisher, Listing, WindowBounds, dictionary_of
 from penstock.runtime.merge.results.ordering import Ranked
@@ -89,6 +90,6 @@ def _items(query: Query, listing: Listing | None) -> list[Order]:
 def _times(groups: Groups, bounds: WindowBounds) -> list[pa.Array]:
     """Start and end of each one's window, of which there are few."""
     windows, codes = window_codes(groups.panes, groups.runs)
-    at = pa.array(codes)
+    at = array_of(codes)
     # Arrow's casts look the kernel up by name, for each column again.
-    return [dictionary_of(at, pa.array(edge, pa.int64()).view(TIME)) for edge in bounds.of(windows)]
+    return [dictionary_of(at, array_of(edge.astype(np.int64, copy=False)).view(TIME)) for edge in bounds.of(windows)]

@@ -46,7 +46,7 @@ from penstock.logical.window import ROWS
 from penstock.relations.component import WHOLE, Component, inet6_component, null_component, value_component
 from penstock.relations.relation import IPV4_BITS
 from penstock.runtime.expressions.evaluate import Addresses, Operand, Scope, evaluate
-from penstock.runtime.expressions.operands import decoded
+from penstock.runtime.expressions.operands import array_of, decoded
 from penstock.runtime.merge.estimates.errors import added, adds
 from penstock.runtime.merge.estimates.estimated import Estimated
 from penstock.sinks.schema import TIME
@@ -126,14 +126,16 @@ class Finisher:
         if isinstance(values, pa.DictionaryArray):
             if nulls is None:
                 return values
-            return dictionary_of(pa.array(values.indices.to_numpy(), mask=nulls), values.dictionary)
+            codes = np.from_dlpack(values.indices)  # `to_numpy` loads pandas
+            return dictionary_of(array_of(codes, nulls), values.dictionary)
         if isinstance(values, pa.Array):
-            return values if nulls is None else pc.if_else(pa.array(nulls), None, values)
+            return values if nulls is None else pc.if_else(array_of(nulls), None, values)
         if pa.types.is_integer(kind):
             kind = pa.int64()
         if kind == TIME:
-            return pa.array(values.astype(np.int64, copy=False), pa.int64(), mask=nulls).view(TIME)
-        return pa.array(values.astype(str(kind), copy=False), kind, mask=nulls)
+            return array_of(values.astype(np.int64, copy=False), nulls).view(TIME)
+        made = array_of(values.astype(str(kind), copy=False), nulls)
+        return made if made.type == kind else made.cast(kind)
 
     def _present(self, column: str) -> Array | None:
         nulls = self._groups.components[null_component(column)]
@@ -155,7 +157,7 @@ class Finisher:
             # Codes of NULLs and of aggregates without a value are not looked at.
             inside = not len(numbers) or (numbers.min() >= 0 and numbers.max() < len(strings))
             codes = (numbers if inside else np.clip(numbers, 0, len(strings) - 1)).astype(np.int32)
-            return dictionary_of(pa.array(codes), strings)
+            return dictionary_of(array_of(codes), strings)
         if kind.kind is Kind.DOUBLE:
             floats = np.empty(len(numbers), np.float64)
             from_order_bits(numbers, floats)
@@ -191,7 +193,7 @@ class Finisher:
         distinct = len(printed.dictionary) == len(printed)  # then they are in order
         shown, nulls = codes if distinct else printed.indices.to_numpy()[codes], column.values[null_component(name)]
         gone = nulls[codes] != 0 if nulls.any() else None
-        return dictionary_of(pa.array(shown.astype(np.int32, copy=False), mask=gone), printed.dictionary)
+        return dictionary_of(array_of(shown.astype(np.int32, copy=False), gone), printed.dictionary)
 
     def _text(self, addresses: Addresses, length: int = -1) -> pa.DictionaryArray:
         """Addresses as text, each printed once."""
@@ -203,7 +205,7 @@ class Finisher:
         else:
             low, codes = distinct_words(addresses.low)
             text = inet.to_text(np.full(len(low), 4, np.uint8), np.zeros_like(low), low, length)
-        return dictionary_of(pa.array(codes), _strings(*text))
+        return dictionary_of(array_of(codes), _strings(*text))
 
     def _aggregate(self, aggregate: Aggregate) -> Operand:
         argument, groups = aggregate.argument, self._groups

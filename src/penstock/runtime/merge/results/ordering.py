@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from penstock.kernels.tables.fold import order_bits
 from penstock.logical.query import Query
 from penstock.runtime.expressions.evaluate import Addresses, Operand
+from penstock.runtime.expressions.operands import array_of
 
 Array = np.ndarray
 
@@ -31,7 +32,7 @@ class Ranked:
 
     def take(self, rows: Array) -> Ranked:
         columns = tuple((_taken(operand, rows), descending) for operand, descending in self.columns)
-        return Ranked(self.table.take(pa.array(rows)), self.windows[rows], columns)
+        return Ranked(self.table.take(array_of(rows)), self.windows[rows], columns)
 
     def joined(self, others: Sequence[Ranked]) -> Ranked:
         """The rows of several passes together."""
@@ -102,7 +103,7 @@ def _taken(operand: Operand, rows: Array) -> Operand:
     values = operand.values
     if isinstance(values, Addresses):
         return Operand(Addresses(values.version[rows], values.high[rows], values.low[rows]), valid)
-    return Operand(values.take(pa.array(rows)) if isinstance(values, pa.Array) else values[rows], valid)
+    return Operand(values.take(array_of(rows)) if isinstance(values, pa.Array) else values[rows], valid)
 
 
 def _concatenated(operands: list[Operand]) -> Operand:

@@ -14,23 +14,14 @@ from itertools import count, pairwise
 import numpy as np
 
 from penstock.relations.closing import Finish, closing_of
-from penstock.runtime.merge.items import (
-    LEAST_ROWS,
-    TOGETHER,
-    Cut,
-    Due,
-    MergeItem,
-    Wanting,
-    rolled_bytes,
-    whole_windows,
-)
+from penstock.runtime.merge.items import TOGETHER, Cut, Due, MergeItem, Wanting, whole_windows
 from penstock.runtime.merge.rolling.dealing import dealt
 from penstock.runtime.merge.rolling.passes import has_few_groups
 from penstock.runtime.settings import TaskSettings
+from penstock.sharing.model.closings import left_over, rolled_bytes
 from penstock.state.protocol import Results
 
 Array = np.ndarray
-FEW = 8  # queries that are worth reading the rows again for
 
 
 def rolled_up(one: Due) -> bool:
@@ -72,7 +63,7 @@ def _whole(
 ) -> Iterator[MergeItem]:
     """Windows that fit, as many together as do."""
     names = tuple(wanting.query.name for wanting in one.wanting)
-    shared = len(one.windows) - _left_over(one, len(names), parallelism)
+    shared = len(one.windows) - left_over(len(one.windows), len(names), int(one.rows.sum()), parallelism)
     left_to = list(dealt(one, one.wanting, parallelism, before)) if shared < len(one.windows) else []
     # Half a window more: shares of few windows differ, and what is left over would be an item of its own.
     share = -(-int(one.rows[:shared].sum()) // parallelism) + int(one.rows.max()) // 2
@@ -108,10 +99,3 @@ def _in_passes(
     for turn in range(whole.passes if others else 0):
         cut = replace(whole, part=next(part), turn=turn, rows=rows * len(others) // whole.passes)
         yield MergeItem(number, tuple(wanting.query.name for wanting in others), cut)
-
-
-def _left_over(one: Due, queries: int, parallelism: int) -> int:
-    """How many of the last windows are shared out by queries, so that all tasks have as much to do."""
-    if parallelism < 2 or queries < FEW * parallelism or int(one.rows.sum()) < LEAST_ROWS:
-        return 0
-    return len(one.windows) % parallelism

@@ -31,8 +31,9 @@ def close_rolled_up(merged: MergedOnce, source: StoredSource, wanted: Relation) 
         if rows.windows is not None:
             groups, at = rows.windows(wanted, groups), None
         merged.note(source, wanted, rows, groups, at)
-    counts = {"rollups": 1, "rolled": len(rows), "coded": len(rows) * rows.code(wanted), "grouped": len(groups)}
-    merged.meter.count(name, **counts, filled=len(groups) * columns_of(wanted))
+    codings = rows.code(wanted)
+    counts = {"rollups": 1, "rolled": len(rows), "codings": codings, "coded": len(rows) * codings}
+    merged.meter.count(name, **counts, grouped=len(groups), filled=len(groups) * columns_of(wanted))
     return groups
 
 
