@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 SEED = int(os.environ.get("PENSTOCK_SEED", "20261115"))
 ROWS, BATCHES = 400_000, 24
 BATCH_ROWS = ROWS // BATCHES
+BUDGET = 2  # seconds for planning: enough for the same plan each time, however busy the machine is
+ASKED = ("--replan", "off", "--plan-budget", str(BUDGET))
 KILLS, KILLS_PER_LINEAGE = 25, 5
 
 APP = """
@@ -125,7 +127,9 @@ def reference(spark: SparkSession, app: Path, tmp_path_factory: pytest.TempPathF
 
     place = tmp_path_factory.mktemp("reference")
     running = ps.App(spark=spark).sql(app.read_text())
-    run = running.start(str(place / "checkpoint"), output=str(place / "out"), batch_rows=BATCH_ROWS, replan="off")
+    run = running.start(
+        str(place / "checkpoint"), output=str(place / "out"), batch_rows=BATCH_ROWS, replan="off", plan_budget=BUDGET
+    )
     run.await_end()
     output = faults.collect(place / "out")
     digests = {name: faults.digest(rows) for name, rows in output.rows.items()}
@@ -134,7 +138,7 @@ def reference(spark: SparkSession, app: Path, tmp_path_factory: pytest.TempPathF
 
 def new_lineage(app: Path, place: Path) -> Lineage:
     """Plans stay, so that work can be compared; `test_replanned_kills` has those that change."""
-    return Lineage(Launch(app, place / "checkpoint", place / "out", BATCH_ROWS, ("--replan", "off")), place / "logs")
+    return Lineage(Launch(app, place / "checkpoint", place / "out", BATCH_ROWS, ASKED), place / "logs")
 
 
 def window_accounts(checkpoint: Path) -> dict[str, Any]:
