@@ -6,7 +6,8 @@
 | `turns` | how panes follow one another in it |
 | `statistics` | a survey and the counters of tasks, as the planner asks for them |
 | `joined` | what sides of joins hold |
-| `calibrate` | what tables cost on this machine |
+| `calibrate` | what all of that costs on this machine |
+| `entries` | what a record costs in tables and leaves |
 | `fitting` | the same, corrected by what tasks took |
 | `partials` | what a partial group costs behind its leaf |
 | `rollups` | and what is made of it when windows close |
