@@ -58,6 +58,11 @@ class MergeItem:
     names: tuple[str, ...]
     cut: Cut
 
+    @property
+    def work(self) -> int:
+        """Rows that its queries go through."""
+        return self.cut.rows * len(self.names)
+
 
 @dataclass(frozen=True)
 class Part:
@@ -255,8 +260,8 @@ def share_out(items: list[MergeItem], tasks: int) -> list[list[MergeItem]]:
     """Items to tasks, the largest first, each to the task with the least work."""
     bins: list[list[MergeItem]] = [[] for _ in range(min(tasks, len(items)))]
     load = [0] * len(bins)
-    for item in sorted(items, key=lambda i: (-i.cut.rows, i.of, i.cut.part)):
+    for item in sorted(items, key=lambda i: (-i.work, i.of, i.cut.part)):
         least = load.index(min(load))
         bins[least].append(item)
-        load[least] += item.cut.rows + LEAST_ROWS // 10
+        load[least] += item.work + LEAST_ROWS // 10
     return bins

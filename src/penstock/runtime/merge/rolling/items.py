@@ -69,11 +69,13 @@ def _whole(
     share = -(-int(one.rows[:shared].sum()) // parallelism) + int(one.rows.max()) // 2
     together = 1 << 62 if one.reading.window.tumbling else TOGETHER
     for first, beyond, rows in whole_windows(one.windows[:shared], one.rows[:shared], min(memory, share), together):
-        yield MergeItem(number, names, Cut(next(part), first, beyond, 0, settings.slots, rows=rows * len(names)))
+        yield MergeItem(number, names, Cut(next(part), first, beyond, 0, settings.slots, rows=rows))
     for first, beyond, rows in whole_windows(one.windows[shared:], one.rows[shared:], memory, together):
         whole = Cut(0, first, beyond, 0, settings.slots)
         for some in left_to:
-            yield MergeItem(number, some, replace(whole, part=next(part), rows=rows * len(names) // len(left_to)))
+            yield MergeItem(
+                number, some, replace(whole, part=next(part), rows=rows * len(names) // (len(left_to) * len(some)))
+            )
 
 
 def _in_passes(
@@ -94,8 +96,8 @@ def _in_passes(
             (others if wanting.query.limit is None else limited).append(wanting)
     for same, partial in ((few, True), (limited, False)):
         for some in dealt(one, same, parallelism, before):
-            cut = replace(whole, part=next(part), turn=None, rows=rows * len(some), partial=partial)
+            cut = replace(whole, part=next(part), turn=None, rows=rows, partial=partial)
             yield MergeItem(number, some, cut)
     for turn in range(whole.passes if others else 0):
-        cut = replace(whole, part=next(part), turn=turn, rows=rows * len(others) // whole.passes)
+        cut = replace(whole, part=next(part), turn=turn, rows=rows // whole.passes)
         yield MergeItem(number, tuple(wanting.query.name for wanting in others), cut)
