@@ -10,7 +10,7 @@ from penstock.runtime.merge.join.items import join_items
 from penstock.runtime.merge.join.reading import JoinDue
 from penstock.runtime.merge.rolling.items import rolled_items, rolled_up
 from penstock.runtime.settings import TaskSettings
-from penstock.sharing.model.closings import fair_share, share_of
+from penstock.sharing.model.closings import share_of
 from penstock.state.protocol import Results
 
 AnyDue = Due | JoinDue
@@ -24,13 +24,12 @@ def items(
     closed = list(dues)
     total = sum(int(one.rows.sum()) for one in closed)
     share = share_of(total, parallelism)
-    work = sum(int(one.rows.sum()) * len(one.wanting) for one in closed)
 
     def of(number: int, one: AnyDue) -> Iterator[MergeItem]:
         if isinstance(one, JoinDue):
             return join_items(number, one, settings, parallelism)
         if rolled_up(one):
             return rolled_items(number, one, settings, parallelism, before)
-        return due_items(number, one, fair_share(share, len(one.wanting), work, parallelism), settings)
+        return due_items(number, one, share, settings)
 
     return [item for number, one in enumerate(closed) for item in of(number, one)]

@@ -16,7 +16,6 @@ from penstock.relations.relation import Relation
 
 FEW_QUERIES = 8  # to a task: that are worth reading the rows again for
 LEAST_ROWS = 50_000  # below this, one more item costs more than it shares
-FEWEST_ROWS = 10_000  # of an item that is cut so that tasks have as much to do
 ITEMS_PER_TASK = 4
 CODE, STATE, ROW = 4, 24, 64  # bytes of a row that is rolled up: of an attribute, of a state in two orders, and besides
 
@@ -51,12 +50,6 @@ def merged_closings(windows: float, rows: float, share: float) -> float:
 def share_of(rows: int, tasks: int) -> int:
     """Rows of an item, of all those that are merged in a batch."""
     return max(LEAST_ROWS, rows // (ITEMS_PER_TASK * tasks))
-
-
-def fair_share(share: int, queries: int, work: int, tasks: int) -> int:
-    """Rows of an item of so many queries at most, if tasks are to have as much to do: `work` is that of all queries of
-    a batch, rows that they go through."""
-    return min(share, max(FEWEST_ROWS, -(-work // (tasks * max(1, queries)))))
 
 
 def rolled_bytes(relation: Relation) -> int:
