@@ -139,6 +139,7 @@ def _merge_items(
                     task = f"m{number:03d}-{attempt}"
                     feeds[merged.query] = _new_feed(closed, work, task, len(feeds), writers)
                 _feed(feeds[merged.query], table, work.settings.chunk_rows)
+            del merged, table  # before the next query's are made
     joined, held = spread.ended()
     joins += [one.counts for one in held]
     return MergeReport(

@@ -17,7 +17,7 @@ from penstock.relations.relation import Relation
 FEW_QUERIES = 8  # to a task: that are worth reading the rows again for
 LEAST_ROWS = 50_000  # below this, one more item costs more than it shares
 ITEMS_PER_TASK = 4
-CODE, STATE, ROW = 4, 24, 64  # bytes of a row that is rolled up: of an attribute, of a state in two orders, and besides
+CODE, STATE, ROW = 2, 24, 64  # bytes of a row that is rolled up: of an attribute, of a state in two orders, and besides
 
 
 def left_over(windows: int, queries: int, rows: float, tasks: int) -> int:
