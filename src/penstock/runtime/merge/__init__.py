@@ -9,6 +9,7 @@
 | `windows` | the rows of an item's windows, merged from panes |
 | `inputs` | the rows that a merge is made of |
 | `merge` | partial aggregates into groups |
+| `words` | strings and IPv6 addresses of what is merged |
 | `shares` | the rows that a pass takes |
 | `coarse` | the same groups by 8, 64, 512 … panes |
 | `once` | the rows that an item reads, once for all that is made of them |

@@ -10,9 +10,8 @@ numbers, a column at a time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -28,10 +27,11 @@ from penstock.kernels.tables.pack import ALL_VALID, pack_component
 from penstock.relations.component import Component, Tag
 from penstock.relations.layout import WORD, Layout, Place, Range, snug
 from penstock.relations.relation import EXACT, Relation
-from penstock.runtime.merge.inputs import Cells, GroupRows, Piece, Stored
+from penstock.runtime.merge.inputs import Cells, GroupRows, Piece
 from penstock.runtime.merge.shares import Share, of_pass
+from penstock.runtime.merge.words import Words
 from penstock.state.segments.groups import Groups, blank_nulls
-from penstock.state.segments.vocabulary import Vocabulary, compacted
+from penstock.state.segments.vocabulary import Vocabulary
 
 Array = np.ndarray
 DENSE, FEW_CODES = 2, 1 << 12  # packed keys number places, if there are at most so many places for each row, or in all
@@ -104,69 +104,8 @@ class Merge:
         self._pieces, self._sizes = [piece for piece, _ in sized], [size for _, size in sized]
         self._relation, self._pane = relation, relation.pane
         self._coded, self._coded_states = relation.coded_parts, relation.coded_states
-        names = sorted({*self._coded, *self._coded_states.values()})
-        if isinstance(known, Vocabulary):
-            self._joined = True
-            self._recoded = [self._join_dictionaries(piece, known, names) for piece in self._pieces]
-            for passing in {piece.rows.run for piece in self._pieces if isinstance(piece.rows, GroupRows)}:
-                known.forget(passing)
-            self._dictionaries = {name: known.dictionary(name) for name in names}
-        else:
-            self._joined = False
-            self._recoded = [{} for _ in self._pieces]
-            self._dictionaries = {name: known[name] for name in names if name in known}
+        self._words = Words(relation, self._pieces, known)
         self._shape = self._widened(relation.shape)
-
-    # -- dictionaries
-
-    def _join_dictionaries(self, piece: Piece, known: Vocabulary, names: Iterable[Component]) -> dict[str, Array]:
-        """The columns of codes, in codes of the vocabulary."""
-        rows, recoded = piece.rows, {}
-        for component in names:
-            words = partial(rows.dictionary, component)
-            for column, base in self._code_columns(component, rows.states):
-                codes, size = piece.column(column), rows.words(component)
-                recoded[column] = known.recoded(rows.run, component, size, words, codes, base)
-        return recoded
-
-    def _code_columns(self, component: Component, states: Mapping[State, Sequence[str]]) -> list[tuple[str, int]]:
-        """Columns that hold codes of this dictionary, with the value of code 0: the key, and states."""
-        keys = [(component.text, component.code_base)] if component in self._coded else []
-        return keys + [
-            (states[state][0], self._code_base(state))
-            for state, found in self._coded_states.items()
-            if found == component and state in states
-        ]
-
-    def _code_base(self, state: State) -> int:
-        form = self._relation.shape.form(state)
-        base = form.accumulator.code_base(form.facts.kind)
-        assert base is not None
-        return base
-
-    def _with_own_words(self, groups: Groups) -> Groups:
-        """The same groups with dictionaries of only the strings that they use."""
-        dictionaries, components, states = {}, dict(groups.components), dict(groups.states)
-        for name, dictionary in groups.dictionaries.items():
-            keys = [(components[name], name.code_base)] if name in self._coded else []
-            coded = [state for state, found in self._coded_states.items() if found == name and state in states]
-            columns = keys + [(states[state][0], self._code_base(state)) for state in coded]
-            dictionaries[name], recoded = compacted(dictionary, columns)
-            if keys:
-                components[name] = recoded[0]
-            for state, codes in zip(coded, recoded[len(keys) :], strict=True):
-                states[state] = (codes,)
-        return replace(groups, components=components, dictionaries=dictionaries, states=states, coded={})
-
-    def _column(self, number: int, name: str) -> Array:
-        """A column of a piece, in codes of the merged dictionaries."""
-        recoded = self._recoded[number]
-        return recoded[name] if name in recoded else self._pieces[number].column(name)
-
-    def _stored(self, number: int, name: str) -> Stored:
-        """The same as it is stored."""
-        recoded = self._recoded[number]
-        return (recoded[name].view(np.uint64), 0) if name in recoded else self._pieces[number].stored(name)
 
     # -- groups
 
@@ -207,7 +146,7 @@ class Merge:
 
     def stacked(self, name: str) -> Array:
         """A column of all rows, in codes of the merged dictionaries."""
-        return _stacked([self._column(number, name) for number in range(len(self._pieces))])
+        return _stacked([self._words.column(number, name) for number in range(len(self._pieces))])
 
     def all_zero(self, name: str) -> bool:
         """Whether a column of integers is nothing but zeros."""
@@ -218,7 +157,7 @@ class Merge:
         found = []
         for number, piece in enumerate(self._pieces):
             names = piece.rows.states.get(state, [RECORDS])
-            found.append(self._column(number, names[0]))
+            found.append(self._words.column(number, names[0]))
         return _stacked(found)
 
     def kept(self, states: Collection[State]) -> dict[State, Form]:
@@ -230,7 +169,7 @@ class Merge:
     @property
     def dictionaries(self) -> dict[Component, Dictionary]:
         """What codes among the components refer to."""
-        return self._dictionaries
+        return self._words.dictionaries
 
     def _packed(self, edges: Array, layout: Layout) -> Array:
         keys = np.zeros((layout.words, int(edges[-1])), np.uint64)
@@ -259,10 +198,10 @@ class Merge:
         parts = [part.component for part in self._relation.parts[1:]]
         kept = [one for one in parts if one.tag is not Tag.SIEVE or not layout.places[one].zero]
         keyed = {one: components[one] for one in kept}
-        named = sorted(self._dictionaries.keys() & {*self._coded_states.values(), *keyed})
+        named = sorted(self._words.dictionaries.keys() & {*self._coded_states.values(), *keyed})
         counts, states = self.folded([at[a:b] for a, b in pairwise(edges)], found.shape[1])
-        made = Groups(panes, keyed, {name: self._dictionaries[name] for name in named}, counts, states)
-        return self._with_own_words(made) if self._joined else made, at
+        made = Groups(panes, keyed, {name: self._words.dictionaries[name] for name in named}, counts, states)
+        return self._words.own(made), at
 
     @property
     def _slots(self) -> int:
@@ -311,7 +250,7 @@ class Merge:
         if pane and self._pieces:
             ranges[self._pane] = _joined([piece.span for piece in self._pieces])
         for name in self._coded:
-            ranges[name] = 0, self._dictionaries[name].count
+            ranges[name] = 0, self._words.dictionaries[name].count
         for name in parts:
             flag = name.null
             if name != flag and ranges.get(flag) == (1, 1):  # nothing but NULLs
@@ -328,7 +267,7 @@ class Merge:
             if name == self._pane:
                 pack_component(self._pieces[number].windows, ALL_VALID, place.base, place.shift, word)
             elif flag not in fields or name == flag:
-                values, base = self._stored(number, name.text)
+                values, base = self._words.stored(number, name.text)
                 above = np.uint64((base - place.base) % (1 << WORD))
                 if len(values):
                     kernels.pack_stored(values, above, place.shift, word)
@@ -336,8 +275,8 @@ class Merge:
                     word |= above << np.uint64(place.shift)
             else:
                 if flag not in present:
-                    present[flag] = (self._column(number, flag.text) == 0).astype(np.uint8)
-                pack_component(self._column(number, name.text), present[flag], place.base, place.shift, word)
+                    present[flag] = (self._words.column(number, flag.text) == 0).astype(np.uint8)
+                pack_component(self._words.column(number, name.text), present[flag], place.base, place.shift, word)
 
     # -- states
 
@@ -372,16 +311,16 @@ class Merge:
         adding = {state for state, form in kept.items() if form.accumulator.adds(form.facts)}
         counts = np.zeros(groups, np.int64)
         for number, rows in enumerate(at):
-            kernels.add_stored(rows, *self._stored(number, RECORDS), counts)
+            kernels.add_stored(rows, *self._words.stored(number, RECORDS), counts)
             stored = self._pieces[number].rows.states
             for state, form in kept.items():
                 if form.accumulator.picked and state not in stored:
                     continue
                 names = stored.get(state, [RECORDS])  # a state that was left out is count(*)
                 if state in adding:
-                    kernels.add_stored(rows, *self._stored(number, names[0]), tables[state].reshape(-1))
+                    kernels.add_stored(rows, *self._words.stored(number, names[0]), tables[state].reshape(-1))
                 else:
-                    words = tuple(self._column(number, name) for name in names)
+                    words = tuple(self._words.column(number, name) for name in names)
                     self._fold(tables[state], state, form, words, rows)
         return counts, {state: _words(table) for state, table in tables.items()}
 
@@ -389,7 +328,7 @@ class Merge:
         """Fold a state of a piece into those of the groups."""
         into = Into((table, 0, at, 0, len(at)), np.arange(len(at), dtype=np.int32))
         coded = self._coded_states.get(state)
-        dictionary = None if coded is None else self._dictionaries[coded]
+        dictionary = None if coded is None else self._words.dictionaries[coded]
         form.accumulator.fold_partials(into, form.facts, words, dictionary)
 
 

@@ -40,7 +40,10 @@ NUMBERS = (
 MEASURED = (
     *(f"kernels.{name}" for name in ("hashing", "tables.probe", "tables.lru", "tables.fold", "tables.columns")),
     *(f"kernels.tables.{name}" for name in ("merge", "order", "pack", "rolling")),
-    *(f"runtime.merge.{name}" for name in ("merge", "shares", "windows", "item", "results.finish", "results.finisher")),
+    *(
+        f"runtime.merge.{name}"
+        for name in ("merge", "words", "shares", "windows", "item", "results.finish", "results.finisher")
+    ),
     *(f"runtime.merge.rolling.{name}" for name in ("rolling", "coding", "attributes", "rollup")),
     *(f"runtime.profile.{name}" for name in ("entries", "partials", "rollups", "trials")),
     *(f"runtime.tables.{name}" for name in ("leaf", "append", "table", "rows", "chunk")),
