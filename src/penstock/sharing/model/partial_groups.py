@@ -281,7 +281,7 @@ def _closings(window: Window, queries: int, relation: Relation, many: float, pac
     windows = windows_of(window, relation.panes, moved)
     rows = many * pace.tasks * pace.batches / windows if windows else 0.0
     if share is None:
-        return rolled_closings(windows, queries, rows, pace.tasks)
+        return rolled_closings(windows, queries, rows, len(relation.attributes), pace.tasks)
     return merged_closings(windows, rows, share * pace.batches)
 
 

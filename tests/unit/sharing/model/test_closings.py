@@ -47,11 +47,13 @@ def closings(items: list[tuple[str, ...]], queries: int) -> float:
 @pytest.mark.parametrize("windows", [0, 1, 2, 3, 5, 7, 12])
 def test_of_roll_ups_as_they_are_cut(windows: int, rows: int, queries: int, tasks: int) -> None:
     settings = TaskSettings()
-    found = rolled_items(0, due(windows, queries, rows, True), settings, tasks, {}) if windows else ()
+    one = due(windows, queries, rows, True)
+    attributes = len(one.reading.sources[0].relation.attributes)
+    found = rolled_items(0, one, settings, tasks, {}) if windows else ()
     expected = closings([item.names for item in found], queries)
-    assert rolled_closings(windows, queries, rows, tasks) == pytest.approx(expected, abs=1)
+    assert rolled_closings(windows, queries, rows, attributes, tasks) == pytest.approx(expected, abs=1)
     if windows % tasks == 0 or windows < tasks:
-        assert rolled_closings(windows, queries, rows, tasks) == expected
+        assert rolled_closings(windows, queries, rows, attributes, tasks) == expected
 
 
 @pytest.mark.parametrize("windows", [0, 1, 4, 9])
@@ -65,8 +67,8 @@ def test_of_merges_as_they_are_cut(rows: int, windows: int) -> None:
 
 def test_between_two_numbers_of_windows() -> None:
     """A batch that closes now one and now two of them."""
-    assert rolled_closings(1.25, 20, 40_000.0, 2) == 0.75 * 1 + 0.25 * 2
-    assert rolled_closings(0.5, 2, 100.0, 2) == 0.5
+    assert rolled_closings(3.25, 20, 400_000.0, 13, 2) == 0.75 * 3 + 0.25 * 2
+    assert rolled_closings(0.5, 2, 100.0, 13, 2) == 0.5
     assert merged_closings(0.25, 70_000.0, 50_000.0) == 0.25
     assert merged_closings(2.0, 0.0, 50_000.0) == 1.0
 

@@ -1,8 +1,8 @@
 """Items of queries that are all rolled up from what is stored of one relation.
 
-Every query goes through all rows of the relation, and has groups in no order of slots. So work is shared out by
-windows, as many together as fit a task's memory; and windows that are left over, or too few, by queries: each of these
-items reads the rows again, and rolls up some of the queries (`rolling.dealing`).
+Every query goes through all rows of the relation, and has groups in no order of slots. So work is shared out by queries
+(`rolling.dealing`), each task reading all rows; or, where that takes longer than to close each query in each task, by
+windows, as many together as fit a task's memory, and only those left over by queries.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.runtime.merge.items import TOGETHER, Cut, Due, MergeItem, Wanting,
 from penstock.runtime.merge.rolling.dealing import dealt
 from penstock.runtime.merge.rolling.passes import has_few_groups
 from penstock.runtime.settings import TaskSettings
-from penstock.sharing.model.closings import left_over, rolled_bytes
+from penstock.sharing.model.closings import by_queries, rolled_bytes
 from penstock.state.protocol import Results
 
 Array = np.ndarray
@@ -63,8 +63,9 @@ def _whole(
 ) -> Iterator[MergeItem]:
     """Windows that fit, as many together as do."""
     names = tuple(wanting.query.name for wanting in one.wanting)
-    shared = len(one.windows) - left_over(len(one.windows), len(names), int(one.rows.sum()), parallelism)
-    left_to = list(dealt(one, one.wanting, parallelism, before)) if shared < len(one.windows) else []
+    windows, attributes = len(one.windows), len(one.reading.sources[0].relation.attributes)
+    shared = windows - by_queries(windows, len(names), int(one.rows.sum()), attributes, parallelism)
+    left_to = list(dealt(one, one.wanting, parallelism, before)) if shared < windows else []
     # Half a window more: shares of few windows differ, and what is left over would be an item of its own.
     share = -(-int(one.rows[:shared].sum()) // parallelism) + int(one.rows.max()) // 2
     together = 1 << 62 if one.reading.window.tumbling else TOGETHER
