@@ -37,7 +37,8 @@ class FirstLook:
     def _work(self) -> None:
         try:
             settings, ends = self._settings, ends_of(self._sources, self._settings.until)
-            planner = planner_of(self._planning, self._app, settings.task.task_memory, ends, self._read)
+            memory, rows = settings.task.task_memory, settings.batch_rows
+            planner = planner_of(self._planning, self._app, memory, ends, self._read, rows)
             planner.look(self._app, self._sources, settings.batch_rows, self._tasks)
             self._planner = planner
         except BaseException as failure:

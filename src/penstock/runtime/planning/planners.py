@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Protocol
 
@@ -27,6 +28,8 @@ from penstock.sources.base import Source
 from penstock.state.manifest import Manifest
 from penstock.state.protocol import JoinCounts, Offset, TaskReport, Work
 from penstock.state.versions import Version
+
+DEAR = 16  # queries: from so many on looks have to be paid for by what is left to read
 
 
 class RunPlanner(Protocol):
@@ -98,22 +101,24 @@ def planner_of(
     task_memory: int = TaskSettings().task_memory,
     ends: Mapping[str, float] | None = None,
     read: Offset | None = None,
+    batch_rows: float = inf,
 ) -> RunPlanner:
     """The one that can do what is asked, for tasks that may take so much memory. In a run over streams of so many
-    records, of which this much is read, it may wait until there is enough to plan for."""
+    records, of which this much is read, it may wait until there is enough to plan for, if those are few batches."""
     if planning.plan == NONE and (planning.joins != AUTO or not joins_of(app)):
         return Unplanned(planning)
 
     def load() -> RunPlanner:
         from penstock.runtime.planning.replan import Planner
 
-        return Planner(planning, task_memory, ends or {})
+        # Looks at the plans of few queries are cheap, and taken whatever is left to read.
+        return Planner(planning, task_memory, ends if ends and len(app.queries) >= DEAR else {})
 
     if ends:
-        from penstock.runtime.planning.waiting import LEAST, Waiting, promise
+        from penstock.runtime.planning.waiting import LEAST, Waiting, promise, short
 
         promised = promise(planning, app, ends, read or Offset())
-        if promised < 1.0:
+        if promised < 1.0 and short(ends, read or Offset(), batch_rows):
             return Waiting(planning, ends, load) if promised >= LEAST else Unplanned(planning, united=True)
     return load()
 

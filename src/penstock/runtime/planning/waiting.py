@@ -35,6 +35,7 @@ FEW = 4.0  # and of so many half of that: a table that feeds all of them costs a
 LOADED = 2.5e8  # ns that it takes to load the planner, to sample the sources and to plan,
 EACH = 2.5e6  # and so many for each relation
 WORTH = 2.0  # times as much as planning takes: what it should promise;
+FEW_BATCHES = 4
 LEAST = 0.25  # of that it must promise to be waited for: tasks leave samples meanwhile, 3 ms a batch
 
 
@@ -92,6 +93,12 @@ def paid(tasks: Iterable[TaskReport], closing: Iterable[Work]) -> float:
     """Nanoseconds of a batch that depend on its plan: of tables, leaves and segments, of merging and rolling up."""
     works = [(("nanoseconds", "segment"), [task.work for task in tasks]), ((MERGE, ROLL), closing)]
     return float(sum(c.get(part, 0) for parts, each in works for work in each for c in work.values() for part in parts))
+
+
+def short(ends: Mapping[str, float], read: Offset, batch_rows: float) -> bool:
+    """Whether what is left are so few batches that data can hardly change on the way: who reads in small batches wants
+    plans that follow the data."""
+    return all(left(end, read, name) <= FEW_BATCHES * batch_rows for name, end in ends.items())
 
 
 def left(end: float, read: Offset, stream: str) -> float:

@@ -119,6 +119,8 @@ def test_who_plans() -> None:
     least = next(1 << n for n in range(40) if promise(Planning(), app, {"s": 1 << n}, Offset()) >= LEAST)
     assert isinstance(planner_of(Planning(), app, ends={"s": least}), Waiting)
     assert isinstance(planner_of(Planning(), app, ends={"s": MANY}), Planner)
+    assert isinstance(planner_of(Planning(), app, ends={"s": 1000}, batch_rows=250), Unplanned)
+    assert isinstance(planner_of(Planning(), app, ends={"s": 1000}, batch_rows=200), Planner)
     assert isinstance(planner_of(Planning(), app), Planner)  # to explain a plan there must be one
 
 
