@@ -20,6 +20,7 @@ from penstock.state.protocol import Results
 # What a row takes of a query whose keys have a place each, and of one that is stamped (`rolling._stamped`); what a
 # group of that takes besides.
 BY_PLACE, STAMPED, GROUP = 1.0, 3.0, 3.0
+UNKNOWN = 1 << 62  # keys that there may be, of many wide attributes: their product may be beyond all floats
 MANY = 1 / 5  # groups to a row: there are rarely places for so many
 
 
@@ -52,11 +53,13 @@ def _groups(one: Wanting, spreads: Mapping[Attribute, int], before: Mapping[str,
     query, known = one.query, before.get(one.query.name)
     if known is not None and known.windows and query.having is None and query.limit is None:
         return known.rows / known.windows
-    return float(prod(spreads[attribute] for attribute in one.groups.wanted.attributes))
+    return float(min(UNKNOWN, prod(spreads[attribute] for attribute in one.groups.wanted.attributes)))
 
 
 def _lead(one: Wanting, spreads: Mapping[Attribute, int]) -> tuple[int, str]:
-    """The attribute that has the most values; queries of those that have more come first."""
+    """The attribute that has the most values; queries of those that have more come first, those of no key last."""
     attributes = one.groups.wanted.attributes
+    if not attributes:
+        return 0, ""
     lead = max(attributes, key=lambda attribute: (spreads[attribute], attribute_text(attribute)))
     return -spreads[lead], attribute_text(lead)
