@@ -57,11 +57,12 @@ class MergeItem:
     of: int
     names: tuple[str, ...]
     cut: Cut
+    weight: float = 1.0  # of a query of it, beside others of what belongs together
 
     @property
-    def work(self) -> int:
+    def work(self) -> float:
         """Rows that its queries go through."""
-        return self.cut.rows * len(self.names)
+        return self.cut.rows * len(self.names) * self.weight
 
 
 @dataclass(frozen=True)
@@ -259,7 +260,7 @@ def whole_windows(windows: Array, rows: Array, limit: int, together: int) -> Ite
 def share_out(items: list[MergeItem], tasks: int) -> list[list[MergeItem]]:
     """Items to tasks, the largest first, each to the task with the least work."""
     bins: list[list[MergeItem]] = [[] for _ in range(min(tasks, len(items)))]
-    load = [0] * len(bins)
+    load = [0.0] * len(bins)
     for item in sorted(items, key=lambda i: (-i.work, i.of, i.cut.part)):
         least = load.index(min(load))
         bins[least].append(item)

@@ -35,8 +35,8 @@ FEW = 4.0  # and of so many half of that: a table that feeds all of them costs a
 LOADED = 2.5e8  # ns that it takes to load the planner, to sample the sources and to plan,
 EACH = 2.5e6  # and so many for each relation
 WORTH = 2.0  # times as much as planning takes: what it should promise;
-FEW_BATCHES = 4
 LEAST = 0.25  # of that it must promise to be waited for: tasks leave samples meanwhile, 3 ms a batch
+FEW_BATCHES = 4  # after so many a run is over before its data can have changed much
 
 
 @dataclass

@@ -47,7 +47,7 @@ class KeyColumn:
 CodedColumns = Mapping[str, tuple[Array, KeyColumn]]  # by name
 
 
-@dataclass
+@dataclass(frozen=True)
 class Groups:
     """`panes` (once merged: windows) by number, key `components` by name, count(*) and states of a few words.
 

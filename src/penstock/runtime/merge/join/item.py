@@ -196,6 +196,5 @@ def _with_nothing(groups: Groups, wanted: Relation, windows: Array) -> Groups:
     without = np.setdiff1d(windows, groups.panes)
     if not len(without):
         return groups
-    nothing = group_of_nothing(wanted).take(np.zeros(len(without), np.int64))
-    nothing.panes = without
+    nothing = replace(group_of_nothing(wanted).take(np.zeros(len(without), np.int64)), panes=without)
     return joined_groups([groups, nothing], wanted) if len(groups) else nothing

@@ -39,8 +39,7 @@ def last_records(one: SideReading, cut: Cut, shift: int, turn: int, segments: Ta
     taken = _last(records, one.side.time, numbers, numbers * window.slide + window.length, window.range or 0)
     passed = taken.components[value_component(_passed(one).name)] != 0
     taken = taken.take(np.flatnonzero(passed))
-    taken.panes = taken.panes - shift
-    return _of_turn(taken, relation, one, Share(turn, cut.passes))
+    return _of_turn(replace(taken, panes=taken.panes - shift), relation, one, Share(turn, cut.passes))
 
 
 def _passed(one: SideReading) -> Computed:
@@ -58,8 +57,7 @@ def _last(records: Groups, time: str, numbers: Array, instants: Array, count: in
     sizes = beyond - first
     steps = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     taken = records.take(order[np.repeat(first, sizes) + steps])
-    taken.panes = np.repeat(numbers, sizes)
-    return taken
+    return replace(taken, panes=np.repeat(numbers, sizes))
 
 
 def _of_turn(groups: Groups, relation: Relation, one: SideReading, share: Share) -> Groups:

@@ -72,11 +72,10 @@ def _whole(
     for first, beyond, rows in whole_windows(one.windows[:shared], one.rows[:shared], min(memory, share), together):
         yield MergeItem(number, names, Cut(next(part), first, beyond, 0, settings.slots, rows=rows))
     for first, beyond, rows in whole_windows(one.windows[shared:], one.rows[shared:], memory, together):
-        whole = Cut(0, first, beyond, 0, settings.slots)
-        for some in left_to:
-            yield MergeItem(
-                number, some, replace(whole, part=next(part), rows=rows * len(names) // (len(left_to) * len(some)))
-            )
+        whole = Cut(0, first, beyond, 0, settings.slots, rows=rows)
+        for some in left_to:  # each is as much to do as the others
+            alike = len(names) / (len(left_to) * len(some))
+            yield MergeItem(number, some, replace(whole, part=next(part)), alike)
 
 
 def _in_passes(
